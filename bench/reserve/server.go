@@ -165,9 +165,9 @@ func step(ctx context.Context, kind string) (http.Handler, error) {
 		d.UserLimit, d.Budget = userLimit, middleware.NewBudget(inFlight, "users", nil)
 	}
 	pl := pipeline.New(d)
-	pipeline.Register(pl, pl.Operation(pipeline.Route{Traits: pipeline.Traits{Access: access, Hot: true,
+	pipeline.Register(pl, pipeline.Route{Traits: pipeline.Traits{Access: access, Hot: true,
 		Quick: func(w http.ResponseWriter, r *http.Request, _ []byte) bool { bare(w, r); return true }},
-		Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers}),
+		Method: http.MethodPost, Path: "/reservations", ID: "reserve"},
 		func(context.Context, *struct{ Body api.ReservationWish }) (*struct{ Body api.Reservation }, error) {
 			return nil, errors.New("the quick way answers everything")
 		})

@@ -69,32 +69,28 @@ type CampaignLimits struct {
 	ApprovalAbove int64 `json:"approval_above" minimum:"0" doc:"Campaigns to more users than this need approval by a second person; 0 = never." example:"100000"`
 }
 
-type campaignAnswer struct {
-	ETag string `header:"ETag"`
-	Body Campaign
-}
+type campaignAnswer = pipeline.Versioned[Campaign]
 
 const campaignExample = `{"name":"Spring","title":"Spring sale","body":"Hello {{name|there}}, everything is 20 % off.","channel":"app",` +
 	`"audience":{"all":true},"starts_at":"2027-01-01T12:00:00Z","ends_at":"2027-01-02T12:00:00Z","rate_per_second":100}`
 
 func (a *API) adminCampaignRoutes() {
-	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
 	op := func(method, path, id, summary string, more pipeline.Route) pipeline.Route {
-		more.Traits, more.Method, more.Path, more.ID, more.Tag, more.Summary = staffOnly, method, "/admin/campaigns"+path, id, pipeline.TagStaff, summary
+		more = pipeline.Staff(method, "/admin/campaigns"+path, id, summary, more)
 		if path != "" && path != "/estimate" {
 			more.Codes = append(more.Codes, "campaign_not_found")
 		}
 		return more
 	}
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "", "create-campaign", "Create a campaign",
-		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."})), a.createCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first."})), a.listCampaigns)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
-		pipeline.Route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}})), a.estimateAudience)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", pipeline.Route{})), a.getCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", pipeline.Route{
+	pipeline.Register(a.Pipeline, op(http.MethodPost, "", "create-campaign", "Create a campaign",
+		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."}), a.createCampaign)
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first."}), a.listCampaigns)
+	pipeline.Register(a.Pipeline, op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
+		pipeline.Route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}}), a.estimateAudience)
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", pipeline.Route{}), pipeline.ByID(a.campaignByID))
+	pipeline.Register(a.Pipeline, op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", pipeline.Route{
 		Description: "A draft may change in every way; once published, only its rate, until it is over.",
-		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`})), a.changeCampaign)
+		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`}), pipeline.Patching(a.changeCampaign))
 	for _, step := range []struct {
 		name  campaign.Transition
 		text  string
@@ -105,23 +101,21 @@ func (a *API) adminCampaignRoutes() {
 		{campaign.Resuming, "Resume a paused campaign", nil},
 		{campaign.Cancelling, "Cancel a campaign; its remaining recipients are skipped", nil},
 	} {
-		pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
-			pipeline.Route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
+		pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
+			pipeline.Route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`}), a.campaignStep(step.name))
 	}
 	a.approvalRoutes(op)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
+	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
 		pipeline.Route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
-			Description: "In any state of the campaign. The answer contains the outcome after at most three seconds."})), a.testCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", pipeline.Route{})), a.previewCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
-		pipeline.Route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."})), a.campaignBalance)
+			Description: "In any state of the campaign. The answer contains the outcome after at most three seconds."}), a.testCampaign)
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", pipeline.Route{}), a.previewCampaign)
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
+		pipeline.Route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."}), pipeline.ByID(a.campaignBalance))
 	a.resultRoutes(op)
-	limits := pipeline.Route{Traits: staffOnly, Path: "/admin/shops/{number}/campaign-limits", Tag: pipeline.TagStaff}
-	limits.Method, limits.ID, limits.Summary = http.MethodGet, "get-campaign-limits", "Show the limits of a shop's campaigns"
-	pipeline.Register(a.Pipeline, a.Operation(limits), a.campaignLimits)
-	limits.Method, limits.ID, limits.Summary, limits.Example = http.MethodPut, "set-campaign-limits", "Change the limits of a shop's campaigns", `{"per_day":1,"per_week":3,"approval_above":0}`
-	limits.Description = "For admins only, so that a marketer cannot raise the limit of their own campaigns."
-	pipeline.Register(a.Pipeline, a.Operation(limits), a.setCampaignLimits)
+	const limits = "/admin/shops/{number}/campaign-limits"
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, limits, "get-campaign-limits", "Show the limits of a shop's campaigns", pipeline.Route{}), a.campaignLimits)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPut, limits, "set-campaign-limits", "Change the limits of a shop's campaigns", pipeline.Route{
+		Description: "For admins only, so that a marketer cannot raise the limit of their own campaigns.", Example: `{"per_day":1,"per_week":3,"approval_above":0}`}), a.setCampaignLimits)
 }
 
 func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish }) (*campaignAnswer, error) {
@@ -133,12 +127,7 @@ func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish 
 	if err != nil {
 		return nil, ofCampaign(err)
 	}
-	return &campaignAnswer{etag(c.Version), campaignJSON(campaign.Status{Campaign: c})}, nil
-}
-
-// CampaignRef names a campaign in the path.
-type CampaignRef struct {
-	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+	return pipeline.AtVersion(c.Version, campaignJSON(campaign.Status{Campaign: c})), nil
 }
 
 // campaignByID answers with one campaign as it is now.
@@ -156,35 +145,15 @@ func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, erro
 	if answer.Progress.Waiting = w.Users; w.Users > 0 {
 		answer.Progress.WaitingUntil = new(w.Next.UTC())
 	}
-	return &campaignAnswer{etag(st.Version), answer}, nil
+	return pipeline.AtVersion(st.Version, answer), nil
 }
 
-func (a *API) getCampaign(ctx context.Context, in *CampaignRef) (*campaignAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return a.campaignByID(ctx, id)
-}
-
-func (a *API) changeCampaign(ctx context.Context, in *struct {
-	CampaignRef
-	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
-	Body    CampaignPatch
-}) (*campaignAnswer, error) {
-	id, err1 := pipeline.ParseID("path.id", in.ID)
-	version, err2 := parseVersion(in.IfMatch)
-	if err := pipeline.Merge(err1, err2); err != nil {
-		return nil, err
-	}
-	if version == 0 {
-		return nil, pipeline.ErrPrecondition
-	}
+func (a *API) changeCampaign(ctx context.Context, id, version int64, patch CampaignPatch) (*campaignAnswer, error) {
 	old, err := a.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := in.Body.apply(old.Spec)
+	spec, err := patch.apply(old.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -194,35 +163,20 @@ func (a *API) changeCampaign(ctx context.Context, in *struct {
 	return a.campaignByID(ctx, id)
 }
 
-type campaignStepWish struct {
-	CampaignRef
-	IfMatch string `header:"If-Match" doc:"If given: the version the decision is based on." example:"\"1\""`
-	Body    *struct {
-		Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
-	} `nameHint:"CampaignReason"`
-}
+// CampaignReason is why a step of a campaign is taken.
+type CampaignReason struct{ pipeline.Reason }
 
-func (a *API) campaignStep(step campaign.Transition) func(context.Context, *campaignStepWish) (*campaignAnswer, error) {
-	return func(ctx context.Context, in *campaignStepWish) (*campaignAnswer, error) {
-		id, err1 := pipeline.ParseID("path.id", in.ID)
-		version, err2 := parseVersion(in.IfMatch)
-		reason := ""
-		if in.Body != nil {
-			reason = in.Body.Reason
-		}
-		if err := pipeline.Merge(err1, err2, checkText("body.reason", reason)); err != nil {
-			return nil, err
-		}
+func (a *API) campaignStep(step campaign.Transition) func(context.Context, *pipeline.Step[CampaignReason]) (*campaignAnswer, error) {
+	return pipeline.Stepping[CampaignReason](func(ctx context.Context, id, version int64, reason string) (*campaignAnswer, error) {
 		take := a.Campaigns.Do
 		if pipeline.Recovering(ctx) {
 			take = a.Campaigns.Redo
 		}
-		_, err := take(ctx, pipeline.ActorOf(ctx), id, version, step, reason)
-		if err != nil {
+		if _, err := take(ctx, pipeline.ActorOf(ctx), id, version, step, reason); err != nil {
 			return nil, ofCampaign(err)
 		}
 		return a.campaignByID(ctx, id)
-	}
+	})
 }
 
 type campaignFilter struct {
@@ -241,7 +195,7 @@ func (in *campaignFilter) query() (campaign.Query, error) {
 	for _, s := range in.State {
 		q.States = append(q.States, campaign.State(s))
 	}
-	errs := []error{checkText("query.q", in.Q)}
+	errs := []error{pipeline.CheckText("query.q", in.Q)}
 	var err error
 	if in.Shop != "" {
 		shop, err := pipeline.ParseID("query.shop", in.Shop)
@@ -251,10 +205,8 @@ func (in *campaignFilter) query() (campaign.Query, error) {
 		c, err := delivery.ParseChannel(in.Channel)
 		q.Channel, errs = &c, append(errs, err)
 	}
-	if in.Before != "" {
-		q.BeforeID, err = pipeline.ParseID("query.before", in.Before)
-		errs = append(errs, err)
-	}
+	q.BeforeID, err = pipeline.OptionalID("query.before", in.Before)
+	errs = append(errs, err)
 	q.From, err = pipeline.ParseInstant("query.from", in.From)
 	errs = append(errs, err)
 	q.To, err = pipeline.ParseInstant("query.to", in.To)
@@ -270,14 +222,8 @@ func (a *API) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	page := CampaignList{Campaigns: make([]Campaign, len(list))}
-	for i, st := range list {
-		page.Campaigns[i] = campaignJSON(st)
-	}
-	if n := len(list); n > 0 && n == in.Limit {
-		page.Next = pipeline.Decimal(list[n-1].ID)
-	}
-	return &struct{ Body CampaignList }{page}, nil
+	next := pipeline.Next(list, in.Limit, func(last campaign.Status) string { return pipeline.Decimal(last.ID) })
+	return &struct{ Body CampaignList }{CampaignList{pipeline.Each(list, campaignJSON), next}}, nil
 }
 
 func (a *API) estimateAudience(ctx context.Context, in *struct {
@@ -293,16 +239,12 @@ func (a *API) estimateAudience(ctx context.Context, in *struct {
 	return &struct{ Body AudienceEstimate }{AudienceEstimate{n, exact}}, ofCampaign(err)
 }
 
-func (a *API) campaignBalance(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignBalance }, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) campaignBalance(ctx context.Context, id int64) (*struct{ Body CampaignBalance }, error) {
 	b, err := a.Campaigns.Balance(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body CampaignBalance }{CampaignBalance{in.ID, b.Difference() == 0, b.Difference(), accountJSON(b.Counted), accountJSON(b.Kept), b.Twice}}, nil
+	return &struct{ Body CampaignBalance }{CampaignBalance{pipeline.Decimal(id), b.Difference() == 0, b.Difference(), accountJSON(b.Counted), accountJSON(b.Kept), b.Twice}}, nil
 }
 
 func recipientJSON(o campaign.Outcome) CampaignRecipient {
@@ -316,7 +258,7 @@ func recipientJSON(o campaign.Outcome) CampaignRecipient {
 }
 
 type campaignUser struct {
-	CampaignRef
+	pipeline.Ref
 	UserID string `path:"user_id" pattern:"^[1-9][0-9]{0,18}$"`
 }
 

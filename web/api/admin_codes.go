@@ -8,9 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
-
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
 	"dropbell/web/api/pipeline"
@@ -59,99 +56,53 @@ type codeBatchAnswer struct {
 
 func (a *API) adminCodeRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes",
 		Summary: "Generate redeem codes",
 		Description: "In the background, for a template that is obtained by code; progress_url has the progress. More codes than " +
 			"stock are allowed: late redemptions are refused with sold_out.",
 		Status: http.StatusAccepted, Example: `{"count":1000}`,
-		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}), a.generateCodes)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes", Tag: pipeline.TagStaff,
-		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}), a.listCodes)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes", Tag: pipeline.TagStaff,
-		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}), a.getCodes)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes", Tag: pipeline.TagStaff,
+		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}, a.generateCodes)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes",
+		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}, a.listCodes)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes",
+		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}, a.getCodes)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes",
 		Summary: "Revoke the unused codes of a batch", Description: "This cannot be undone. Coupons that were issued stay.",
-		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}), a.revokeCodes)
-	a.exportRoute()
-}
-
-// exportRoute serves the codes themselves. They are worth money: taking them
-// needs the right to manage templates, and every time is in the audit log.
-func (a *API) exportRoute() {
-	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
-		Tag: pipeline.TagStaff, Summary: "Export redeem codes as CSV",
+		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}, a.revokeCodes)
+	// The codes themselves are worth money: an export needs the right to manage
+	// templates, and every export is in the audit log.
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
+		Summary: "Export redeem codes as CSV",
 		Description: "All batches that are not revoked, or the one given; a heading, then a line for each code: code,batch_id. The codes are worth " +
 			"money: every export is recorded in the audit log. An answer that breaks off is incomplete; repeat the request.",
-		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"}})
-	op.Responses["200"] = &huma.Response{Description: "The codes.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *struct {
-		TemplateRef
-		Batch string `query:"batch" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this batch."`
-	}) (*struct{ Body func(huma.Context) }, error) {
-		id, err := pipeline.ParseID("path.id", in.ID)
-		if err != nil {
-			return nil, err
-		}
-		var batch int64
-		if in.Batch != "" {
-			if batch, err = pipeline.ParseID("query.batch", in.Batch); err != nil {
-				return nil, err
-			}
-		}
-		x, err := a.Codes.Export(ctx, pipeline.ActorOf(ctx), id, batch)
-		if errors.Is(err, redeemcode.ErrNotReady) {
-			err = &fault.RetryAfter{Err: err, After: time.Second}
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-			r, w := humachi.Unwrap(hc)
-			a.sendCodes(w, r, x)
-		}}, nil
-	})
+		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"},
+		File:  "text/csv", FileText: "The codes."}, a.exportCodes)
 }
 
-func (a *API) sendCodes(w http.ResponseWriter, r *http.Request, x redeemcode.Export) {
-	out := &csvAnswer{w: w, control: http.NewResponseController(w), name: fmt.Sprintf("codes-%d.csv", x.TemplateID)}
-	err := a.Codes.Write(r.Context(), x, out)
-	switch {
-	case err == nil:
-	case !out.begun:
-		a.Problem(r.Context(), err).Write(w)
-	default:
-		if r.Context().Err() == nil {
-			a.Logger().ErrorContext(r.Context(), "export of codes broke off", "err", err)
-		}
-		panic(http.ErrAbortHandler) // a part must not be taken for the whole
+func (a *API) exportCodes(ctx context.Context, in *struct {
+	pipeline.Ref
+	Batch string `query:"batch" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this batch."`
+}) (*pipeline.Stream, error) {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// csvAnswer is a file on its way. Until something was written, a problem can
-// be answered instead.
-type csvAnswer struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	name    string
-	begun   bool
-}
-
-var _ io.Writer = (*csvAnswer)(nil)
-
-// Write is part of [io.Writer].
-func (c *csvAnswer) Write(p []byte) (int, error) {
-	if !c.begun {
-		h := c.w.Header()
-		h.Set("Content-Type", "text/csv; charset=utf-8")
-		h.Set("Content-Disposition", `attachment; filename="`+c.name+`"`)
-		c.begun = true
+	batch, err := pipeline.OptionalID("query.batch", in.Batch)
+	if err != nil {
+		return nil, err
 	}
-	_ = c.control.SetWriteDeadline(time.Now().Add(importStall)) // not every writer has one
-	return c.w.Write(p)
+	x, err := a.Codes.Export(ctx, pipeline.ActorOf(ctx), id, batch)
+	if errors.Is(err, redeemcode.ErrNotReady) {
+		err = &fault.RetryAfter{Err: err, After: time.Second}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.SendFile(fmt.Sprintf("codes-%d.csv", x.TemplateID), func(ctx context.Context, to io.Writer) error { return a.Codes.Write(ctx, x, to) }), nil
 }
 
 func (a *API) generateCodes(ctx context.Context, in *struct {
-	TemplateRef
+	pipeline.Ref
 	Body CodeWish
 }) (*codeBatchAnswer, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
@@ -167,7 +118,7 @@ func (a *API) generateCodes(ctx context.Context, in *struct {
 }
 
 func (a *API) listCodes(ctx context.Context, in *struct {
-	TemplateRef
+	pipeline.Ref
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }) (*struct{ Body CodeBatchList }, error) {
@@ -176,10 +127,8 @@ func (a *API) listCodes(ctx context.Context, in *struct {
 		return nil, err
 	}
 	q := redeemcode.Query{TemplateID: id, Limit: in.Limit}
-	if in.Before != "" {
-		if q.Before, err = pipeline.ParseID("query.before", in.Before); err != nil {
-			return nil, err
-		}
+	if q.Before, err = pipeline.OptionalID("query.before", in.Before); err != nil {
+		return nil, err
 	}
 	batches, err := a.Codes.Batches(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {

@@ -43,19 +43,19 @@ type grantAnswer struct{ Body Grant }
 
 func (a *API) adminCouponRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: pipeline.TagStaff,
-		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see the coupons of these."}), a.userCoupons)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons",
+		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see the coupons of these."}, a.userCoupons)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon",
 		Summary: "Revoke an unused coupon", Description: "With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
-		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}), a.revokeCoupon)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: pipeline.TagStaff,
+		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}, a.revokeCoupon)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons",
 		Summary: "Grant a coupon of the template to each user of a list", Status: http.StatusAccepted,
 		Description: "Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives " +
 			"a user one coupon at most.",
-		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}), a.grantCoupons)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: pipeline.TagStaff,
-		Summary: "Show the progress of a list of grants", Codes: []string{"job_not_found"}}), a.grant)
+		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}, a.grantCoupons)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant",
+		Summary: "Show the progress of a list of grants", Codes: []string{"job_not_found"}}, pipeline.ByID(a.grant))
 	a.grantRoutes()
 }
 
@@ -65,14 +65,11 @@ func (a *API) userCoupons(ctx context.Context, in *struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body AdminCouponList }, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
-	q := coupon.Query{UserID: user.ID(id), Limit: in.Limit + 1}
-	var err2 error
-	if in.Before != "" {
-		q.BeforeID, err2 = pipeline.ParseID("query.before", in.Before)
-	}
+	before, err2 := pipeline.OptionalID("query.before", in.Before)
 	if err := pipeline.Merge(err, err2); err != nil {
 		return nil, err
 	}
+	q := coupon.Query{UserID: user.ID(id), BeforeID: before, Limit: in.Limit + 1}
 	list, err := a.CouponAdmin.List(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
@@ -89,20 +86,20 @@ func (a *API) userCoupons(ctx context.Context, in *struct {
 }
 
 func (a *API) revokeCoupon(ctx context.Context, in *struct {
-	CouponRef
+	pipeline.Ref
 	Body struct {
 		Reason  string `json:"reason" maxLength:"500" doc:"Why, for the log and the audit log."`
 		ToStock bool   `json:"return_to_stock,omitempty" doc:"Return the coupon to the stock."`
 	} `nameHint:"RevokeReason"`
 }) (*couponAnswer, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
-	if err := pipeline.Merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+	if err := pipeline.Merge(err, pipeline.CheckText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
 	if _, err := a.CouponAdmin.Revoke(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
 		return nil, err
 	}
-	c, err := a.payment().Coupon(ctx, 0, id)
+	c, err := a.Coupons.Coupon(ctx, 0, id)
 	return &couponAnswer{couponJSON(c)}, err
 }
 
@@ -110,11 +107,11 @@ func (a *API) revokeCoupon(ctx context.Context, in *struct {
 const maxGrantList = 2 << 20
 
 func (a *API) grantCoupons(ctx context.Context, in *struct {
-	TemplateRef
+	pipeline.Ref
 	Body GrantWish
 }) (*grantAnswer, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
-	if err := pipeline.Merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+	if err := pipeline.Merge(err, pipeline.CheckText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
 	list := strings.Builder{}
@@ -146,11 +143,7 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	return a.grantAnswered(ctx, j, in.Body.DryRun)
 }
 
-func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) grant(ctx context.Context, id int64) (*grantAnswer, error) {
 	j, p, err := a.Grants.Job(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err

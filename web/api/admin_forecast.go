@@ -61,17 +61,13 @@ type ForecastOutcome struct {
 }
 
 func (a *API) forecastRoute() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/templates/{id}/forecast", ID: "template-forecast", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/templates/{id}/forecast", ID: "template-forecast",
 		Summary:     "Show the forecast of a drop's reminders",
 		Description: "Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.",
-		Codes:       []string{"template_not_found"}}), a.forecast)
+		Codes:       []string{"template_not_found"}}, pipeline.ByID(a.forecast))
 }
 
-func (a *API) forecast(ctx context.Context, in *TemplateRef) (*struct{ Body Forecast }, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) forecast(ctx context.Context, id int64) (*struct{ Body Forecast }, error) {
 	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
@@ -81,7 +77,7 @@ func (a *API) forecast(ctx context.Context, in *TemplateRef) (*struct{ Body Fore
 		return nil, err
 	}
 	d, err := a.Forecaster.Drop(ctx, t.ID, c, forecastHorizon)
-	return &struct{ Body Forecast }{forecastJSON(in.ID, d)}, err
+	return &struct{ Body Forecast }{forecastJSON(pipeline.Decimal(id), d)}, err
 }
 
 func forecastJSON(id string, d reminder.DropForecast) Forecast {

@@ -5,37 +5,31 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
-
 	"dropbell/domain/coupon"
-	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/web/api/pipeline"
 )
 
 func (a *API) grantRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant",
 		Summary: "Grant the coupons of a dry run", Status: http.StatusAccepted,
 		Description: "The dry run must be done. It is applied once: further requests get the same job, whose started_by names the first caller.",
-		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}), a.applyGrant)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: pipeline.TagStaff,
+		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}, a.applyGrant)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant",
 		Summary: "Revoke the unused coupons that a list was given", Status: http.StatusAccepted,
 		Description: "Works in the background; GET /admin/grants/{job_id} has the progress, done being the coupons revoked and failed those that are " +
 			"locked, used or expired and stay; results counts them by result: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
 			"Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
-		Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}), a.takeBackGrant)
-	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
-		Tag: pipeline.TagStaff, Summary: "Export the result of each row of a list",
+		Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}, a.takeBackGrant)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
+		Summary: "Export the result of each row of a list",
 		Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is processed. The rows belong to the list: " +
 			"once a dry run is applied, both its id and the new one have the granted coupons. An answer that breaks off is incomplete; repeat the request.",
-		Codes: []string{"job_not_found"}})
-	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	pipeline.Register(a.Pipeline, op, a.grantResults)
+		Codes: []string{"job_not_found"}, File: "text/csv", FileText: "The rows."}, pipeline.ByID(a.grantResults))
 }
 
 func (a *API) applyGrant(ctx context.Context, in *struct {
-	CouponRef
+	pipeline.Ref
 	Body *struct {
 		Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
 	} `nameHint:"GrantReason"`
@@ -45,7 +39,7 @@ func (a *API) applyGrant(ctx context.Context, in *struct {
 		reason = in.Body.Reason
 	}
 	id, err := pipeline.ParseID("path.id", in.ID)
-	if err := pipeline.Merge(err, checkText("body.reason", reason)); err != nil {
+	if err := pipeline.Merge(err, pipeline.CheckText("body.reason", reason)); err != nil {
 		return nil, err
 	}
 	j, _, err := a.Grants.Apply(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(reason))
@@ -56,14 +50,14 @@ func (a *API) applyGrant(ctx context.Context, in *struct {
 }
 
 func (a *API) takeBackGrant(ctx context.Context, in *struct {
-	CouponRef
+	pipeline.Ref
 	Body struct {
 		Reason  string `json:"reason" maxLength:"500" doc:"Why, for the coupons' log and the audit log."`
 		ToStock bool   `json:"return_to_stock,omitempty" doc:"Return the coupons to the stock."`
 	} `nameHint:"TakeBack"`
 }) (*grantAnswer, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
-	if err := pipeline.Merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+	if err := pipeline.Merge(err, pipeline.CheckText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
 	j, err := a.Grants.TakeBack(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock, pipeline.RequestKey(ctx))
@@ -73,11 +67,7 @@ func (a *API) takeBackGrant(ctx context.Context, in *struct {
 	return a.grantAnswered(ctx, j, false)
 }
 
-func (a *API) grantResults(ctx context.Context, in *CouponRef) (*struct{ Body func(huma.Context) }, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) grantResults(ctx context.Context, id int64) (*pipeline.Stream, error) {
 	by := pipeline.ActorOf(ctx)
 	j, _, err := a.Grants.Job(ctx, by, id) // asked before anything is sent
 	if err != nil {
@@ -86,15 +76,8 @@ func (a *API) grantResults(ctx context.Context, in *CouponRef) (*struct{ Body fu
 	if err := by.May(staff.ManageUsers, j.ShopNumber); err != nil {
 		return nil, err
 	}
-	return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-		r, w := humachi.Unwrap(hc)
-		a.sendGrants(w, r, by, j)
-	}}, nil
-}
-
-func (a *API) sendGrants(w http.ResponseWriter, r *http.Request, by staff.Actor, j job.Job) {
-	a.sendRows(w, r, "grant-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "user_id", "result", "coupon_id"}, func(row func(...any) error) error {
-		return a.Grants.Results(r.Context(), by, j.ID, func(g coupon.GrantRow) error {
+	return a.SendRows("grant-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "user_id", "result", "coupon_id"}, func(ctx context.Context, row func(...any) error) error {
+		return a.Grants.Results(ctx, by, j.ID, func(g coupon.GrantRow) error {
 			var who, what any
 			if who = g.Input; g.UserID != 0 {
 				who = int64(g.UserID)
@@ -104,5 +87,5 @@ func (a *API) sendGrants(w http.ResponseWriter, r *http.Request, by staff.Actor,
 			}
 			return row(g.Line, who, g.Result, what)
 		})
-	})
+	}), nil
 }

@@ -32,14 +32,8 @@ func (a *API) listTemplates(ctx context.Context, in *templateFilter) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	page := TemplateList{Templates: make([]Template, len(list))}
-	for i, t := range list {
-		page.Templates[i] = templateJSON(t, a.Now())
-	}
-	if n := len(list); n == in.Limit {
-		page.Next = fmt.Sprintf("%d.%d", list[n-1].OpensAt.Unix(), list[n-1].ID)
-	}
-	return &struct{ Body TemplateList }{page}, nil
+	next := pipeline.Next(list, in.Limit, func(last template.Template) string { return fmt.Sprintf("%d.%d", last.OpensAt.Unix(), last.ID) })
+	return &struct{ Body TemplateList }{TemplateList{pipeline.Each(list, func(t template.Template) Template { return templateJSON(t, a.Now()) }), next}}, nil
 }
 
 func (in *templateFilter) query() (template.Query, error) {
@@ -47,7 +41,7 @@ func (in *templateFilter) query() (template.Query, error) {
 	for _, s := range in.State {
 		q.States = append(q.States, template.State(s))
 	}
-	errs := []error{checkText("query.q", in.Q)}
+	errs := []error{pipeline.CheckText("query.q", in.Q)}
 	if in.Shop != "" {
 		shop, err := pipeline.ParseID("query.shop", in.Shop)
 		q.Shops, errs = []int64{shop}, append(errs, err)

@@ -30,11 +30,11 @@ type ShopList struct {
 }
 
 func (a *API) adminShopRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops", Tag: pipeline.TagStaff,
-		Summary: "List shops"}), a.listShops)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops",
+		Summary: "List shops"}, a.listShops)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop",
 		Summary: "Name a shop and set its time zone", Description: "Creates the shop if there is none with the number.",
-		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}), a.putShop)
+		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}, a.putShop)
 }
 
 func (a *API) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopList }, error) {
@@ -47,11 +47,7 @@ func (a *API) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopLis
 		return nil, err
 	}
 	shops = slices.DeleteFunc(shops, func(s template.Shop) bool { return !by.Can(staff.View, s.Number) })
-	list := ShopList{Shops: make([]Shop, len(shops))}
-	for i, s := range shops {
-		list.Shops[i] = Shop{pipeline.Decimal(s.Number), s.Name, s.Timezone}
-	}
-	return &struct{ Body ShopList }{list}, nil
+	return &struct{ Body ShopList }{ShopList{pipeline.Each(shops, func(s template.Shop) Shop { return Shop{pipeline.Decimal(s.Number), s.Name, s.Timezone} })}}, nil
 }
 
 func (a *API) putShop(ctx context.Context, in *struct {

@@ -3,10 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -54,34 +51,26 @@ type BalanceLine struct {
 	Reported
 }
 
-type templateAnswer struct {
-	ETag string `header:"ETag"`
-	Body Template
-}
-
-// TemplateRef names a template in the path.
-type TemplateRef struct {
-	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-}
+type templateAnswer = pipeline.Versioned[Template]
 
 const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off","amount_off":2000,"currency":"CNY","stock":100,` +
 	`"opens_at":"2027-01-01T12:00:00Z","closes_at":"2027-01-02T12:00:00Z","valid_hours":48}`
 
 func (a *API) adminTemplateRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template",
 		Summary: "Create a template", Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
-		Status: http.StatusCreated, Example: templateExample}), a.createTemplate)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates", Tag: pipeline.TagStaff,
-		Summary: "List templates", Description: "By opening."}), a.listTemplates)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template", Tag: pipeline.TagStaff,
-		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}), a.adminTemplate)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: pipeline.TagStaff,
+		Status: http.StatusCreated, Example: templateExample}, a.createTemplate)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates",
+		Summary: "List templates", Description: "By opening."}, a.listTemplates)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template",
+		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}, pipeline.ByID(a.adminTemplate))
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template",
 		Summary: "Change a template",
 		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
 			"less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
 		Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
-		Example: `{"stock":200}`}), a.changeTemplate)
+		Example: `{"stock":200}`}, pipeline.Patching(a.changeTemplate))
 	for _, tr := range []struct {
 		name template.Transition
 		text string
@@ -92,15 +81,15 @@ func (a *API) adminTemplateRoutes() {
 		{template.Closing, "Close a drop"},
 		{template.Cancelling, "Cancel a drop before it opens"},
 	} {
-		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
-			ID: string(tr.name) + "-template", Tag: pipeline.TagStaff, Summary: tr.text,
+		pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
+			ID: string(tr.name) + "-template", Summary: tr.text,
 			Codes:   []string{"template_not_found", "stale_version", "invalid_transition"},
-			Example: `{"reason":"as planned"}`}), a.transition(tr.name))
+			Example: `{"reason":"as planned"}`}, a.transition(tr.name))
 	}
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance",
 		Summary:     "Recompute a template's balance sheet",
 		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows. For the stock: total = shelf + writing + issued.",
-		Codes:       []string{"template_not_found"}}), a.balance)
+		Codes:       []string{"template_not_found"}}, pipeline.ByID(a.balance))
 }
 
 func (a *API) createTemplate(ctx context.Context, in *struct{ Body TemplateWish }) (*templateAnswer, error) {
@@ -113,10 +102,8 @@ func (a *API) createTemplate(ctx context.Context, in *struct{ Body TemplateWish 
 }
 
 func (a *API) withoutSlots(t template.Template) *templateAnswer {
-	return &templateAnswer{etag(t.Version), templateJSON(t, a.Now())}
+	return pipeline.AtVersion(t.Version, templateJSON(t, a.Now()))
 }
-
-func etag(version int64) string { return `"` + pipeline.Decimal(version) + `"` }
 
 // withSlots completes the answer about one template.
 func (a *API) withSlots(ctx context.Context, t template.Template) (*templateAnswer, error) {
@@ -139,11 +126,7 @@ func (a *API) withSlots(ctx context.Context, t template.Template) (*templateAnsw
 	return answer, nil
 }
 
-func (a *API) adminTemplate(ctx context.Context, in *TemplateRef) (*templateAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) adminTemplate(ctx context.Context, id int64) (*templateAnswer, error) {
 	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
@@ -151,72 +134,27 @@ func (a *API) adminTemplate(ctx context.Context, in *TemplateRef) (*templateAnsw
 	return a.withSlots(ctx, t)
 }
 
-func (a *API) changeTemplate(ctx context.Context, in *struct {
-	TemplateRef
-	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
-	Body    TemplatePatch
-}) (*templateAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
-	version, err := parseVersion(in.IfMatch)
-	if err != nil {
-		return nil, err
-	}
-	if version == 0 {
-		return nil, pipeline.ErrPrecondition
-	}
-	if err := checkText("body.reason", in.Body.Reason); err != nil {
+func (a *API) changeTemplate(ctx context.Context, id, version int64, patch TemplatePatch) (*templateAnswer, error) {
+	if err := pipeline.CheckText("body.reason", patch.Reason); err != nil {
 		return nil, err
 	}
 	old, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := in.Body.apply(old.Spec)
+	spec, err := patch.apply(old.Spec)
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Edit(ctx, pipeline.ActorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: in.Body.Reason, RemindOnce: in.Body.RemindOnce})
+	t, err := a.Templates.Edit(ctx, pipeline.ActorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: patch.Reason, RemindOnce: patch.RemindOnce})
 	if err != nil {
 		return nil, err
 	}
 	return a.withSlots(ctx, t)
 }
 
-// parseVersion reads an If-Match header; without one the version is 0.
-func parseVersion(header string) (int64, error) {
-	if header == "" {
-		return 0, nil
-	}
-	s := strings.Trim(strings.TrimPrefix(header, "W/"), `"`)
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 {
-		return 0, pipeline.Refused("header.If-Match", "must be the version that this is based on, such as \"3\"")
-	}
-	return n, nil
-}
-
-type transitionWish struct {
-	TemplateRef
-	IfMatch string `header:"If-Match" doc:"If given: the version the decision is based on." example:"\"1\""`
-	Body    *struct {
-		Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
-	} `nameHint:"Reason"`
-}
-
-func (a *API) transition(tr template.Transition) func(context.Context, *transitionWish) (*templateAnswer, error) {
-	return func(ctx context.Context, in *transitionWish) (*templateAnswer, error) {
-		id, err1 := pipeline.ParseID("path.id", in.ID)
-		version, err2 := parseVersion(in.IfMatch)
-		reason := ""
-		if in.Body != nil {
-			reason = in.Body.Reason
-		}
-		if err := pipeline.Merge(err1, err2, checkText("body.reason", reason)); err != nil {
-			return nil, err
-		}
+func (a *API) transition(tr template.Transition) func(context.Context, *pipeline.Step[pipeline.Reason]) (*templateAnswer, error) {
+	return pipeline.Stepping[pipeline.Reason](func(ctx context.Context, id, version int64, reason string) (*templateAnswer, error) {
 		take := a.Templates.Do
 		if pipeline.Recovering(ctx) {
 			take = a.Templates.Redo
@@ -226,22 +164,10 @@ func (a *API) transition(tr template.Transition) func(context.Context, *transiti
 			return nil, err
 		}
 		return a.withSlots(ctx, t)
-	}
+	})
 }
 
-// checkText refuses text that no database can hold.
-func checkText(place, s string) error {
-	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return pipeline.Refused(place, "must be valid text without NUL characters")
-	}
-	return nil
-}
-
-func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balance }, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) balance(ctx context.Context, id int64) (*struct{ Body Balance }, error) {
 	if _, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id); err != nil {
 		return nil, err
 	}
@@ -257,10 +183,9 @@ func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balan
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0 && off == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
-		l.OverLimit, l.Difference()}, Lines: make([]BalanceLine, len(lines))}
-	for i, l := range lines {
-		b.Lines[i] = balanceJSON(l)
+	b := Balance{TemplateID: pipeline.Decimal(id), Balanced: l.Difference() == 0 && off == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
+		l.OverLimit, l.Difference()}, Lines: pipeline.Each(lines, balanceJSON)}
+	for _, l := range lines {
 		b.Difference += l.Difference()
 		b.Balanced = b.Balanced && l.Difference() == 0
 	}

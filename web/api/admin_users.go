@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -30,8 +29,6 @@ const (
 	importBatch   = 1000
 	maxLine       = 64 << 10
 	maxLineErrors = 1000
-	// importStall is how long the client may take for the next batch.
-	importStall = 60 * time.Second
 )
 
 // UserLine is one line of an import.
@@ -62,28 +59,27 @@ type LineError struct {
 }
 
 func (a *API) adminUserRoutes() {
-	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users", Tag: pipeline.TagStaff,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users",
 		Summary: "Import users, a line of JSON each",
 		Description: "NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out " +
 			"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
 			"the others are stored. If the answer is an error, or none comes, send everything again.",
-		Codes: []string{"unsupported_media_type", "malformed_json", "request_timeout"}})
-	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
-		Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
-		Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
-	schemas := a.Schemas()
-	op.Responses["200"] = &huma.Response{Description: "The number of stored lines, and the refused ones.", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
-	schemas.Schema(reflect.TypeFor[UserLine](), true, "")
-	pipeline.Register(a.Pipeline, op, func(ctx context.Context, _ *struct{}) (*struct{ Body func(huma.Context) }, error) {
-		if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
-			return nil, err
-		}
-		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-			r, w := humachi.Unwrap(hc)
-			a.importUsers(w, r)
-		}}, nil
-	})
+		Codes: []string{"unsupported_media_type", "malformed_json", "request_timeout"},
+		Complete: func(op *huma.Operation) {
+			op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
+				Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
+				Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
+			schemas := a.Schemas()
+			op.Responses["200"] = &huma.Response{Description: "The number of stored lines, and the refused ones.", Content: map[string]*huma.MediaType{
+				"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
+			schemas.Schema(reflect.TypeFor[UserLine](), true, "")
+		}},
+		func(ctx context.Context, _ *struct{}) (*pipeline.Stream, error) {
+			if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
+				return nil, err
+			}
+			return pipeline.Streamed(a.importUsers), nil
+		})
 }
 
 func (a *API) importUsers(w http.ResponseWriter, r *http.Request) {
@@ -138,9 +134,9 @@ func (im *importer) run() error {
 // extend gives the client time for the next batch, beyond the deadlines that
 // hold for requests of ordinary size.
 func (im *importer) extend() {
-	at := time.Now().Add(importStall)
+	at := time.Now().Add(pipeline.Stall)
 	_ = im.control.SetReadDeadline(at)
-	_ = im.control.SetWriteDeadline(at.Add(importStall))
+	_ = im.control.SetWriteDeadline(at.Add(pipeline.Stall))
 }
 
 // next returns one line, valid until the next call; empty for a blank line

@@ -51,15 +51,7 @@ type WebhookPatch struct {
 	Enabled     *bool     `json:"enabled,omitempty" doc:"true makes an endpoint that was disabled begin anew."`
 }
 
-// WebhookRef names an endpoint in the path.
-type WebhookRef struct {
-	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-}
-
-type webhookAnswer struct {
-	ETag string `header:"ETag"`
-	Body Webhook
-}
+type webhookAnswer = pipeline.Versioned[Webhook]
 
 // TestSent is the delivery of a test event.
 type TestSent struct {
@@ -67,43 +59,29 @@ type TestSent struct {
 }
 
 func (a *API) adminWebhookRoutes() {
-	add := func(method, path, id, summary string, more ...func(*pipeline.Route)) pipeline.Route {
-		r := pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: method, Path: path, ID: id, Tag: pipeline.TagStaff, Summary: summary}
-		for _, m := range more {
-			m(&r)
-		}
-		return r
-	}
-	codes := func(list ...string) func(*pipeline.Route) { return func(r *pipeline.Route) { r.Codes = list } }
-	secret := func(r *pipeline.Route) { r.Secret = hook.ErrRepeated }
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/webhooks", "list-webhooks", "List webhook endpoints")), a.listWebhooks)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks", "create-webhook", "Register a webhook endpoint", secret, func(r *pipeline.Route) {
-		r.Status = http.StatusCreated
-		r.Example = `{"shop_number":"10","url":"https://shop.example.com/hooks","types":["coupon.used"]}`
-		r.Description = "Events of the shop are posted to it, signed by the Standard Webhooks specification; see docs/webhooks.md. " +
-			"The answer has the secret, which is not stored with an Idempotency-Key: a repetition is refused with webhook_repeated."
-	}, codes("too_many_webhooks", "webhook_repeated"))), a.createWebhook)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/webhooks/{id}", "get-webhook", "Show a webhook endpoint", codes("webhook_not_found"))), a.getWebhook)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPatch, "/admin/webhooks/{id}", "change-webhook", "Change a webhook endpoint", func(r *pipeline.Route) {
-		r.Example = `{"enabled":true}`
-	}, codes("webhook_not_found", "precondition_required", "stale_version"))), a.changeWebhook)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodDelete, "/admin/webhooks/{id}", "delete-webhook", "Remove a webhook endpoint with its deliveries", func(r *pipeline.Route) {
-		r.Status = http.StatusNoContent
-	}, codes("webhook_not_found"))), a.deleteWebhook)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks/{id}/rotate", "rotate-webhook-secret", "Replace the secret of a webhook endpoint", secret, func(r *pipeline.Route) {
-		r.Description = "The old secret signs as well for 24 hours."
-	}, codes("webhook_not_found", "webhook_repeated", "precondition_required", "stale_version"))), a.rotateWebhook)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks/{id}/test", "test-webhook", "Send a test event to a webhook endpoint", func(r *pipeline.Route) {
-		r.Status = http.StatusAccepted
-	}, codes("webhook_not_found", "webhook_disabled"))), a.testWebhook)
-	a.webhookDeliveryRoutes(add, codes)
+	known := []string{"webhook_not_found"}
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks", "list-webhooks", "List webhook endpoints", pipeline.Route{}), a.listWebhooks)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks", "create-webhook", "Register a webhook endpoint", pipeline.Route{
+		Traits: pipeline.Traits{Secret: hook.ErrRepeated}, Status: http.StatusCreated,
+		Example: `{"shop_number":"10","url":"https://shop.example.com/hooks","types":["coupon.used"]}`,
+		Description: "Events of the shop are posted to it, signed by the Standard Webhooks specification; see docs/webhooks.md. " +
+			"The answer has the secret, which is not stored with an Idempotency-Key: a repetition is refused with webhook_repeated.",
+		Codes: []string{"too_many_webhooks", "webhook_repeated"}}), a.createWebhook)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}", "get-webhook", "Show a webhook endpoint", pipeline.Route{Codes: known}), pipeline.ByID(a.getWebhook))
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/webhooks/{id}", "change-webhook", "Change a webhook endpoint",
+		pipeline.Route{Example: `{"enabled":true}`, Codes: []string{"webhook_not_found", "precondition_required", "stale_version"}}), pipeline.Patching(a.changeWebhook))
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodDelete, "/admin/webhooks/{id}", "delete-webhook", "Remove a webhook endpoint with its deliveries",
+		pipeline.Route{Status: http.StatusNoContent, Codes: known}), pipeline.ByID(a.deleteWebhook))
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/rotate", "rotate-webhook-secret", "Replace the secret of a webhook endpoint", pipeline.Route{
+		Traits: pipeline.Traits{Secret: hook.ErrRepeated}, Description: "The old secret signs as well for 24 hours.",
+		Codes: []string{"webhook_not_found", "webhook_repeated", "precondition_required", "stale_version"}}), a.rotateWebhook)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/test", "test-webhook", "Send a test event to a webhook endpoint",
+		pipeline.Route{Status: http.StatusAccepted, Codes: []string{"webhook_not_found", "webhook_disabled"}}), pipeline.ByID(a.testWebhook))
+	a.webhookDeliveryRoutes()
 }
 
 func webhookJSON(e hook.Endpoint) Webhook {
-	types := make([]string, len(e.Types))
-	for i, t := range e.Types {
-		types[i] = string(t)
-	}
+	types := pipeline.Each(e.Types, func(t hook.Type) string { return string(t) })
 	return Webhook{ID: pipeline.Decimal(e.ID), ShopNumber: pipeline.Decimal(e.Shop), URL: e.URL, Description: e.Description, Types: types, Enabled: e.Enabled,
 		DisabledReason: string(e.Why), State: string(e.State()), Failures: e.Failures, FailingSince: pipeline.UTC(e.FailingSince), LastError: e.LastError,
 		OldSecretUntil: pipeline.UTC(e.OldUntil), Version: e.Version, CreatedAt: e.CreatedAt.UTC()}
@@ -112,36 +90,25 @@ func webhookJSON(e hook.Endpoint) Webhook {
 func webhookAnswered(e hook.Endpoint, secret string) *webhookAnswer {
 	body := webhookJSON(e)
 	body.Secret = secret
-	return &webhookAnswer{etag(e.Version), body}
+	return pipeline.AtVersion(e.Version, body)
 }
 
 func hookTypes(names []string) []hook.Type {
-	types := make([]hook.Type, len(names))
-	for i, n := range names {
-		types[i] = hook.Type(n)
-	}
-	return types
+	return pipeline.Each(names, func(name string) hook.Type { return hook.Type(name) })
 }
 
 func (a *API) listWebhooks(ctx context.Context, in *struct {
 	Shop string `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
 }) (*struct{ Body WebhookList }, error) {
-	var shop int64
-	var err error
-	if in.Shop != "" {
-		if shop, err = pipeline.ParseID("query.shop", in.Shop); err != nil {
-			return nil, err
-		}
+	shop, err := pipeline.OptionalID("query.shop", in.Shop)
+	if err != nil {
+		return nil, err
 	}
 	endpoints, err := a.Hooks.Endpoints(ctx, pipeline.ActorOf(ctx), shop)
 	if err != nil {
 		return nil, err
 	}
-	list := WebhookList{Webhooks: make([]Webhook, len(endpoints))}
-	for i, e := range endpoints {
-		list.Webhooks[i] = webhookJSON(e)
-	}
-	return &struct{ Body WebhookList }{list}, nil
+	return &struct{ Body WebhookList }{WebhookList{pipeline.Each(endpoints, webhookJSON)}}, nil
 }
 
 func (a *API) createWebhook(ctx context.Context, in *struct{ Body WebhookWish }) (*webhookAnswer, error) {
@@ -157,11 +124,7 @@ func (a *API) createWebhook(ctx context.Context, in *struct{ Body WebhookWish })
 	return webhookAnswered(e, secret), nil
 }
 
-func (a *API) getWebhook(ctx context.Context, in *WebhookRef) (*webhookAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) getWebhook(ctx context.Context, id int64) (*webhookAnswer, error) {
 	e, err := a.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
@@ -169,35 +132,23 @@ func (a *API) getWebhook(ctx context.Context, in *WebhookRef) (*webhookAnswer, e
 	return webhookAnswered(e, ""), nil
 }
 
-func (a *API) changeWebhook(ctx context.Context, in *struct {
-	WebhookRef
-	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
-	Body    WebhookPatch
-}) (*webhookAnswer, error) {
-	id, err1 := pipeline.ParseID("path.id", in.ID)
-	version, err2 := parseVersion(in.IfMatch)
-	if err := pipeline.Merge(err1, err2); err != nil {
-		return nil, err
-	}
-	if version == 0 {
-		return nil, pipeline.ErrPrecondition
-	}
+func (a *API) changeWebhook(ctx context.Context, id, version int64, patch WebhookPatch) (*webhookAnswer, error) {
 	old, err := a.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
 	input := hook.Input{URL: old.URL, Description: old.Description, Types: old.Types, Enabled: old.Enabled}
-	if in.Body.URL != nil {
-		input.URL = *in.Body.URL
+	if patch.URL != nil {
+		input.URL = *patch.URL
 	}
-	if in.Body.Description != nil {
-		input.Description = *in.Body.Description
+	if patch.Description != nil {
+		input.Description = *patch.Description
 	}
-	if in.Body.Types != nil {
-		input.Types = hookTypes(*in.Body.Types)
+	if patch.Types != nil {
+		input.Types = hookTypes(*patch.Types)
 	}
-	if in.Body.Enabled != nil {
-		input.Enabled = *in.Body.Enabled
+	if patch.Enabled != nil {
+		input.Enabled = *patch.Enabled
 	}
 	e, err := a.Hooks.Change(ctx, pipeline.ActorOf(ctx), id, version, input)
 	if err != nil {
@@ -206,25 +157,17 @@ func (a *API) changeWebhook(ctx context.Context, in *struct {
 	return webhookAnswered(e, ""), nil
 }
 
-func (a *API) deleteWebhook(ctx context.Context, in *WebhookRef) (*struct{}, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) deleteWebhook(ctx context.Context, id int64) (*struct{}, error) {
 	return &struct{}{}, a.Hooks.Remove(ctx, pipeline.ActorOf(ctx), id)
 }
 
 func (a *API) rotateWebhook(ctx context.Context, in *struct {
-	WebhookRef
+	pipeline.Ref
 	IfMatch string `header:"If-Match" doc:"The version whose secret is replaced, so that a repetition does not replace the new one." example:"\"1\""`
 }) (*webhookAnswer, error) {
-	id, err1 := pipeline.ParseID("path.id", in.ID)
-	version, err2 := parseVersion(in.IfMatch)
-	if err := pipeline.Merge(err1, err2); err != nil {
+	id, version, err := in.At(in.IfMatch)
+	if err != nil {
 		return nil, err
-	}
-	if version == 0 {
-		return nil, pipeline.ErrPrecondition
 	}
 	e, secret, err := a.Hooks.Rotate(ctx, pipeline.ActorOf(ctx), id, version)
 	if err != nil {
@@ -233,11 +176,7 @@ func (a *API) rotateWebhook(ctx context.Context, in *struct {
 	return webhookAnswered(e, secret), nil
 }
 
-func (a *API) testWebhook(ctx context.Context, in *WebhookRef) (*struct{ Body TestSent }, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) testWebhook(ctx context.Context, id int64) (*struct{ Body TestSent }, error) {
 	delivery, err := a.Hooks.Test(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err

@@ -74,24 +74,19 @@ type ShopEvent struct {
 	Payload string `json:"payload" doc:"The body that endpoints are sent, byte for byte."`
 }
 
-func (a *API) webhookDeliveryRoutes(add func(method, path, id, summary string, more ...func(*pipeline.Route)) pipeline.Route,
-	codes func(...string) func(*pipeline.Route),
-) {
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/webhooks/{id}/deliveries", "list-webhook-deliveries", "List deliveries to a webhook endpoint",
-		codes("webhook_not_found"))), a.listDeliveries)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/webhooks/{id}/deliveries/{delivery}", "get-webhook-delivery", "Show a delivery with its request and answers",
-		codes("webhook_not_found", "delivery_not_found"))), a.getDelivery)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks/{id}/deliveries/{delivery}/replay", "replay-webhook-delivery", "Send the event of a delivery again",
-		func(r *pipeline.Route) { r.Status = http.StatusNoContent }, codes("webhook_not_found", "delivery_not_found", "webhook_disabled"))), a.replayDelivery)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks/{id}/replay", "replay-webhook", "Send everything since an instant again",
-		func(r *pipeline.Route) {
-			r.Status, r.Example = http.StatusAccepted, `{"since":"2026-11-20T11:00:00Z"}`
-			r.Description = "Events that happened since then, are still kept, and are of the endpoint's types, also those of the time while it was disabled by failures. Those that wait already are not doubled."
-		}, codes("webhook_not_found", "webhook_disabled"))), a.replayWebhook)
-	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/events", "list-events", "Read a shop's events as they come", func(r *pipeline.Route) {
-		r.Description = "For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and " +
-			"go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes."
-	})), a.listEvents)
+func (a *API) webhookDeliveryRoutes() {
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}/deliveries", "list-webhook-deliveries", "List deliveries to a webhook endpoint",
+		pipeline.Route{Codes: []string{"webhook_not_found"}}), a.listDeliveries)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}/deliveries/{delivery}", "get-webhook-delivery", "Show a delivery with its request and answers",
+		pipeline.Route{Codes: []string{"webhook_not_found", "delivery_not_found"}}), a.getDelivery)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/deliveries/{delivery}/replay", "replay-webhook-delivery", "Send the event of a delivery again",
+		pipeline.Route{Status: http.StatusNoContent, Codes: []string{"webhook_not_found", "delivery_not_found", "webhook_disabled"}}), a.replayDelivery)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/replay", "replay-webhook", "Send everything since an instant again",
+		pipeline.Route{Status: http.StatusAccepted, Example: `{"since":"2026-11-20T11:00:00Z"}`, Codes: []string{"webhook_not_found", "webhook_disabled"},
+			Description: "Events that happened since then, are still kept, and are of the endpoint's types, also those of the time while it was disabled by failures. Those that wait already are not doubled."}), a.replayWebhook)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/events", "list-events", "Read a shop's events as they come", pipeline.Route{
+		Description: "For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and " +
+			"go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes."}), a.listEvents)
 }
 
 func deliveryJSON(d hook.Delivery) WebhookDelivery {
@@ -104,15 +99,15 @@ func deliveryJSON(d hook.Delivery) WebhookDelivery {
 }
 
 func (a *API) listDeliveries(ctx context.Context, in *struct {
-	WebhookRef
+	pipeline.Ref
 	State  string `query:"state" enum:"waiting,delivered,failed" doc:"Only these."`
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }) (*struct{ Body WebhookDeliveryList }, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
 	q := hook.DeliveryQuery{EndpointID: id, State: in.State, Limit: in.Limit}
-	if in.Before != "" && err == nil {
-		q.Before, err = pipeline.ParseID("query.before", in.Before)
+	if err == nil {
+		q.Before, err = pipeline.OptionalID("query.before", in.Before)
 	}
 	if err != nil {
 		return nil, err
@@ -121,14 +116,8 @@ func (a *API) listDeliveries(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	list := WebhookDeliveryList{Deliveries: make([]WebhookDelivery, len(deliveries))}
-	for i, d := range deliveries {
-		list.Deliveries[i] = deliveryJSON(d)
-	}
-	if n := len(deliveries); n == in.Limit {
-		list.Next = pipeline.Decimal(deliveries[n-1].ID)
-	}
-	return &struct{ Body WebhookDeliveryList }{list}, nil
+	next := pipeline.Next(deliveries, in.Limit, func(last hook.Delivery) string { return pipeline.Decimal(last.ID) })
+	return &struct{ Body WebhookDeliveryList }{WebhookDeliveryList{pipeline.Each(deliveries, deliveryJSON), next}}, nil
 }
 
 func (in DeliveryRef) parse() (endpoint, delivery int64, err error) {
@@ -162,7 +151,7 @@ func (a *API) replayDelivery(ctx context.Context, in *DeliveryRef) (*struct{}, e
 }
 
 func (a *API) replayWebhook(ctx context.Context, in *struct {
-	WebhookRef
+	pipeline.Ref
 	Body struct {
 		Since time.Time `json:"since" doc:"From this instant on."`
 	} `nameHint:"ReplayWish"`

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	ical "github.com/arran4/golang-ical"
-	"github.com/danielgtaylor/huma/v2"
 
 	"dropbell/domain/template"
 	"dropbell/web/api/pipeline"
@@ -36,36 +35,36 @@ type calendarAnswer struct {
 }
 
 func (a *API) calendarRoutes() {
-	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}/opening.ics", ID: "get-opening-calendar",
-		Tag: pipeline.TagUsers, Summary: "Put the opening of a drop into a calendar",
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}/opening.ics", ID: "get-opening-calendar",
+		Summary: "Put the opening of a drop into a calendar",
 		Description: "One event (RFC 5545) with an alarm for each of `minutes` before the opening. Needs no credentials, so it can be a link; by webcal: a calendar subscribes to it " +
 			"and follows when the opening moves or the drop is cancelled.",
-		Codes: []string{"template_not_found"}})
-	op.Responses["200"] = &huma.Response{Description: "The event.", Content: map[string]*huma.MediaType{"text/calendar": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *struct {
-		ID      string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-		Minutes []int  `query:"minutes" maxItems:"12" minimum:"0" maximum:"1440" nullable:"false" doc:"Alarms, in minutes before the opening, separated by commas. None = 5." example:"[10]"`
-	}) (*calendarAnswer, error) {
-		id, err := pipeline.ParseID("path.id", in.ID)
-		if err != nil {
-			return nil, err
-		}
-		t, err := a.Reminders.Drop(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if len(in.Minutes) == 0 {
-			in.Minutes = []int{usualAlarm}
-		}
-		raw, err := opening(t, in.Minutes, a.calendarHost())
-		return &calendarAnswer{"text/calendar; charset=utf-8", `inline; filename="drop-` + in.ID + `.ics"`, raw}, err
-	})
+		Codes: []string{"template_not_found"}, File: "text/calendar", FileText: "The event."}, a.calendar)
+}
+
+func (a *API) calendar(ctx context.Context, in *struct {
+	pipeline.Ref
+	Minutes []int `query:"minutes" maxItems:"12" minimum:"0" maximum:"1440" nullable:"false" doc:"Alarms, in minutes before the opening, separated by commas. None = 5." example:"[10]"`
+}) (*calendarAnswer, error) {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Reminders.Drop(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Minutes) == 0 {
+		in.Minutes = []int{usualAlarm}
+	}
+	raw, err := opening(t, in.Minutes, a.calendarHost())
+	return &calendarAnswer{"text/calendar; charset=utf-8", `inline; filename="drop-` + in.ID + `.ics"`, raw}, err
 }
 
 // calendarHost is the name behind the @ of ids of events: drops of two servers have equal
 // numbers, and a calendar may hold both.
 func (a *API) calendarHost() string {
-	if u, err := url.Parse(a.PublicURL); err == nil && u.Hostname() != "" {
+	if u, err := url.Parse(a.PublicURL()); err == nil && u.Hostname() != "" {
 		return u.Hostname()
 	}
 	return "dropbell"

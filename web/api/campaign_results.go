@@ -120,11 +120,7 @@ func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
 	return w
 }
 
-func (a *API) campaignResults(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignResults }, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) campaignResults(ctx context.Context, id int64) (*struct{ Body CampaignResults }, error) {
 	c, r, err := a.Campaigns.Results(ctx, pipeline.ActorOf(ctx), id)
 	return &struct{ Body CampaignResults }{resultsJSON(c, r)}, err
 }
@@ -151,41 +147,29 @@ func (in *RecipientFilter) query() (q campaign.RecipientQuery, err error) {
 	if in.Reason != "" && !slices.Contains(campaign.Reasons(), in.Reason) {
 		err = pipeline.Refused("query.reason", "must be one of %s", strings.Join(campaign.Reasons(), ", "))
 	}
-	only, wrong := optionalUser("query.user_id", in.UserID)
-	q.Only = only
+	only, wrong := pipeline.OptionalID("query.user_id", in.UserID)
+	q.Only = user.ID(only)
 	return q, pipeline.Merge(err, wrong)
 }
 
-// optionalUser reads a user id that may be left out.
-func optionalUser(place, s string) (user.ID, error) {
-	if s == "" {
-		return 0, nil
-	}
-	n, err := pipeline.ParseID(place, s)
-	return user.ID(n), err
-}
-
 func (a *API) campaignRecipients(ctx context.Context, in *struct {
-	CampaignRef
+	pipeline.Ref
 	RecipientFilter
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	After string `query:"after" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 }) (*struct{ Body CampaignRecipients }, error) {
 	id, err1 := pipeline.ParseID("path.id", in.ID)
 	q, err2 := in.query()
-	after, err3 := optionalUser("query.after", in.After)
+	after, err3 := pipeline.OptionalID("query.after", in.After)
 	if err := pipeline.Merge(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	q.Limit, q.After = in.Limit, after
+	q.Limit, q.After = in.Limit, user.ID(after)
 	page, err := a.Campaigns.Recipients(ctx, pipeline.ActorOf(ctx), id, q)
 	if err != nil {
 		return nil, err
 	}
-	out := CampaignRecipients{Recipients: make([]CampaignRecipient, len(page.List))}
-	for i, o := range page.List {
-		out.Recipients[i] = recipientJSON(o)
-	}
+	out := CampaignRecipients{Recipients: pipeline.Each(page.List, recipientJSON)}
 	if page.More {
 		out.Next = page.Next.String()
 	}
@@ -194,12 +178,17 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 
 // resultRoutes are those of what became of a campaign; op completes a route.
 func (a *API) resultRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show the results of a campaign", pipeline.Route{
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/results", "campaign-results", "Show the results of a campaign", pipeline.Route{
 		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +
-			"after its end. Every number counts users, each once; all groups are observed over the same time."})), a.campaignResults)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients with their outcomes", pipeline.Route{
-		Description: "The users of the audience as far as it has been cut into batches; empty once its batches are past their retention."})), a.campaignRecipients)
-	a.recipientsRoute(op)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Show the outcome of one recipient",
-		pipeline.Route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
+			"after its end. Every number counts users, each once; all groups are observed over the same time."}), pipeline.ByID(a.campaignResults))
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients with their outcomes", pipeline.Route{
+		Description: "The users of the audience as far as it has been cut into batches; empty once its batches are past their retention."}), a.campaignRecipients)
+	file := op(http.MethodGet, "/{id}/recipients.csv", "export-campaign-recipients", "Export a campaign's recipients as CSV", pipeline.Route{
+		Description: "A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. " +
+			"Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.",
+		File: "text/csv", FileText: "The recipients."})
+	file.Stream = true
+	pipeline.Register(a.Pipeline, file, a.exportRecipients)
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Show the outcome of one recipient",
+		pipeline.Route{Codes: []string{"recipient_not_found"}}), a.campaignRecipient)
 }

@@ -58,27 +58,23 @@ type CampaignApproval struct {
 func (a *API) approvalRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
 	codes := []string{"invalid_transition", "approval_required", "approval_lapsed", "approval_not_asked"}
 	const example = `{"request_id":"12","reason":"as agreed with the shop"}`
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show the request for approval of a campaign",
-		pipeline.Route{Description: "With the campaign as it is now beside the requested one."})), a.campaignApproval)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
+	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show the request for approval of a campaign",
+		pipeline.Route{Description: "With the campaign as it is now beside the requested one."}), pipeline.ByID(a.campaignApproval))
+	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
 		pipeline.Route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
-			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."})), a.approveCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
-		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."})), a.refuseCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",
-		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."})), a.withdrawCampaign)
+			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."}), a.approveCampaign)
+	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
+		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."}), a.refuseCampaign)
+	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",
+		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."}), a.withdrawCampaign)
 }
 
-func (a *API) campaignApproval(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignApproval }, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) campaignApproval(ctx context.Context, id int64) (*struct{ Body CampaignApproval }, error) {
 	v, err := a.Campaigns.Review(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	out := CampaignApproval{CampaignID: in.ID, Request: requestJSON(v.Open), Before: requestJSON(v.Before), Lapsed: v.Lapsed(), Needed: v.Needed(),
+	out := CampaignApproval{CampaignID: pipeline.Decimal(id), Request: requestJSON(v.Open), Before: requestJSON(v.Before), Lapsed: v.Lapsed(), Needed: v.Needed(),
 		Now: wishOf(v.Now.Spec), Segment: frozenJSON(v.Now.Rule), Changed: []string{}}
 	if v.Reach != nil {
 		out.Reach = new(reachJSON(*v.Reach))
@@ -96,14 +92,14 @@ type ApprovalDecision struct {
 }
 
 type approvalWish struct {
-	CampaignRef
+	pipeline.Ref
 	Body ApprovalDecision
 }
 
 func (in *approvalWish) read() (id, request int64, err error) {
 	id, err1 := pipeline.ParseID("path.id", in.ID)
 	request, err2 := pipeline.ParseID("body.request_id", in.Body.RequestID)
-	return id, request, pipeline.Merge(err1, err2, checkText("body.reason", in.Body.Reason))
+	return id, request, pipeline.Merge(err1, err2, pipeline.CheckText("body.reason", in.Body.Reason))
 }
 
 func (a *API) approveCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {

@@ -12,7 +12,7 @@ import (
 var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user is not in the campaign's audience, or it has not been cut yet; ask again once the campaign has started")
 
 func (a *API) testCampaign(ctx context.Context, in *struct {
-	CampaignRef
+	pipeline.Ref
 	Body struct {
 		UserID  string `json:"user_id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
 		Variant string `json:"variant,omitempty" enum:"a,b" doc:"Which of two versions; absent = the one that the user gets."`
@@ -36,7 +36,7 @@ func (a *API) testCampaign(ctx context.Context, in *struct {
 }
 
 func (a *API) previewCampaign(ctx context.Context, in *struct {
-	CampaignRef
+	pipeline.Ref
 	UserID string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The user to render it for; absent = a user without stored data."`
 	Locale string `query:"locale" maxLength:"35" doc:"Without user_id: the reader's language." example:"zh-CN"`
 }) (*struct{ Body CampaignPreview }, error) {
@@ -44,13 +44,11 @@ func (a *API) previewCampaign(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	var to int64
-	if in.UserID != "" {
-		if to, err = pipeline.ParseID("query.user_id", in.UserID); err != nil {
-			return nil, err
-		}
+	to, err := pipeline.OptionalID("query.user_id", in.UserID)
+	if err != nil {
+		return nil, err
 	}
-	if err := checkText("query.locale", in.Locale); err != nil {
+	if err := pipeline.CheckText("query.locale", in.Locale); err != nil {
 		return nil, err
 	}
 	p, err := a.Campaigns.Preview(ctx, pipeline.ActorOf(ctx), id, user.ID(to), in.Locale)

@@ -49,19 +49,19 @@ type claimAnswer struct {
 }
 
 func (a *API) claimRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
-		ID: "claim", Tag: pipeline.TagUsers, Summary: "Claim a coupon", Status: http.StatusCreated,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
+		ID: "claim", Summary: "Claim a coupon", Status: http.StatusCreated,
 		Description: "First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an " +
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A " +
 			"refusal is not stored: the same request is decided anew.",
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
 		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "ended", "sold_out", "limit_reached",
 			"idempotency_conflict"},
-		Example: `{"template_id":"1"}`}), a.claim)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim", Tag: pipeline.TagUsers,
-		Summary: "Show a claim", Codes: []string{"claim_not_found"}}), a.claimByID)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons", Tag: pipeline.TagUsers,
-		Summary: "List the user's coupons", Description: "The newest first."}), a.coupons)
+		Example: `{"template_id":"1"}`}, a.claim)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim",
+		Summary: "Show a claim", Codes: []string{"claim_not_found"}}, a.claimByID)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons",
+		Summary: "List the user's coupons", Description: "The newest first."}, a.coupons)
 }
 
 type claimRequest struct {
@@ -141,7 +141,7 @@ func appendClaim(b []byte, c *Claim) []byte {
 	b = append(b, `","template_id":"`...)
 	b = append(b, c.TemplateID...)
 	b = append(b, `","state":`...)
-	b = appendText(b, c.State)
+	b = pipeline.AppendText(b, c.State)
 	if c.CouponID != "" {
 		b = append(b, `,"coupon_id":"`...)
 		b = append(b, c.CouponID...)
@@ -149,7 +149,7 @@ func appendClaim(b []byte, c *Claim) []byte {
 	}
 	if c.Reason != "" {
 		b = append(b, `,"reason":`...)
-		b = appendText(b, c.Reason)
+		b = pipeline.AppendText(b, c.Reason)
 	}
 	b = append(b, `,"at":"`...)
 	b = c.At.AppendFormat(b, time.RFC3339Nano)
@@ -184,25 +184,17 @@ func (a *API) coupons(ctx context.Context, in *struct {
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body CouponList }, error) {
-	q := claim.Query{UserID: pipeline.UserOf(ctx), State: in.State, Limit: in.Limit}
-	if in.Before != "" {
-		var err error
-		if q.Before, err = pipeline.ParseID("query.before", in.Before); err != nil {
-			return nil, err
-		}
-	}
-	found, err := a.Claims.Coupons(ctx, q)
+	before, err := pipeline.OptionalID("query.before", in.Before)
 	if err != nil {
 		return nil, err
 	}
-	list := CouponList{Coupons: make([]OwnedCoupon, len(found))}
-	for i, c := range found {
-		list.Coupons[i] = ownedJSON(c, pipeline.UserOf(ctx))
+	by := pipeline.UserOf(ctx)
+	found, err := a.Claims.Coupons(ctx, claim.Query{UserID: by, State: in.State, Before: before, Limit: in.Limit})
+	if err != nil {
+		return nil, err
 	}
-	if n := len(found); n == in.Limit {
-		list.Next = list.Coupons[n-1].CouponID
-	}
-	return &struct{ Body CouponList }{list}, nil
+	next := pipeline.Next(found, in.Limit, func(last claim.Coupon) string { return pipeline.Decimal(last.ID) })
+	return &struct{ Body CouponList }{CouponList{pipeline.Each(found, func(c claim.Coupon) OwnedCoupon { return ownedJSON(c, by) }), next}}, nil
 }
 
 func claimJSON(c claim.Claim) Claim {

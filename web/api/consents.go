@@ -23,8 +23,8 @@ type consentPath struct {
 }
 
 func (a *API) consentRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/consents", ID: "list-consents", Tag: pipeline.TagUsers,
-		Summary: "Show which reminders have a consent of their own", Codes: []string{"template_not_found", "not_reserved"}}),
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/consents", ID: "list-consents",
+		Summary: "Show which reminders have a consent of their own", Codes: []string{"template_not_found", "not_reserved"}},
 		func(ctx context.Context, in *struct {
 			TemplateID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 		}) (*consentsAnswer, error) {
@@ -36,14 +36,14 @@ func (a *API) consentRoutes() {
 			return consentsJSON(c), err
 		})
 	codes := []string{"template_not_found", "not_reserved", "already_due"}
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodPut, Path: "/reservations/{template_id}/consents/{minutes}", ID: "give-consent", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPut, Path: "/reservations/{template_id}/consents/{minutes}", ID: "give-consent",
 		Summary: "Consent to one message of a reminder",
 		Description: "For WeChat: after wx.requestSubscribeMessage was accepted, which permits one message. The reminder on the channel webpush must be reserved. " +
 			"A reminder has one consent at most, however often this is repeated; it is used up when the message was taken, and goes with the reservation. " +
 			"Without it the reminder is not sent to WeChat.",
-		Codes: codes}), a.consent(true))
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}/consents/{minutes}", ID: "withdraw-consent", Tag: pipeline.TagUsers,
-		Summary: "Withdraw the consent to one message of a reminder", Codes: codes}), a.consent(false))
+		Codes: codes}, a.consent(true))
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}/consents/{minutes}", ID: "withdraw-consent",
+		Summary: "Withdraw the consent to one message of a reminder", Codes: codes}, a.consent(false))
 }
 
 func (a *API) consent(given bool) func(context.Context, *consentPath) (*consentsAnswer, error) {

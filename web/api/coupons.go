@@ -57,24 +57,19 @@ type OrderRef struct {
 	OrderID string `json:"order_id" minLength:"1" maxLength:"64" doc:"As in the lock." example:"A-1001"`
 }
 
-// CouponRef names a coupon in the path.
-type CouponRef struct {
-	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-}
-
 type couponAnswer struct{ Body Coupon }
 
 func (a *API) couponRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon",
 		Summary: "Show a coupon", Description: "Users see their own; a key with the scope payment and without X-User-ID sees any.",
-		Codes: []string{"coupon_not_found"}}), a.coupon)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon", Tag: pipeline.TagPayment,
+		Codes: []string{"coupon_not_found"}}, pipeline.ByID(a.coupon))
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon",
 		Summary: "Lock a coupon for an order and compute the discount",
 		Description: "Repeating it gives the same answer; with other amounts it is refused. An order locks a coupon once: after its lock has " +
 			"ended by release, time-out or refund, or if its release came first, the order is refused and needs a new id. Amounts are minor units; " +
 			"a percentage is rounded down; never more than the order costs is taken off.",
 		Codes:   []string{"coupon_not_found", "coupon_not_usable"},
-		Example: `{"order_id":"A-1001","order_amount":6000,"currency":"CNY","user_id":"1001"}`}), a.lockCoupon)
+		Example: `{"order_id":"A-1001","order_amount":6000,"currency":"CNY","user_id":"1001"}`}, a.lockCoupon)
 	for _, s := range []struct {
 		name, summary, description string
 		do                         paymentDo
@@ -84,27 +79,14 @@ func (a *API) couponRoutes() {
 		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", (*coupon.Service).Release},
 		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", (*coupon.Service).Refund},
 	} {
-		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
-			ID: s.name + "-coupon", Tag: pipeline.TagPayment, Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
-			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"order_id":"A-1001"}`}), a.paymentStep(s.do))
+		pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
+			ID: s.name + "-coupon", Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
+			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"order_id":"A-1001"}`}, a.paymentStep(s.do))
 	}
 }
 
-// payment returns the steps, which an API without coupons, as some tests and
-// the document have it, only describes.
-func (a *API) payment() *coupon.Service {
-	if a.Coupons == nil {
-		return &coupon.Service{}
-	}
-	return a.Coupons
-}
-
-func (a *API) coupon(ctx context.Context, in *CouponRef) (*couponAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
-	c, err := a.payment().Coupon(ctx, pipeline.UserOf(ctx), id)
+func (a *API) coupon(ctx context.Context, id int64) (*couponAnswer, error) {
+	c, err := a.Coupons.Coupon(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +94,7 @@ func (a *API) coupon(ctx context.Context, in *CouponRef) (*couponAnswer, error) 
 }
 
 func (a *API) lockCoupon(ctx context.Context, in *struct {
-	CouponRef
+	pipeline.Ref
 	Body LockWish
 }) (*couponAnswer, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
@@ -120,7 +102,7 @@ func (a *API) lockCoupon(ctx context.Context, in *struct {
 	if err := pipeline.Merge(err, err2); err != nil {
 		return nil, err
 	}
-	c, err := a.payment().Lock(ctx, signature(ctx), id, o)
+	c, err := a.Coupons.Lock(ctx, signature(ctx), id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -149,18 +131,18 @@ func (w LockWish) order(named user.ID) (coupon.Order, error) {
 type paymentDo func(s *coupon.Service, ctx context.Context, by string, id int64, order string) (coupon.Case, error)
 
 func (a *API) paymentStep(do paymentDo) func(context.Context, *struct {
-	CouponRef
+	pipeline.Ref
 	Body OrderRef
 }) (*couponAnswer, error) {
 	return func(ctx context.Context, in *struct {
-		CouponRef
+		pipeline.Ref
 		Body OrderRef
 	}) (*couponAnswer, error) {
 		id, err := pipeline.ParseID("path.id", in.ID)
 		if err != nil {
 			return nil, err
 		}
-		c, err := do(a.payment().For(pipeline.UserOf(ctx)), ctx, signature(ctx), id, in.Body.OrderID)
+		c, err := do(a.Coupons.For(pipeline.UserOf(ctx)), ctx, signature(ctx), id, in.Body.OrderID)
 		if err != nil {
 			return nil, err
 		}

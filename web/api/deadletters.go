@@ -73,18 +73,18 @@ type deadLetterOrder struct {
 
 func (a *API) deadLetterRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters", Tag: pipeline.TagStaff,
-		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}), a.deadLetters)
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters",
+		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}, a.deadLetters)
 	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
 		summary, text := "Replay dead letters", "In the background. Users whom another attempt has reached are not sent the message again, and nothing is sent after the opening."
 		if action == delivery.Discard {
 			summary, text = "Discard dead letters", "In the background. They keep counting as dead in the balance sheet."
 		}
-		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: pipeline.TagStaff,
+		pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action),
 			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,
 			Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
 			Codes:   []string{"channel_unavailable"},
-			Example: `{"filter":{"channel":"email"},"dry_run":true}`}), a.order(action))
+			Example: `{"filter":{"channel":"email"},"dry_run":true}`}, a.order(action))
 	}
 }
 
@@ -121,14 +121,9 @@ func (a *API) deadLetters(ctx context.Context, in *deadLetterWish) (*struct{ Bod
 	if err != nil {
 		return nil, err
 	}
-	out := DeadLetterGroups{Groups: make([]DeadLetterGroup, len(groups)), Jobs: make([]DeadLetterJob, len(jobs))}
-	for i, g := range groups {
-		out.Groups[i] = DeadLetterGroup{g.Channel.String(), g.Fingerprint, g.Dead, g.FirstAt, g.LastAt, g.Sample}
-	}
-	for i, j := range jobs {
-		out.Jobs[i] = jobJSON(j)
-	}
-	return &struct{ Body DeadLetterGroups }{out}, nil
+	return &struct{ Body DeadLetterGroups }{DeadLetterGroups{pipeline.Each(groups, func(g delivery.DeadLetterGroup) DeadLetterGroup {
+		return DeadLetterGroup{g.Channel.String(), g.Fingerprint, g.Dead, g.FirstAt, g.LastAt, g.Sample}
+	}), pipeline.Each(jobs, jobJSON)}}, nil
 }
 
 func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *struct{ Body DeadLetterOrder }) (*deadLetterOrder, error) {
@@ -137,7 +132,7 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if err != nil {
 			return nil, err
 		}
-		if err := checkText("body.reason", in.Body.Reason); err != nil {
+		if err := pipeline.CheckText("body.reason", in.Body.Reason); err != nil {
 			return nil, err
 		}
 		t, err := a.DeadLetters.DryRun(ctx, pipeline.ActorOf(ctx), f, in.Body.RatePerSecond)

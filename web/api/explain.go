@@ -37,11 +37,11 @@ type Step struct {
 }
 
 func (a *API) explainRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation",
 		Summary: "Explain the outcomes of the user's reminders",
 		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
 			"provider's answer, outcome and reason; steps still to come have the kind expected.",
-		Codes: []string{"template_not_found", "not_reserved"}}), a.explain)
+		Codes: []string{"template_not_found", "not_reserved"}}, a.explain)
 }
 
 func (a *API) explain(ctx context.Context, in *struct {
@@ -55,11 +55,7 @@ func (a *API) explain(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := Timeline{Reservation: reservationJSON(t.View), Steps: make([]Step, len(t.Steps))}
-	for i, s := range t.Steps {
-		out.Steps[i] = stepJSON(s)
-	}
-	return &struct{ Body Timeline }{out}, nil
+	return &struct{ Body Timeline }{Timeline{reservationJSON(t.View), pipeline.Each(t.Steps, stepJSON)}}, nil
 }
 
 // stepJSON leaves out the member who did it: users need not know the staff.

@@ -46,10 +46,10 @@ type ReadState struct {
 }
 
 func (a *API) inboxRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/inbox", ID: "inbox", Tag: pipeline.TagUsers,
-		Summary: "List the user's in-app messages", Description: "The newest first."}), a.inbox)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read", Tag: pipeline.TagUsers,
-		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}), a.markRead)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/inbox", ID: "inbox",
+		Summary: "List the user's in-app messages", Description: "The newest first."}, a.inbox)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read",
+		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}, a.markRead)
 	a.streamRoute()
 }
 

@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
-
 	"dropbell/domain/job"
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
@@ -33,49 +30,30 @@ func workJSON(j job.Job) Job {
 	return Job{pipeline.Decimal(j.ID), j.Kind, j.Title, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail, j.CreatedAt.UTC(), pipeline.UTC(j.StartedAt), pipeline.UTC(j.FinishedAt)}
 }
 
-// JobRef names a job in the address.
-type JobRef struct {
-	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-}
-
 func (a *API) jobRoutes() {
-	about := pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/jobs/{id}", ID: "get-job", Tag: pipeline.TagStaff,
-		Summary: "Show the progress of a background job", Codes: []string{"job_not_found"},
-		Description: "Files of lists, counts of segments, imports, bulk changes. Staff who are limited to shops see the jobs of these, and their own."}
-	pipeline.Register(a.Pipeline, a.Operation(about), func(ctx context.Context, in *JobRef) (*struct{ Body Job }, error) {
-		j, err := a.job(ctx, in.ID)
-		return &struct{ Body Job }{workJSON(j)}, err
-	})
-	about.Path, about.ID, about.Stream = "/admin/jobs/{id}/errors.csv", "export-job-errors", true
-	about.Summary = "Export the rows that failed"
-	about.Description = "A heading, then line,row,error,kind for each, as far as the job has come. The kind is failed, or note for a row that is " +
-		"processed all the same, such as an id that is in the file twice. It needs the permission to start such a job."
-	op := a.Operation(about)
-	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	pipeline.Register(a.Pipeline, op, a.jobErrors)
+	codes := []string{"job_not_found"}
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/jobs/{id}", "get-job", "Show the progress of a background job", pipeline.Route{Codes: codes,
+		Description: "Files of lists, counts of segments, imports, bulk changes. Staff who are limited to shops see the jobs of these, and their own."}),
+		pipeline.ByID(func(ctx context.Context, id int64) (*struct{ Body Job }, error) {
+			j, err := a.Jobs.Job(ctx, pipeline.ActorOf(ctx), id)
+			return &struct{ Body Job }{workJSON(j)}, err
+		}))
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/jobs/{id}/errors.csv", "export-job-errors", "Export the rows that failed",
+		pipeline.Route{Traits: pipeline.Traits{Stream: true}, Codes: codes, File: "text/csv", FileText: "The rows.",
+			Description: "A heading, then line,row,error,kind for each, as far as the job has come. The kind is failed, or note for a row that is " +
+				"processed all the same, such as an id that is in the file twice. It needs the permission to start such a job."}), pipeline.ByID(a.jobErrors))
 }
 
-func (a *API) job(ctx context.Context, ref string) (job.Job, error) {
-	id, err := pipeline.ParseID("path.id", ref)
-	if err != nil {
-		return job.Job{}, err
-	}
-	return a.Jobs.Job(ctx, pipeline.ActorOf(ctx), id)
-}
-
-func (a *API) jobErrors(ctx context.Context, in *JobRef) (*struct{ Body func(huma.Context) }, error) {
+func (a *API) jobErrors(ctx context.Context, id int64) (*pipeline.Stream, error) {
 	by := pipeline.ActorOf(ctx)
-	j, err := a.job(ctx, in.ID) // asked before anything is sent
+	j, err := a.Jobs.Job(ctx, by, id) // asked before anything is sent
 	if err == nil {
 		err = by.May(j.Needs, j.ShopNumber)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-		r, w := humachi.Unwrap(hc)
-		a.sendRows(w, r, "errors-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "row", "error", "kind"}, func(row func(...any) error) error {
-			return a.Jobs.RowErrors(r.Context(), by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error, user.RowKind(e)) })
-		})
-	}}, nil
+	return a.SendRows("errors-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "row", "error", "kind"}, func(ctx context.Context, row func(...any) error) error {
+		return a.Jobs.RowErrors(ctx, by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error, user.RowKind(e)) })
+	}), nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -28,39 +27,28 @@ type ListWish struct {
 	Name string `json:"name" minLength:"1" maxLength:"120" example:"Visitors of the fair"`
 }
 
-func (a *API) listRoutes(add func(method, path, id, summary string, more ...func(*pipeline.Route)) huma.Operation, codes func(...string) func(*pipeline.Route)) {
-	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/lists", "create-list", "Create an empty list of users",
-		func(r *pipeline.Route) {
-			r.Status, r.Example = http.StatusCreated, `{"name":"Visitors of the fair"}`
-			r.Description = "A list is a segment whose members come from files: everything under /admin/segments is about it as well."
-		}), a.createList)
-	op := add(http.MethodPut, "/admin/lists/{id}/members", "add-list-members", "Add users to a list, from a file",
-		func(r *pipeline.Route) {
-			r.Stream, r.Status = true, http.StatusAccepted
-			r.Description = "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, " +
+func (a *API) listRoutes() {
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/lists", "create-list", "Create an empty list of users",
+		pipeline.Route{Status: http.StatusCreated, Example: `{"name":"Visitors of the fair"}`,
+			Description: "A list is a segment whose members come from files: everything under /admin/segments is about it as well."}), a.createList)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPut, "/admin/lists/{id}/members", "add-list-members", "Add users to a list, from a file",
+		pipeline.Route{Traits: pipeline.Traits{Stream: true}, Status: http.StatusAccepted,
+			Description: "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, " +
 				"is empty or has no ids at its beginning is refused. The rest is read in the background, " +
 				"and adding a user again changes nothing. GET /admin/jobs/{job_id} shows the progress and the rows that could not be read, " +
 				"GET /admin/segments/{id} the number of members. From when a campaign to the list is published, or waits for approval, " +
-				"until its audience is read, no user can be added."
-		}, codes("segment_not_found", "segment_is_rules", "list_in_use", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"))
+				"until its audience is read, no user can be added.",
+			Codes:    []string{"segment_not_found", "segment_is_rules", "list_in_use", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"},
+			Complete: a.describeMembers}), pipeline.ByID(a.addMembers))
+}
+
+// describeMembers describes the file of a list and the answer to it.
+func (a *API) describeMembers(op *huma.Operation) {
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/csv": {
 		Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: "id\n1001\n1002\n"},
 		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
 	op.Responses["202"] = &huma.Response{Description: "The job that reads the file.", Content: map[string]*huma.MediaType{
 		"application/json": {Schema: a.Schemas().Schema(reflect.TypeFor[StartedJob](), true, "")}}}
-	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *SegmentRef) (*struct{ Body func(huma.Context) }, error) {
-		id, err := pipeline.ParseID("path.id", in.ID)
-		if err != nil {
-			return nil, err
-		}
-		if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
-			return nil, err
-		}
-		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-			r, w := humachi.Unwrap(hc)
-			a.addMembers(w, r, id)
-		}}, nil
-	})
 }
 
 func (a *API) createList(ctx context.Context, in *struct{ Body ListWish }) (*segmentAnswer, error) {
@@ -69,15 +57,20 @@ func (a *API) createList(ctx context.Context, in *struct{ Body ListWish }) (*seg
 }
 
 // addMembers stores the body as an upload and leaves the rest to a job.
-func (a *API) addMembers(w http.ResponseWriter, r *http.Request, id int64) {
-	j, err := a.startFilling(w, r, id)
-	if err != nil {
-		a.Problem(r.Context(), err).Write(w)
-		return
+func (a *API) addMembers(ctx context.Context, id int64) (*pipeline.Stream, error) {
+	if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
+		return nil, err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusAccepted)
-	_ = json.NewEncoder(w).Encode(StartedJob{pipeline.Decimal(j.ID), pipeline.Decimal(id)}) // the client may be gone
+	return pipeline.Streamed(func(w http.ResponseWriter, r *http.Request) {
+		j, err := a.startFilling(w, r, id)
+		if err != nil {
+			a.Problem(r.Context(), err).Write(w)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(StartedJob{pipeline.Decimal(j.ID), pipeline.Decimal(id)}) // the client may be gone
+	}), nil
 }
 
 func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (job.Job, error) {
@@ -121,9 +114,9 @@ type patient struct {
 
 // Read extends the deadline by what the next batch may take.
 func (p *patient) Read(b []byte) (int, error) {
-	at := time.Now().Add(importStall)
+	at := time.Now().Add(pipeline.Stall)
 	_ = p.SetReadDeadline(at)
-	_ = p.SetWriteDeadline(at.Add(importStall))
+	_ = p.SetWriteDeadline(at.Add(pipeline.Stall))
 	n, err := p.body.Read(b)
 	if err != nil && err != io.EOF {
 		p.broke = err

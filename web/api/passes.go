@@ -30,13 +30,8 @@ type passFile struct {
 }
 
 func (a *API) passRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass", ID: "get-coupon-pass",
-		Tag: pipeline.TagUsers, Summary: "Show where a coupon's pass is", Description: "Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.",
-		Codes: []string{"coupon_not_found", "wallet_not_configured"}}), func(ctx context.Context, in *CouponRef) (*passAnswer, error) {
-		id, err := pipeline.ParseID("path.id", in.ID)
-		if err != nil {
-			return nil, err
-		}
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass", ID: "get-coupon-pass", Summary: "Show where a coupon's pass is", Description: "Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.",
+		Codes: []string{"coupon_not_found", "wallet_not_configured"}}, pipeline.ByID(func(ctx context.Context, id int64) (*passAnswer, error) {
 		l, err := a.Passes.Links(ctx, pipeline.UserOf(ctx), id)
 		if err != nil {
 			return nil, err
@@ -46,16 +41,16 @@ func (a *API) passRoutes() {
 			answer.Body.AppleEnds = pipeline.UTC(&l.Until)
 		}
 		return answer, nil
-	})
-	op := a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass.pkpass", ID: "get-coupon-pkpass",
-		Tag: pipeline.TagUsers, Summary: "Get a coupon's pass for Apple's Wallet", Description: "A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.",
-		Also: map[int]string{http.StatusNotModified: "The pass is the one that the caller has."}, Codes: []string{"coupon_not_found", "wallet_not_configured"}})
-	op.Responses["200"] = &huma.Response{Description: "The pass.", Content: map[string]*huma.MediaType{walletweb.Type: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
-	pipeline.Register(a.Pipeline, op, a.passFile)
+	}))
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass.pkpass", ID: "get-coupon-pkpass", Summary: "Get a coupon's pass for Apple's Wallet", Description: "A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.",
+		Also: map[int]string{http.StatusNotModified: "The pass is the one that the caller has."}, Codes: []string{"coupon_not_found", "wallet_not_configured"},
+		File: walletweb.Type, FileText: "The pass.", Complete: func(op *huma.Operation) {
+			op.Responses["200"].Content[walletweb.Type].Schema.Format = "binary"
+		}}, a.passFile)
 }
 
 func (a *API) passFile(ctx context.Context, in *struct {
-	CouponRef
+	pipeline.Ref
 	IfNoneMatch     string `header:"If-None-Match"`
 	IfModifiedSince string `header:"If-Modified-Since"`
 }) (*passFile, error) {

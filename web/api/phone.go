@@ -53,15 +53,15 @@ func (in *phoneRequest) Resolve(ctx huma.Context) []error {
 }
 
 func (a *API) phoneRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodPost, Path: "/phone/verification", ID: "request-phone-code", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/phone/verification", ID: "request-phone-code",
 		Summary: "Send a code that verifies the user's phone number", Status: http.StatusAccepted,
 		Description: "A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. " +
 			"A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.",
 		Codes:   []string{"channel_unavailable", "phone_missing", "sms_opted_out", "too_many_codes", "user_erased"},
-		Example: `{"phone":"+8613800138000"}`}), a.requestPhoneCode)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodPost, Path: "/phone/verification/confirm", ID: "confirm-phone-code", Tag: pipeline.TagUsers,
+		Example: `{"phone":"+8613800138000"}`}, a.requestPhoneCode)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/phone/verification/confirm", ID: "confirm-phone-code",
 		Summary: "Verify the phone number by the code", Description: "The number that the last code was sent to becomes the user's number and is verified.",
-		Codes: []string{"phone_code_wrong", "phone_code_expired", "user_erased"}, Example: `{"code":"042917"}`}),
+		Codes: []string{"phone_code_wrong", "phone_code_expired", "user_erased"}, Example: `{"code":"042917"}`},
 		func(ctx context.Context, in *struct{ Body PhoneProof }) (*struct{ Body PhoneVerified }, error) {
 			phone, err := a.Phones.Confirm(ctx, pipeline.UserOf(ctx), in.Body.Code)
 			return &struct{ Body PhoneVerified }{PhoneVerified{phone}}, err

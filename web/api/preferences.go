@@ -52,17 +52,17 @@ type PreferencesChange struct {
 type preferencesAnswer struct{ Body Preferences }
 
 func (a *API) preferenceRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences", Tag: pipeline.TagUsers,
-		Summary: "Show the user's contacts and preferences"}),
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences",
+		Summary: "Show the user's contacts and preferences"},
 		func(ctx context.Context, _ *struct{}) (*preferencesAnswer, error) {
 			u, err := a.Users.Preferences(ctx, pipeline.UserOf(ctx))
 			return &preferencesAnswer{preferencesJSON(u)}, err
 		})
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences",
 		Summary:     "Change the user's contacts and preferences",
 		Description: "Fields that are left out stay as they are. Answers with everything as it is now.",
 		Codes:       []string{"channel_unavailable", "user_erased", "user_not_found"},
-		Example:     `{"email":"ann@example.com","opt_outs":["sms"],"quiet_hours":{"from":"22:00","to":"08:00"},"locale":"zh-CN","timezone":"Asia/Shanghai"}`}),
+		Example:     `{"email":"ann@example.com","opt_outs":["sms"],"quiet_hours":{"from":"22:00","to":"08:00"},"locale":"zh-CN","timezone":"Asia/Shanghai"}`},
 		func(ctx context.Context, in *struct{ Body PreferencesChange }) (*preferencesAnswer, error) {
 			c, err := in.Body.change(pipeline.UserOf(ctx))
 			if err != nil {

@@ -33,14 +33,14 @@ type Redemption struct {
 }
 
 func (a *API) redemptionRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem",
 		Summary: "Redeem a code for a coupon", Status: http.StatusCreated,
 		Description: "A code works once, for the first user who redeems it. Any refusal but code_used leaves the code unused. " +
 			"After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
 		Codes: []string{"user_erased", "code_invalid", "code_used", "template_not_found", "template_not_open", "not_started", "ended", "sold_out",
 			"limit_reached"},
-		Example: `{"code":"1XBE-VF78-VYKW-JAGH"}`}), a.redeem)
+		Example: `{"code":"1XBE-VF78-VYKW-JAGH"}`}, a.redeem)
 }
 
 type redemptionRequest struct {

@@ -76,23 +76,23 @@ type reservationAnswer struct {
 }
 
 func (a *API) reservationRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.quick, Once: keyedReservations{a}}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.quick, Once: keyedReservations{a}}, Method: http.MethodPost, Path: "/reservations", ID: "reserve",
 		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",
 		Also:    map[int]string{http.StatusOK: "Added to the user's reservation."},
 		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "template_not_open", "channel_unavailable", "user_erased"},
-		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}), a.reserve)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Tag: pipeline.TagUsers,
-		Summary: "List the user's reservations", Description: "The newest drop first."}), a.reservations)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation", Tag: pipeline.TagUsers,
-		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}), a.reservation)
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation", Tag: pipeline.TagUsers,
+		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}, a.reserve)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations",
+		Summary: "List the user's reservations", Description: "The newest drop first."}, a.reservations)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation",
+		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}, a.reservation)
+	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation",
 		Summary: "Cancel reminders of a drop",
 		Description: "Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, " +
 			"given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. " +
 			"Answers with the reminders that remain. Also works for a drop that was closed.",
-		Codes: []string{"template_not_found", "not_reserved", "already_due", "channel_unavailable"}}), a.cancel)
+		Codes: []string{"template_not_found", "not_reserved", "already_due", "channel_unavailable"}}, a.cancel)
 }
 
 func (a *API) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (*reservationAnswer, error) {
@@ -194,25 +194,16 @@ func (a *API) reservations(ctx context.Context, in *struct {
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body ReservationList }, error) {
-	var before int64
-	if in.Before != "" {
-		var err error
-		if before, err = pipeline.ParseID("query.before", in.Before); err != nil {
-			return nil, err
-		}
+	before, err := pipeline.OptionalID("query.before", in.Before)
+	if err != nil {
+		return nil, err
 	}
 	views, err := a.Reminders.Reservations(ctx, pipeline.UserOf(ctx), before, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	list := ReservationList{Reservations: make([]Reservation, len(views))}
-	for i, v := range views {
-		list.Reservations[i] = reservationJSON(v)
-	}
-	if len(views) == in.Limit {
-		list.Next = list.Reservations[len(views)-1].TemplateID
-	}
-	return &struct{ Body ReservationList }{list}, nil
+	next := pipeline.Next(views, in.Limit, func(last reminder.View) string { return pipeline.Decimal(last.TemplateID) })
+	return &struct{ Body ReservationList }{ReservationList{pipeline.Each(views, reservationJSON), next}}, nil
 }
 
 func (a *API) reservation(ctx context.Context, in *struct {

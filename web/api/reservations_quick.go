@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -48,7 +47,7 @@ func appendReservation(b []byte, r *Reservation) []byte {
 	b = append(b, `","shop_number":"`...)
 	b = append(b, r.ShopNumber...)
 	b = append(b, `","template_name":`...)
-	b = appendText(b, r.TemplateName)
+	b = pipeline.AppendText(b, r.TemplateName)
 	b = append(b, `,"opens_at":"`...)
 	b = r.OpensAt.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","slots":"`...)
@@ -71,25 +70,12 @@ func appendReminder(b []byte, r *ReminderState) []byte {
 	b = append(b, `,"due_at":"`...)
 	b = r.DueAt.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","state":`...)
-	b = appendText(b, r.State)
+	b = pipeline.AppendText(b, r.State)
 	if r.Reason != "" {
 		b = append(b, `,"reason":`...)
-		b = appendText(b, r.Reason)
+		b = pipeline.AppendText(b, r.Reason)
 	}
 	return append(b, '}')
-}
-
-// appendText appends s as [json.Marshal] does. Text of an unusual kind is left to it.
-func appendText(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			quoted, _ := json.Marshal(s) // no text fails
-			return append(b, quoted...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
 }
 
 // keyedReservations stores the idempotency key of a reservation in the statement

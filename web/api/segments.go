@@ -109,46 +109,28 @@ type SegmentFields struct {
 	Fields []SegmentField `json:"fields" nullable:"false"`
 }
 
-// SegmentRef names a segment in the address.
-type SegmentRef struct {
-	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-}
-
-type segmentAnswer struct {
-	ETag string `header:"ETag"`
-	Body Segment
-}
+type segmentAnswer = pipeline.Versioned[Segment]
 
 type startedAnswer struct{ Body StartedJob }
 
 func (a *API) segmentRoutes() {
-	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	add := func(method, path, id, summary string, more ...func(*pipeline.Route)) huma.Operation {
-		r := pipeline.Route{Traits: staffOnly, Method: method, Path: path, ID: id, Tag: pipeline.TagStaff, Summary: summary}
-		for _, m := range more {
-			m(&r)
-		}
-		return a.Operation(r)
-	}
-	codes := func(list ...string) func(*pipeline.Route) { return func(r *pipeline.Route) { r.Codes = list } }
 	const example = `{"name":"Gold members","rule":{"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}}`
-	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "List the fields that the rules of segments can use"), a.segmentFields)
-	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first"), a.listSegments)
-	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
-		func(r *pipeline.Route) { r.Status, r.Example = http.StatusCreated, example }), a.createSegment)
-	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
-		func(r *pipeline.Route) {
-			r.Example, r.Reads = `{"rule":{"all":[]}}`, true
-			r.Description = "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."
-		}, codes("estimate_unavailable")), a.estimateSegment)
-	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment", codes("segment_not_found")), a.getSegment)
-	pipeline.Register(a.Pipeline, add(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
-		func(r *pipeline.Route) { r.Example = `{"name":"Gold members"}` }, codes("segment_not_found", "segment_is_list", "precondition_required", "stale_version")), a.changeSegment)
-	pipeline.Register(a.Pipeline, add(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
-		func(r *pipeline.Route) { r.Status = http.StatusNoContent }, codes("segment_not_found", "segment_in_use")), a.deleteSegment)
-	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
-		func(r *pipeline.Route) { r.Status = http.StatusAccepted }, codes("segment_not_found", "segment_is_list")), a.countSegment)
-	a.listRoutes(add, codes)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "List the fields that the rules of segments can use", pipeline.Route{}), a.segmentFields)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first", pipeline.Route{}), a.listSegments)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
+		pipeline.Route{Status: http.StatusCreated, Example: example}), a.createSegment)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
+		pipeline.Route{Traits: pipeline.Traits{Reads: true}, Example: `{"rule":{"all":[]}}`, Codes: []string{"estimate_unavailable"},
+			Description: "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."}), a.estimateSegment)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment",
+		pipeline.Route{Codes: []string{"segment_not_found"}}), pipeline.ByID(a.getSegment))
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
+		pipeline.Route{Example: `{"name":"Gold members"}`, Codes: []string{"segment_not_found", "segment_is_list", "precondition_required", "stale_version"}}), pipeline.Patching(a.changeSegment))
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
+		pipeline.Route{Status: http.StatusNoContent, Codes: []string{"segment_not_found", "segment_in_use"}}), pipeline.ByID(a.deleteSegment))
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
+		pipeline.Route{Status: http.StatusAccepted, Codes: []string{"segment_not_found", "segment_is_list"}}), pipeline.ByID(a.countSegment))
+	a.listRoutes()
 }
 
 func (a *API) segmentFields(ctx context.Context, _ *struct{}) (*struct{ Body SegmentFields }, error) {
@@ -171,21 +153,15 @@ func (a *API) listSegments(ctx context.Context, in *struct {
 	After string `query:"after" maxLength:"60" doc:"The value of next on the previous page."`
 }) (*struct{ Body SegmentList }, error) {
 	cursor, err := segmentCursor(in.After)
-	if err := pipeline.Merge(err, checkText("query.q", in.Q)); err != nil {
+	if err := pipeline.Merge(err, pipeline.CheckText("query.q", in.Q)); err != nil {
 		return nil, err
 	}
 	list, err := a.Segments.Segments(ctx, pipeline.ActorOf(ctx), segment.Query{Search: in.Q, Kind: segment.Kind(in.Kind), After: cursor, Limit: in.Limit})
 	if err != nil {
 		return nil, err
 	}
-	page := SegmentList{Segments: make([]Segment, len(list))}
-	for i, g := range list {
-		page.Segments[i] = segmentJSON(g)
-	}
-	if n := len(list); n == in.Limit {
-		page.Next = fmt.Sprintf("%d.%d", list[n-1].UpdatedAt.UnixMicro(), list[n-1].ID)
-	}
-	return &struct{ Body SegmentList }{page}, nil
+	next := pipeline.Next(list, in.Limit, func(last segment.Segment) string { return fmt.Sprintf("%d.%d", last.UpdatedAt.UnixMicro(), last.ID) })
+	return &struct{ Body SegmentList }{SegmentList{pipeline.Each(list, segmentJSON), next}}, nil
 }
 
 func segmentCursor(s string) (c segment.Cursor, err error) {
@@ -224,11 +200,7 @@ func (a *API) estimateSegment(ctx context.Context, in *struct {
 	return &struct{ Body Estimate }{Estimate(e)}, err
 }
 
-func (a *API) getSegment(ctx context.Context, in *SegmentRef) (*segmentAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) getSegment(ctx context.Context, id int64) (*segmentAnswer, error) {
 	g, err := a.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
@@ -241,30 +213,18 @@ func (a *API) getSegment(ctx context.Context, in *SegmentRef) (*segmentAnswer, e
 	return answer, err
 }
 
-func (a *API) changeSegment(ctx context.Context, in *struct {
-	SegmentRef
-	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
-	Body    SegmentPatch
-}) (*segmentAnswer, error) {
-	id, err1 := pipeline.ParseID("path.id", in.ID)
-	version, err2 := parseVersion(in.IfMatch)
-	if err := pipeline.Merge(err1, err2); err != nil {
-		return nil, err
-	}
-	if version == 0 {
-		return nil, pipeline.ErrPrecondition
-	}
+func (a *API) changeSegment(ctx context.Context, id, version int64, patch SegmentPatch) (*segmentAnswer, error) {
 	old, err := a.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
 	spec := segment.Spec{Name: old.Name, Rule: old.Rule}
-	in.Body.Name.Into(&spec.Name)
-	if in.Body.Rule.Set {
+	patch.Name.Into(&spec.Name)
+	if patch.Rule.Set {
 		if old.Kind == segment.ByList {
 			return nil, segment.ErrIsList
 		}
-		if spec.Rule, err = segment.Parse(in.Body.Rule.Value); err != nil {
+		if spec.Rule, err = segment.Parse(patch.Rule.Value); err != nil {
 			return nil, err
 		}
 	}
@@ -272,25 +232,17 @@ func (a *API) changeSegment(ctx context.Context, in *struct {
 	return answered(g), err
 }
 
-func (a *API) deleteSegment(ctx context.Context, in *SegmentRef) (*struct{}, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) deleteSegment(ctx context.Context, id int64) (*struct{}, error) {
 	return &struct{}{}, a.Segments.Delete(ctx, pipeline.ActorOf(ctx), id)
 }
 
-func (a *API) countSegment(ctx context.Context, in *SegmentRef) (*startedAnswer, error) {
-	id, err := pipeline.ParseID("path.id", in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) countSegment(ctx context.Context, id int64) (*startedAnswer, error) {
 	j, err := a.Segments.Count(ctx, pipeline.ActorOf(ctx), id, pipeline.RequestKey(ctx))
-	return &startedAnswer{StartedJob{pipeline.Decimal(j.ID), in.ID}}, err
+	return &startedAnswer{StartedJob{pipeline.Decimal(j.ID), pipeline.Decimal(id)}}, err
 }
 
 func answered(g segment.Segment) *segmentAnswer {
-	return &segmentAnswer{etag(g.Version), segmentJSON(g)}
+	return pipeline.AtVersion(g.Version, segmentJSON(g))
 }
 
 func segmentJSON(g segment.Segment) Segment {

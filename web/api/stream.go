@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/inbox"
 	"dropbell/web/api/pipeline"
@@ -35,41 +34,40 @@ const (
 )
 
 func (a *API) streamRoute() {
-	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Stream: true}, Method: http.MethodGet, Path: "/inbox/stream", ID: "inbox-stream", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Stream: true}, Method: http.MethodGet, Path: "/inbox/stream", ID: "inbox-stream",
 		Summary: "Receive in-app messages as they are delivered",
 		Description: "Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment " +
 			"every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. " +
-			"The stream ends with the token or its key, and when the client does not keep up."})
-	op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header",
-		Description: "The id of the last event received.", Schema: &huma.Schema{Type: huma.TypeString}})
-	op.Responses["200"] = &huma.Response{Description: "The events.",
-		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *streamWish) (*struct{ Body func(huma.Context) }, error) {
-		by := pipeline.CallerOf(ctx)
-		s := &stream{api: a, by: by, seen: parsePosition(in.last)}
-		if err := s.subscribe(); err != nil {
-			return nil, err
+			"The stream ends with the token or its key, and when the client does not keep up.",
+		File: "text/event-stream", FileText: "The events.", Complete: func(op *huma.Operation) {
+			op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header",
+				Description: "The id of the last event received.", Schema: &huma.Schema{Type: huma.TypeString}})
+		}}, a.stream)
+}
+
+func (a *API) stream(ctx context.Context, in *streamWish) (*pipeline.Stream, error) {
+	s := &stream{api: a, by: pipeline.CallerOf(ctx), seen: parsePosition(in.last)}
+	if err := s.subscribe(); err != nil {
+		return nil, err
+	}
+	return pipeline.Streamed(func(w http.ResponseWriter, r *http.Request) {
+		s.chunked = r.ProtoAtLeast(1, 1)
+		missed, err := s.missed(ctx)
+		if err != nil {
+			s.end()
+			a.Problem(ctx, err).Write(w)
+			return
 		}
-		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-			r, w := humachi.Unwrap(hc)
-			s.chunked = r.ProtoAtLeast(1, 1)
-			missed, err := s.missed(ctx)
-			if err != nil {
-				s.end()
-				a.Problem(ctx, err).Write(w)
-				return
-			}
-			if !s.takeOver(w, r) {
-				return
-			}
-			if s.conn == nil {
-				s.stay(missed)
-				return
-			}
-			// A stream holds nothing of the request, whose stack and buffers are free again.
-			go s.begin(missed)
-		}}, nil
-	})
+		if !s.takeOver(w, r) {
+			return
+		}
+		if s.conn == nil {
+			s.stay(missed)
+			return
+		}
+		// A stream holds nothing of the request, whose stack and buffers are free again.
+		go s.begin(missed)
+	}), nil
 }
 
 type streamWish struct{ last string }

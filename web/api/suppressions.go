@@ -35,22 +35,14 @@ func suppressionJSON(s feedback.Suppression) Suppression {
 }
 
 func (a *API) suppressionRoutes() {
-	op := func(method, id, summary, text string, more func(*pipeline.Route)) pipeline.Route {
-		r := pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: method, Path: "/admin/suppressions", ID: id, Tag: pipeline.TagStaff,
-			Summary: summary, Description: text}
-		more(&r)
-		return r
-	}
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "list-suppressions", "List suppressed mail addresses",
-		"Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed.", func(*pipeline.Route) {})), a.listSuppressions)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "add-suppression", "Suppress a mail address",
-		"An address that is suppressed already stays as it is.", func(r *pipeline.Route) {
-			r.Example = `{"address":"ann@example.com","cause":"asked by phone"}`
-		})), a.addSuppression)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodDelete, "release-suppression", "Release a suppressed mail address",
-		"Mails are sent to it again, until a later report suppresses it anew.", func(r *pipeline.Route) {
-			r.Status, r.Codes = http.StatusNoContent, []string{"suppression_not_found"}
-		})), a.releaseSuppression)
+	const path = "/admin/suppressions"
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, path, "list-suppressions", "List suppressed mail addresses",
+		pipeline.Route{Description: "Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed."}), a.listSuppressions)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, path, "add-suppression", "Suppress a mail address",
+		pipeline.Route{Description: "An address that is suppressed already stays as it is.", Example: `{"address":"ann@example.com","cause":"asked by phone"}`}), a.addSuppression)
+	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodDelete, path, "release-suppression", "Release a suppressed mail address",
+		pipeline.Route{Description: "Mails are sent to it again, until a later report suppresses it anew.", Status: http.StatusNoContent,
+			Codes: []string{"suppression_not_found"}}), a.releaseSuppression)
 }
 
 func (a *API) listSuppressions(ctx context.Context, in *struct {
@@ -58,25 +50,19 @@ func (a *API) listSuppressions(ctx context.Context, in *struct {
 	After  string `query:"after" maxLength:"254" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }) (*struct{ Body SuppressionList }, error) {
-	if err := pipeline.Merge(checkText("query.prefix", in.Prefix), checkText("query.after", in.After)); err != nil {
+	if err := pipeline.Merge(pipeline.CheckText("query.prefix", in.Prefix), pipeline.CheckText("query.after", in.After)); err != nil {
 		return nil, err
 	}
 	list, err := a.Suppressions.List(ctx, pipeline.ActorOf(ctx), in.Prefix, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	page := SuppressionList{Suppressions: make([]Suppression, len(list))}
-	for i, s := range list {
-		page.Suppressions[i] = suppressionJSON(s)
-	}
-	if len(list) == in.Limit {
-		page.Next = list[len(list)-1].Address
-	}
-	return &struct{ Body SuppressionList }{page}, nil
+	next := pipeline.Next(list, in.Limit, func(last feedback.Suppression) string { return last.Address })
+	return &struct{ Body SuppressionList }{SuppressionList{pipeline.Each(list, suppressionJSON), next}}, nil
 }
 
 func (a *API) addSuppression(ctx context.Context, in *struct{ Body SuppressionWish }) (*struct{ Body Suppression }, error) {
-	if err := pipeline.Merge(checkText("address", in.Body.Address), checkText("cause", in.Body.Cause)); err != nil {
+	if err := pipeline.Merge(pipeline.CheckText("address", in.Body.Address), pipeline.CheckText("cause", in.Body.Cause)); err != nil {
 		return nil, err
 	}
 	s, _, err := a.Suppressions.Add(ctx, pipeline.ActorOf(ctx), in.Body.Address, in.Body.Cause)
@@ -86,7 +72,7 @@ func (a *API) addSuppression(ctx context.Context, in *struct{ Body SuppressionWi
 func (a *API) releaseSuppression(ctx context.Context, in *struct {
 	Address string `query:"address" required:"true" maxLength:"254" example:"ann@example.com"`
 }) (*struct{}, error) {
-	if err := checkText("query.address", in.Address); err != nil {
+	if err := pipeline.CheckText("query.address", in.Address); err != nil {
 		return nil, err
 	}
 	return nil, a.Suppressions.Release(ctx, pipeline.ActorOf(ctx), in.Address)

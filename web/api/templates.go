@@ -37,16 +37,9 @@ type Discount struct {
 }
 
 func (a *API) templateRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template",
-		Tag: pipeline.TagUsers, Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old.",
-		Codes: []string{"template_not_found"}}),
-		func(ctx context.Context, in *struct {
-			ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-		}) (*struct{ Body Drop }, error) {
-			id, err := pipeline.ParseID("path.id", in.ID)
-			if err != nil {
-				return nil, err
-			}
+	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template", Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old.",
+		Codes: []string{"template_not_found"}},
+		pipeline.ByID(func(ctx context.Context, id int64) (*struct{ Body Drop }, error) {
 			t, err := a.Reminders.Drop(ctx, id)
 			if err != nil {
 				return nil, err
@@ -58,7 +51,7 @@ func (a *API) templateRoutes() {
 				}
 			}
 			return &struct{ Body Drop }{drop}, nil
-		})
+		}))
 }
 
 func dropJSON(t template.Template, state template.State) Drop {
