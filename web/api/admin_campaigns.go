@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -19,12 +20,12 @@ type CampaignList struct {
 
 // CampaignBalance is a campaign's account, recomputed from the rows.
 type CampaignBalance struct {
-	CampaignID string  `json:"campaign_id" example:"1"`
-	Balanced   bool    `json:"balanced"`
-	Difference int64   `json:"difference"`
-	Counted    Account `json:"counted" doc:"The sums over messages, bitmaps and exception rows."`
-	Kept       Account `json:"kept" doc:"The values of the counters."`
-	Twice      int64   `json:"twice" doc:"Users in more than one batch."`
+	CampaignID string        `json:"campaign_id" example:"1"`
+	Balanced   bool          `json:"balanced"`
+	Difference int64         `json:"difference"`
+	Counted    parts.Account `json:"counted" doc:"The sums over messages, bitmaps and exception rows."`
+	Kept       parts.Account `json:"kept" doc:"The values of the counters."`
+	Twice      int64         `json:"twice" doc:"Users in more than one batch."`
 }
 
 // CampaignPreview is a message as one reader gets it.
@@ -244,7 +245,7 @@ func (a *API) campaignBalance(ctx context.Context, id int64) (*struct{ Body Camp
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body CampaignBalance }{CampaignBalance{pipeline.Decimal(id), b.Difference() == 0, b.Difference(), accountJSON(b.Counted), accountJSON(b.Kept), b.Twice}}, nil
+	return &struct{ Body CampaignBalance }{CampaignBalance{pipeline.Decimal(id), b.Difference() == 0, b.Difference(), parts.AccountOf(b.Counted), parts.AccountOf(b.Kept), b.Twice}}, nil
 }
 
 func recipientJSON(o campaign.Outcome) CampaignRecipient {

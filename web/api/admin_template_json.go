@@ -5,10 +5,10 @@ import (
 
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
-	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -74,7 +74,7 @@ type Template struct {
 	ShopTimezone string `json:"shop_timezone" example:"Asia/Shanghai"`
 	Name         string `json:"name" example:"20 off"`
 	Description  string `json:"description"`
-	Discount
+	parts.Discount
 	Target       string     `json:"target" enum:"shop,product" example:"shop"`
 	Product      string     `json:"product,omitempty"`
 	Stock        int64      `json:"stock" example:"100"`
@@ -157,17 +157,7 @@ type Slot struct {
 type Cell struct {
 	Channel string `json:"channel" example:"app"`
 	Booked  int64  `json:"booked" doc:"Reminders reserved now." example:"12"`
-	Account
-}
-
-// Account says what became of the reminders of one slot and channel.
-type Account struct {
-	Reserved int64 `json:"reserved" doc:"Reminders reserved when the slot fired; always the sum of those that follow."`
-	Sent     int64 `json:"sent"`
-	Skipped  int64 `json:"skipped"`
-	Expired  int64 `json:"expired"`
-	Dead     int64 `json:"dead"`
-	InFlight int64 `json:"in_flight"`
+	parts.Account
 }
 
 func (w TemplateWish) spec() (template.Spec, error) {
@@ -223,7 +213,7 @@ func templateJSON(t template.Template, now time.Time) Template {
 	return Template{
 		ID: pipeline.Decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopNumber: pipeline.Decimal(t.ShopNumber),
 		ShopName: t.ShopName, ShopTimezone: t.ShopTimezone, Name: t.Name, Description: t.Description,
-		Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
+		Discount: parts.DiscountOf(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
 		Ledger: ledgerJSON(t), PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
 		ClosesAt: t.ClosesAt.UTC(), ValidUntil: pipeline.UTC(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
 		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, NoticeWish: noticesJSON(t.Spec), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
@@ -236,12 +226,8 @@ func slotsJSON(rows []reminder.Row) []Slot {
 	for i, r := range rows {
 		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), r.Round, make([]Cell, len(r.Cells))}
 		for j, c := range r.Cells {
-			list[i].Channels[j] = Cell{c.Channel.String(), c.Booked, accountJSON(c.Counts)}
+			list[i].Channels[j] = Cell{c.Channel.String(), c.Booked, parts.AccountOf(c.Counts)}
 		}
 	}
 	return list
-}
-
-func accountJSON(n delivery.Counts) Account {
-	return Account{n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight}
 }

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -39,16 +40,16 @@ type StockSheet struct {
 
 // BalanceLine is the account of one slot and channel.
 type BalanceLine struct {
-	Slot       int       `json:"slot" example:"1"`
-	Minutes    int       `json:"minutes" example:"5"`
-	DueAt      time.Time `json:"due_at"`
-	State      string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled"`
-	Channel    string    `json:"channel" example:"app"`
-	Counted    Account   `json:"counted" doc:"The sums over the rows."`
-	Kept       Account   `json:"kept" doc:"The values of the counters."`
-	Twice      int64     `json:"twice" doc:"Users in more than one batch."`
-	Difference int64     `json:"difference"`
-	Reported
+	Slot       int           `json:"slot" example:"1"`
+	Minutes    int           `json:"minutes" example:"5"`
+	DueAt      time.Time     `json:"due_at"`
+	State      string        `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled"`
+	Channel    string        `json:"channel" example:"app"`
+	Counted    parts.Account `json:"counted" doc:"The sums over the rows."`
+	Kept       parts.Account `json:"kept" doc:"The values of the counters."`
+	Twice      int64         `json:"twice" doc:"Users in more than one batch."`
+	Difference int64         `json:"difference"`
+	parts.Reported
 }
 
 type templateAnswer = pipeline.Versioned[Template]
@@ -194,5 +195,5 @@ func (a *API) balance(ctx context.Context, id int64) (*struct{ Body Balance }, e
 
 func balanceJSON(l reminder.BalanceLine) BalanceLine {
 	return BalanceLine{Slot: int(l.Slot.Slot), Minutes: l.Slot.Slot.Minutes(), DueAt: l.Slot.DueAt.UTC(), State: string(l.Slot.State),
-		Channel: l.Channel.String(), Counted: accountJSON(l.Counted), Kept: accountJSON(l.Kept), Twice: l.Twice, Difference: l.Difference(), Reported: reportedJSON(l.Reported)}
+		Channel: l.Channel.String(), Counted: parts.AccountOf(l.Counted), Kept: parts.AccountOf(l.Kept), Twice: l.Twice, Difference: l.Difference(), Reported: parts.ReportedOf(l.Reported)}
 }

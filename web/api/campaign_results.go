@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -22,7 +23,7 @@ type CampaignResults struct {
 	Goal        string               `json:"goal,omitempty" enum:"claimed,used" doc:"The measure the campaign is judged by; absent if it is about no template."`
 	Groups      []CampaignGroup      `json:"groups" nullable:"false" doc:"a, b if there is a second content, hold_out if a part gets nothing."`
 	Comparisons []CampaignComparison `json:"comparisons" nullable:"false" doc:"b against a, and all others against the held out, per measure."`
-	Reported
+	parts.Reported
 }
 
 // CampaignGroup is what one group of recipients did.
@@ -105,7 +106,7 @@ func comparisonJSON(c campaign.Comparison, first, than string) CampaignCompariso
 
 func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
 	w := CampaignResults{CampaignID: pipeline.Decimal(c.ID), CountedTo: pipeline.UTC(r.CountedTo), Until: pipeline.UTC(r.Until), Final: r.Final, Goal: string(c.Goal()),
-		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}, Reported: reportedJSON(r.Reported)}
+		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}, Reported: parts.ReportedOf(r.Reported)}
 	for _, t := range r.Groups {
 		w.Groups = append(w.Groups, groupJSON(t, c.Measures()))
 	}

@@ -8,15 +8,16 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/segment"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
 // FrozenRule is a segment in one of its versions.
 type FrozenRule struct {
-	ID      string `json:"id" example:"3"`
-	Name    string `json:"name" example:"Gold members in China"`
-	Version int64  `json:"version" example:"4"`
-	Rule    *Rule  `json:"rule,omitempty" doc:"Absent for a list, whose members are ids."`
+	ID      string      `json:"id" example:"3"`
+	Name    string      `json:"name" example:"Gold members in China"`
+	Version int64       `json:"version" example:"4"`
+	Rule    *parts.Rule `json:"rule,omitempty" doc:"Absent for a list, whose members are ids."`
 }
 
 // CampaignReach is how many users an audience had at an instant.
@@ -159,7 +160,7 @@ func frozenJSON(f *campaign.FrozenRule) *FrozenRule {
 	out := &FrozenRule{ID: pipeline.Decimal(f.SegmentID), Name: f.Name, Version: f.Version}
 	if f.Kind == segment.ByRules {
 		if raw, err := json.Marshal(f.Rule); err == nil { // strings and lists of them: always
-			out.Rule = new(Rule(raw))
+			out.Rule = new(parts.Rule(raw))
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/user"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -211,7 +212,7 @@ func ownedJSON(c claim.Coupon, by user.ID) OwnedCoupon {
 		Coupon: Coupon{CouponID: pipeline.Decimal(c.ID), TemplateID: pipeline.Decimal(t.ID), UserID: by.String(), State: c.State, OrderID: c.OrderID,
 			Discount: c.Discount, Currency: t.Currency, LockedUntil: pipeline.UTC(c.LockedUntil), IssuedAt: c.IssuedAt.UTC(),
 			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: pipeline.UTC(c.UsedAt), Returned: c.Returned,
-			Rule: CouponRule{Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product}},
+			Rule: CouponRule{Discount: parts.DiscountOf(t.Spec), Target: string(t.Target), Product: t.Product}},
 		ClaimID: c.ClaimID.String(), TemplateName: t.Name, ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
 	"dropbell/domain/user"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -32,7 +33,7 @@ type Coupon struct {
 
 // CouponRule is what a coupon is worth and for what.
 type CouponRule struct {
-	Discount
+	parts.Discount
 	Target  string `json:"target" enum:"shop,product" example:"shop"`
 	Product string `json:"product,omitempty" doc:"For target product: which one."`
 }
@@ -160,7 +161,7 @@ func couponJSON(c coupon.Case) Coupon {
 	k, r := c.Coupon, c.Rule
 	return Coupon{CouponID: pipeline.Decimal(k.ID), TemplateID: pipeline.Decimal(k.TemplateID), UserID: k.UserID.String(), State: string(k.At(c.Now)),
 		OrderID: k.OrderID, Discount: int64(k.Discount), Currency: r.Currency, LockedUntil: pipeline.UTC(k.LockedUntil), IssuedAt: k.IssuedAt.UTC(),
-		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: pipeline.UTC(k.UsedAt), Returned: k.Returned, Rule: CouponRule{Discount: Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
+		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: pipeline.UTC(k.UsedAt), Returned: k.Returned, Rule: CouponRule{Discount: parts.Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
 			Threshold: int64(r.Threshold), PercentOff: r.PercentOff, MaxOff: int64(r.MaxOff), Currency: r.Currency},
 			Target: string(r.Target), Product: r.Product}}
 }

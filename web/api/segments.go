@@ -9,42 +9,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"dropbell/domain/segment"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
-// Rule is a segment's rule as it was sent; the domain reads it.
-type Rule json.RawMessage
-
-// UnmarshalJSON keeps the text.
-func (r *Rule) UnmarshalJSON(b []byte) error {
-	*r = append((*r)[:0], b...)
-	return nil
-}
-
-// MarshalJSON writes the text.
-func (r Rule) MarshalJSON() ([]byte, error) { return json.RawMessage(r).MarshalJSON() }
-
-// Schema leaves the form to the description: it is recursive, and its own
-// errors name the place better than a schema could.
-func (Rule) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true,
-		Description: `{"all":[…]}, {"any":[…]} or {"none":[…]} of rules, or a condition {"field","op","values"}; see GET /admin/segment-fields.`,
-		Examples:    []any{map[string]any{"all": []any{map[string]any{"field": "attribute", "name": "tier", "op": "is", "values": []string{"gold"}}}}}}
-}
-
 // SegmentWish is what can be said about a segment.
 type SegmentWish struct {
-	Name string `json:"name" minLength:"1" maxLength:"120" example:"Gold members in China"`
-	Rule Rule   `json:"rule"`
+	Name string     `json:"name" minLength:"1" maxLength:"120" example:"Gold members in China"`
+	Rule parts.Rule `json:"rule"`
 }
 
 // SegmentPatch is a change: absent fields stay as they are.
 type SegmentPatch struct {
-	Name pipeline.Optional[string] `json:"name,omitempty" maxLength:"120"`
-	Rule pipeline.Optional[Rule]   `json:"rule,omitempty"`
+	Name pipeline.Optional[string]     `json:"name,omitempty" maxLength:"120"`
+	Rule pipeline.Optional[parts.Rule] `json:"rule,omitempty"`
 }
 
 // Segment is an audience.
@@ -52,7 +31,7 @@ type Segment struct {
 	ID        string     `json:"id" example:"12"`
 	Name      string     `json:"name"`
 	Kind      string     `json:"kind" enum:"rules,list"`
-	Rule      Rule       `json:"rule"`
+	Rule      parts.Rule `json:"rule"`
 	Version   int64      `json:"version"`
 	Members   *int64     `json:"members,omitempty" doc:"As counted last; absent if it was not counted since the rule changed."`
 	CountedAt *time.Time `json:"counted_at,omitempty"`
@@ -189,7 +168,7 @@ func (a *API) createSegment(ctx context.Context, in *struct{ Body SegmentWish })
 
 func (a *API) estimateSegment(ctx context.Context, in *struct {
 	Body struct {
-		Rule Rule `json:"rule"`
+		Rule parts.Rule `json:"rule"`
 	} `nameHint:"EstimateWish"`
 }) (*struct{ Body Estimate }, error) {
 	rule, err := segment.Parse(in.Body.Rule)

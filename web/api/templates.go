@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/template"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -21,19 +22,9 @@ type Drop struct {
 	ClosesAt     time.Time `json:"closes_at" doc:"When the drop ends, or ended: also as soon as its coupons would have expired, or when staff closed it." example:"2027-01-02T12:00:00Z"`
 	StockLeft    int64     `json:"stock_left" doc:"Coupons that are not issued." example:"100"`
 	PerUserLimit int       `json:"per_user_limit" example:"1"`
-	Discount
+	parts.Discount
 	ClaimURL    string `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
 	LiveChannel string `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
-}
-
-// Discount is what a coupon is worth, in minor units of the currency.
-type Discount struct {
-	Kind       string `json:"kind" enum:"amount_off,threshold_off,percent_off" example:"amount_off"`
-	AmountOff  int64  `json:"amount_off,omitempty" doc:"Minor units of the currency." example:"1000"`
-	Threshold  int64  `json:"threshold,omitempty" doc:"Least order value, in minor units." example:"5000"`
-	PercentOff int    `json:"percent_off,omitempty" example:"20"`
-	MaxOff     int64  `json:"max_off,omitempty" doc:"Largest discount of a percentage, in minor units." example:"3000"`
-	Currency   string `json:"currency" doc:"ISO 4217." example:"CNY"`
 }
 
 func (a *API) templateRoutes() {
@@ -57,10 +48,5 @@ func (a *API) templateRoutes() {
 func dropJSON(t template.Template, state template.State) Drop {
 	return Drop{ID: pipeline.Decimal(t.ID), ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
 		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.OverAt().UTC(), StockLeft: t.StockLeft(),
-		PerUserLimit: t.PerUserLimit, Discount: discountJSON(t.Spec), ClaimURL: t.ClaimAddress()}
-}
-
-func discountJSON(s template.Spec) Discount {
-	return Discount{Kind: string(s.Kind), AmountOff: int64(s.AmountOff), Threshold: int64(s.Threshold),
-		PercentOff: s.PercentOff, MaxOff: int64(s.MaxOff), Currency: s.Currency}
+		PerUserLimit: t.PerUserLimit, Discount: parts.DiscountOf(t.Spec), ClaimURL: t.ClaimAddress()}
 }
