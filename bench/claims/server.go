@@ -21,11 +21,9 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
-	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/bench/stack"
 	"dropbell/domain/claim"
-	"dropbell/domain/delivery"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
@@ -64,7 +62,7 @@ func serve(inserting bool) error {
 	router.Mount("/api/v1", api.New(api.Deps{
 		Deps:   pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
 		Claims: &claim.Service{Gate: decided, Random: rand.Uint64},
-		Shops:  dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
+		Hub:    &api.Hub{},
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
-	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
@@ -17,43 +16,16 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
-	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/domain/wallet"
+	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
-
-// Shops keeps the shops that templates belong to.
-type Shops interface {
-	// NameShop creates the shop or changes its name and time zone, and says in the
-	// entry what it was before and is now. Its claim address stays.
-	NameShop(ctx context.Context, shop template.Shop, e staff.Entry) error
-	Shops(ctx context.Context) ([]template.Shop, error)
-}
-
-// Ledgers accounts for stock.
-type Ledgers interface {
-	// Ledger recounts the template's coupons.
-	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
-}
-
-// Tallies counts the coupons of a template by state.
-type Tallies interface {
-	// Tally returns what has become of the template's coupons, as far as events
-	// have arrived.
-	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
-}
-
-// Figures compare sums that events keep with the rows.
-type Figures interface {
-	// Off returns by how much those of the template differ.
-	Off(ctx context.Context, templateID int64) (int64, error)
-}
 
 // Uploads keeps files that jobs read; see [workdb.Uploads].
 type Uploads interface {
@@ -66,17 +38,13 @@ type Uploads interface {
 // say otherwise.
 type Deps struct {
 	pipeline.Deps
-	Reminders   *reminder.Service
+	Drops       drops.Deps
 	Inbox       *inbox.Service
 	Templates   *template.Service
 	Users       *user.Service
 	Segments    *segment.Service
 	Jobs        *job.Service
 	Uploads     Uploads
-	Board       reminder.BoardStore
-	Cockpits    reminder.CockpitStore
-	Forecaster  *reminder.Forecaster
-	Explainer   *reminder.Explainer
 	Coupons     *coupon.Service
 	CouponAdmin *coupon.Admin
 	Grants      *coupon.Grants
@@ -85,8 +53,6 @@ type Deps struct {
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
 	Hooks       *hook.Service
-	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
-	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 	// Passes are those of coupons; nil = none are issued.
 	Passes *wallet.Service
 	// Phones are the numbers that users prove.
@@ -94,14 +60,7 @@ type Deps struct {
 	// Suppressions are mail addresses that nothing is sent to.
 	Suppressions *feedback.Suppressions
 	Claims       *claim.Service
-	Ledgers      Ledgers
-	// Stock sums up where coupons are.
-	Stock    gate.Accounts
-	Tallies  Tallies
-	Figures  Figures
-	Shops    Shops
-	Hub      *Hub
-	Channels delivery.Available
+	Hub          *Hub
 }
 
 // API serves everything under /api/v1. Mount it on a chi router there.
@@ -125,23 +84,15 @@ func (a *API) Limiters() map[string]*middleware.Limiter {
 func New(d Deps) *API {
 	a := &API{Deps: d, Pipeline: pipeline.New(d.Deps), guesses: middleware.NewLimiter(guessesPerUser),
 		guessesFrom: middleware.NewLimiter(guessesPerAddress), codesFrom: middleware.NewLimiter(codesPerAddress)}
-	a.reservationRoutes()
-	a.templateRoutes()
 	a.inboxRoutes()
 	a.preferenceRoutes()
 	a.deviceRoutes()
 	a.phoneRoutes()
-	a.consentRoutes()
 	a.suppressionRoutes()
-	a.calendarRoutes()
-	a.adminTemplateRoutes()
-	a.forecastRoute()
 	a.adminUserRoutes()
 	a.eraseRoute()
 	a.segmentRoutes()
 	a.jobRoutes()
-	a.adminShopRoutes()
-	a.explainRoutes()
 	a.couponRoutes()
 	a.passRoutes()
 	a.adminCouponRoutes()
@@ -151,6 +102,7 @@ func New(d Deps) *API {
 	a.redemptionRoutes()
 	a.adminWebhookRoutes()
 	a.claimRoutes()
-	a.Finish(sayMinutes)
+	drops.Routes(a.Pipeline, d.Drops)
+	a.Finish()
 	return a
 }

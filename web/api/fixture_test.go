@@ -48,6 +48,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/web/api"
+	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -113,8 +114,10 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
 	d := api.Deps{
-		Deps:      pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
-		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
+		Drops: drops.Deps{Templates: &template.Service{Store: templates, Now: r.now}, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db),
+			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewFigures(r.db)},
+			Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}, Channels: channels},
 		Inbox:     &inbox.Service{Store: deliverydb.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
@@ -126,22 +129,18 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
 			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
 		Uploads: workdb.NewUploads(r.db),
-		Board:   dropsdb.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
-		Cockpits: dropsdb.NewCockpits(r.db),
+		Hub:     r.hub,
 	}
 	forecasts := dropsdb.NewForecasts(r.db)
-	d.Forecaster = &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
+	d.Drops.Forecaster = &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
 		return forecasts.Contacts(ctx, ids, false)
 	}}
-	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Reminders}
+	d.Drops.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Drops.Reminders}
 	d.CouponAdmin = &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
 	d.Grants = &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
 	d.Coupons = &coupon.Service{Store: couponsdb.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
-	d.Ledgers, d.Figures = couponsdb.NewLedgers(r.db), app.NewFigures(r.db)
-	d.Tallies = couponsdb.NewCouponTallies(r.db)
-	d.Stock = gate.Accounts{Plans: couponsdb.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}

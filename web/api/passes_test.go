@@ -83,7 +83,7 @@ func TestPassOfACoupon(t *testing.T) {
 func TestLiveChannelOfADrop(t *testing.T) {
 	channel := ""
 	r := newFixture(t, func(d *api.Deps) {
-		d.LiveChannel = func(context.Context, int64) (string, error) { return channel, nil }
+		d.Drops.LiveChannel = func(context.Context, int64) (string, error) { return channel, nil }
 	})
 	path := "/templates/" + r.drop(time.Hour)
 	if a := r.want(r.call(nil, "GET", path, nil), 200, ""); a.at("live_channel") != nil {

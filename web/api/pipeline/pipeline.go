@@ -81,7 +81,9 @@ type Pipeline struct {
 	// down.
 	unavailable, unstored digest
 
-	spec func() []byte
+	// forReading are changes of the document for its readers.
+	forReading []func(*huma.OpenAPI)
+	spec       func() []byte
 }
 
 // Limiters returns what bounds how often callers may come, by names that are the

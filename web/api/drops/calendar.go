@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"bytes"
@@ -34,15 +34,15 @@ type calendarAnswer struct {
 	Body        []byte
 }
 
-func (a *API) calendarRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}/opening.ics", ID: "get-opening-calendar",
+func (h *handlers) calendarRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}/opening.ics", ID: "get-opening-calendar",
 		Summary: "Put the opening of a drop into a calendar",
 		Description: "One event (RFC 5545) with an alarm for each of `minutes` before the opening. Needs no credentials, so it can be a link; by webcal: a calendar subscribes to it " +
 			"and follows when the opening moves or the drop is cancelled.",
-		Codes: []string{"template_not_found"}, File: "text/calendar", FileText: "The event."}, a.calendar)
+		Codes: []string{"template_not_found"}, File: "text/calendar", FileText: "The event."}, h.calendar)
 }
 
-func (a *API) calendar(ctx context.Context, in *struct {
+func (h *handlers) calendar(ctx context.Context, in *struct {
 	pipeline.Ref
 	Minutes []int `query:"minutes" maxItems:"12" minimum:"0" maximum:"1440" nullable:"false" doc:"Alarms, in minutes before the opening, separated by commas. None = 5." example:"[10]"`
 }) (*calendarAnswer, error) {
@@ -50,21 +50,21 @@ func (a *API) calendar(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Reminders.Drop(ctx, id)
+	t, err := h.Reminders.Drop(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if len(in.Minutes) == 0 {
 		in.Minutes = []int{usualAlarm}
 	}
-	raw, err := opening(t, in.Minutes, a.calendarHost())
+	raw, err := opening(t, in.Minutes, h.calendarHost())
 	return &calendarAnswer{"text/calendar; charset=utf-8", `inline; filename="drop-` + in.ID + `.ics"`, raw}, err
 }
 
 // calendarHost is the name behind the @ of ids of events: drops of two servers have equal
 // numbers, and a calendar may hold both.
-func (a *API) calendarHost() string {
-	if u, err := url.Parse(a.PublicURL()); err == nil && u.Hostname() != "" {
+func (h *handlers) calendarHost() string {
+	if u, err := url.Parse(h.PublicURL()); err == nil && u.Hostname() != "" {
 		return u.Hostname()
 	}
 	return "dropbell"

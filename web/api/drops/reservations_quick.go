@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"errors"
@@ -17,22 +17,22 @@ import (
 // A request that is not plainly good takes the general way, which finds out what is
 // wrong; so there is one set of rules and one set of answers. It reports whether it has
 // answered.
-func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
+func (h *handlers) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	wish, ok := scanWish(body)
 	if !ok {
 		return false
 	}
-	out, err := a.reserve(r.Context(), &struct{ Body ReservationWish }{wish})
+	out, err := h.reserve(r.Context(), &struct{ Body ReservationWish }{wish})
 	if err != nil {
-		a.Problem(r.Context(), err).Write(w)
+		h.Problem(r.Context(), err).Write(w)
 		return true
 	}
-	a.write(w, out)
+	h.write(w, out)
 	return true
 }
 
 // write answers as the general way does.
-func (a *API) write(w http.ResponseWriter, out *reservationAnswer) {
+func (h *handlers) write(w http.ResponseWriter, out *reservationAnswer) {
 	answer := append(appendReservation(make([]byte, 0, 512), &out.Body), '\n')
 	// A short answer gets its Content-Length from net/http, at less cost.
 	w.Header()["Content-Type"] = pipeline.JSONType
@@ -81,7 +81,7 @@ func appendReminder(b []byte, r *ReminderState) []byte {
 // keyedReservations stores the idempotency key of a reservation in the statement
 // that stores the reservation. The answer follows from what is stored with the
 // key, so that a repetition gets the first one, whatever has happened since.
-type keyedReservations struct{ *API }
+type keyedReservations struct{ *handlers }
 
 // Decide is part of [pipeline.Once].
 func (a keyedReservations) Decide(w http.ResponseWriter, r *http.Request, body []byte, q workdb.IdempotencyRequest) bool {

@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"context"
@@ -57,21 +57,21 @@ type templateAnswer = pipeline.Versioned[Template]
 const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off","amount_off":2000,"currency":"CNY","stock":100,` +
 	`"opens_at":"2027-01-01T12:00:00Z","closes_at":"2027-01-02T12:00:00Z","valid_hours":48}`
 
-func (a *API) adminTemplateRoutes() {
+func (h *handlers) templateRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template",
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template",
 		Summary: "Create a template", Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
-		Status: http.StatusCreated, Example: templateExample}, a.createTemplate)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates",
-		Summary: "List templates", Description: "By opening."}, a.listTemplates)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template",
-		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}, pipeline.ByID(a.adminTemplate))
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template",
+		Status: http.StatusCreated, Example: templateExample}, h.createTemplate)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates",
+		Summary: "List templates", Description: "By opening."}, h.listTemplates)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template",
+		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}, pipeline.ByID(h.adminTemplate))
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template",
 		Summary: "Change a template",
 		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
 			"less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
 		Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
-		Example: `{"stock":200}`}, pipeline.Patching(a.changeTemplate))
+		Example: `{"stock":200}`}, pipeline.Patching(h.changeTemplate))
 	for _, tr := range []struct {
 		name template.Transition
 		text string
@@ -82,64 +82,64 @@ func (a *API) adminTemplateRoutes() {
 		{template.Closing, "Close a drop"},
 		{template.Cancelling, "Cancel a drop before it opens"},
 	} {
-		pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
+		pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
 			ID: string(tr.name) + "-template", Summary: tr.text,
 			Codes:   []string{"template_not_found", "stale_version", "invalid_transition"},
-			Example: `{"reason":"as planned"}`}, a.transition(tr.name))
+			Example: `{"reason":"as planned"}`}, h.transition(tr.name))
 	}
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance",
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance",
 		Summary:     "Recompute a template's balance sheet",
 		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows. For the stock: total = shelf + writing + issued.",
-		Codes:       []string{"template_not_found"}}, pipeline.ByID(a.balance))
+		Codes:       []string{"template_not_found"}}, pipeline.ByID(h.balance))
 }
 
-func (a *API) createTemplate(ctx context.Context, in *struct{ Body TemplateWish }) (*templateAnswer, error) {
+func (h *handlers) createTemplate(ctx context.Context, in *struct{ Body TemplateWish }) (*templateAnswer, error) {
 	spec, err := in.Body.spec()
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Create(ctx, pipeline.ActorOf(ctx), spec, pipeline.RequestKey(ctx))
-	return a.withoutSlots(t), err
+	t, err := h.Templates.Create(ctx, pipeline.ActorOf(ctx), spec, pipeline.RequestKey(ctx))
+	return h.withoutSlots(t), err
 }
 
-func (a *API) withoutSlots(t template.Template) *templateAnswer {
-	return pipeline.AtVersion(t.Version, templateJSON(t, a.Now()))
+func (h *handlers) withoutSlots(t template.Template) *templateAnswer {
+	return pipeline.AtVersion(t.Version, templateJSON(t, h.Now()))
 }
 
 // withSlots completes the answer about one template.
-func (a *API) withSlots(ctx context.Context, t template.Template) (*templateAnswer, error) {
-	board, err := a.Board.Board(ctx, t.ID)
+func (h *handlers) withSlots(ctx context.Context, t template.Template) (*templateAnswer, error) {
+	board, err := h.Board.Board(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
-	account, err := a.Stock.Of(ctx, t)
+	account, err := h.Accounts.Of(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	tally, err := a.Tallies.Tally(ctx, t.ID)
+	tally, err := h.Tallies.Tally(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
-	answer := a.withoutSlots(t)
+	answer := h.withoutSlots(t)
 	answer.Body.Coupons = tallyJSON(tally)
 	answer.Body.Ledger = stockJSON(account)
 	answer.Body.Slots, answer.Body.Earlier = slotsJSON(board.Rows), slotsJSON(board.Earlier)
 	return answer, nil
 }
 
-func (a *API) adminTemplate(ctx context.Context, id int64) (*templateAnswer, error) {
-	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) adminTemplate(ctx context.Context, id int64) (*templateAnswer, error) {
+	t, err := h.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	return a.withSlots(ctx, t)
+	return h.withSlots(ctx, t)
 }
 
-func (a *API) changeTemplate(ctx context.Context, id, version int64, patch TemplatePatch) (*templateAnswer, error) {
+func (h *handlers) changeTemplate(ctx context.Context, id, version int64, patch TemplatePatch) (*templateAnswer, error) {
 	if err := pipeline.CheckText("body.reason", patch.Reason); err != nil {
 		return nil, err
 	}
-	old, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
+	old, err := h.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -147,40 +147,40 @@ func (a *API) changeTemplate(ctx context.Context, id, version int64, patch Templ
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Edit(ctx, pipeline.ActorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: patch.Reason, RemindOnce: patch.RemindOnce})
+	t, err := h.Templates.Edit(ctx, pipeline.ActorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: patch.Reason, RemindOnce: patch.RemindOnce})
 	if err != nil {
 		return nil, err
 	}
-	return a.withSlots(ctx, t)
+	return h.withSlots(ctx, t)
 }
 
-func (a *API) transition(tr template.Transition) func(context.Context, *pipeline.Step[pipeline.Reason]) (*templateAnswer, error) {
+func (h *handlers) transition(tr template.Transition) func(context.Context, *pipeline.Step[pipeline.Reason]) (*templateAnswer, error) {
 	return pipeline.Stepping[pipeline.Reason](func(ctx context.Context, id, version int64, reason string) (*templateAnswer, error) {
-		take := a.Templates.Do
+		take := h.Templates.Do
 		if pipeline.Recovering(ctx) {
-			take = a.Templates.Redo
+			take = h.Templates.Redo
 		}
 		t, err := take(ctx, pipeline.ActorOf(ctx), id, version, tr, reason)
 		if err != nil {
 			return nil, err
 		}
-		return a.withSlots(ctx, t)
+		return h.withSlots(ctx, t)
 	})
 }
 
-func (a *API) balance(ctx context.Context, id int64) (*struct{ Body Balance }, error) {
-	if _, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id); err != nil {
+func (h *handlers) balance(ctx context.Context, id int64) (*struct{ Body Balance }, error) {
+	if _, err := h.Templates.Template(ctx, pipeline.ActorOf(ctx), id); err != nil {
 		return nil, err
 	}
-	lines, err := a.Board.Balance(ctx, id)
+	lines, err := h.Board.Balance(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.Ledgers.Ledger(ctx, id)
+	l, err := h.Ledgers.Ledger(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	off, err := a.Figures.Off(ctx, id)
+	off, err := h.Figures.Off(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"context"
@@ -29,20 +29,20 @@ type ShopList struct {
 	Shops []Shop `json:"shops" nullable:"false"`
 }
 
-func (a *API) adminShopRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops",
-		Summary: "List shops"}, a.listShops)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop",
+func (h *handlers) shopRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops",
+		Summary: "List shops"}, h.listShops)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop",
 		Summary: "Name a shop and set its time zone", Description: "Creates the shop if there is none with the number.",
-		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}, a.putShop)
+		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}, h.putShop)
 }
 
-func (a *API) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopList }, error) {
+func (h *handlers) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopList }, error) {
 	by := pipeline.ActorOf(ctx)
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
 	}
-	shops, err := a.Shops.Shops(ctx)
+	shops, err := h.Shops.Shops(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (a *API) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopLis
 	return &struct{ Body ShopList }{ShopList{pipeline.Each(shops, func(s template.Shop) Shop { return Shop{pipeline.Decimal(s.Number), s.Name, s.Timezone} })}}, nil
 }
 
-func (a *API) putShop(ctx context.Context, in *struct {
+func (h *handlers) putShop(ctx context.Context, in *struct {
 	Number string `path:"number" pattern:"^[1-9][0-9]{0,18}$"`
 	Body   ShopWish
 }) (*struct{ Body Shop }, error) {
@@ -66,7 +66,7 @@ func (a *API) putShop(ctx context.Context, in *struct {
 		return nil, err
 	}
 	shop := template.Shop{Number: number, Name: name, Timezone: in.Body.Timezone}
-	if err := a.Shops.NameShop(ctx, shop, staff.Entry{Actor: pipeline.ActorOf(ctx), Action: "shop.save", ObjectKind: "shop",
+	if err := h.Shops.NameShop(ctx, shop, staff.Entry{Actor: pipeline.ActorOf(ctx), Action: "shop.save", ObjectKind: "shop",
 		ObjectID: in.Number, ShopNumber: number}); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"slices"

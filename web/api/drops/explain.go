@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"context"
@@ -36,22 +36,22 @@ type Step struct {
 	To        *time.Time `json:"to,omitempty" doc:"The opening after a move."`
 }
 
-func (a *API) explainRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation",
+func (h *handlers) explainRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation",
 		Summary: "Explain the outcomes of the user's reminders",
 		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
 			"provider's answer, outcome and reason; steps still to come have the kind expected.",
-		Codes: []string{"template_not_found", "not_reserved"}}, a.explain)
+		Codes: []string{"template_not_found", "not_reserved"}}, h.explain)
 }
 
-func (a *API) explain(ctx context.Context, in *struct {
+func (h *handlers) explain(ctx context.Context, in *struct {
 	ID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 }) (*struct{ Body Timeline }, error) {
 	id, err := pipeline.ParseID("path.template_id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Explainer.Explain(ctx, pipeline.UserOf(ctx), id)
+	t, err := h.Explainer.Explain(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}

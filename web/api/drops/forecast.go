@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"context"
@@ -60,23 +60,23 @@ type ForecastOutcome struct {
 	Error   float64    `json:"error" doc:"|messages − missed − sent| ÷ the greater of messages − missed and sent." minimum:"0" maximum:"1" example:"0.01"`
 }
 
-func (a *API) forecastRoute() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/templates/{id}/forecast", ID: "template-forecast",
+func (h *handlers) forecastRoute() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/templates/{id}/forecast", ID: "template-forecast",
 		Summary:     "Show the forecast of a drop's reminders",
 		Description: "Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.",
-		Codes:       []string{"template_not_found"}}, pipeline.ByID(a.forecast))
+		Codes:       []string{"template_not_found"}}, pipeline.ByID(h.forecast))
 }
 
-func (a *API) forecast(ctx context.Context, id int64) (*struct{ Body Forecast }, error) {
-	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) forecast(ctx context.Context, id int64) (*struct{ Body Forecast }, error) {
+	t, err := h.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.Cockpits.Cockpit(ctx, t.ID, nil)
+	c, err := h.Cockpits.Cockpit(ctx, t.ID, nil)
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.Forecaster.Drop(ctx, t.ID, c, forecastHorizon)
+	d, err := h.Forecaster.Drop(ctx, t.ID, c, forecastHorizon)
 	return &struct{ Body Forecast }{forecastJSON(pipeline.Decimal(id), d)}, err
 }
 

@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"context"
@@ -27,17 +27,17 @@ type Drop struct {
 	LiveChannel string `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
 }
 
-func (a *API) templateRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template", Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old.",
+func (h *handlers) dropRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template", Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old.",
 		Codes: []string{"template_not_found"}},
 		pipeline.ByID(func(ctx context.Context, id int64) (*struct{ Body Drop }, error) {
-			t, err := a.Reminders.Drop(ctx, id)
+			t, err := h.Reminders.Drop(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			drop := dropJSON(t, t.State(a.Now()))
-			if a.LiveChannel != nil {
-				if drop.LiveChannel, err = a.LiveChannel(ctx, t.ID); err != nil {
+			drop := dropJSON(t, t.State(h.Now()))
+			if h.LiveChannel != nil {
+				if drop.LiveChannel, err = h.LiveChannel(ctx, t.ID); err != nil {
 					return nil, err
 				}
 			}

@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"context"
@@ -75,44 +75,45 @@ type reservationAnswer struct {
 	Body   Reservation
 }
 
-func (a *API) reservationRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.quick, Once: keyedReservations{a}}, Method: http.MethodPost, Path: "/reservations", ID: "reserve",
+func (h *handlers) reservationRoutes() {
+	h.ForReaders(sayMinutes)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: h.quick, Once: keyedReservations{h}}, Method: http.MethodPost, Path: "/reservations", ID: "reserve",
 		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",
 		Also:    map[int]string{http.StatusOK: "Added to the user's reservation."},
 		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "template_not_open", "channel_unavailable", "user_erased"},
-		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}, a.reserve)
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations",
-		Summary: "List the user's reservations", Description: "The newest drop first."}, a.reservations)
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation",
-		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}, a.reservation)
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation",
+		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}, h.reserve)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations",
+		Summary: "List the user's reservations", Description: "The newest drop first."}, h.reservations)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation",
+		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}, h.reservation)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation",
 		Summary: "Cancel reminders of a drop",
 		Description: "Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, " +
 			"given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. " +
 			"Answers with the reminders that remain. Also works for a drop that was closed.",
-		Codes: []string{"template_not_found", "not_reserved", "already_due", "channel_unavailable"}}, a.cancel)
+		Codes: []string{"template_not_found", "not_reserved", "already_due", "channel_unavailable"}}, h.cancel)
 }
 
-func (a *API) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (*reservationAnswer, error) {
-	wanted, err := a.reservationRequest(ctx, in.Body)
+func (h *handlers) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (*reservationAnswer, error) {
+	wanted, err := h.reservationRequest(ctx, in.Body)
 	if err != nil {
 		return nil, err
 	}
-	view, created, err := a.Reminders.Reserve(ctx, wanted)
+	view, created, err := h.Reminders.Reserve(ctx, wanted)
 	if err != nil && pipeline.Recovering(ctx) && reservedBefore(err, wanted.Reminders) {
-		view, err = a.Reminders.Reservation(ctx, wanted.UserID, wanted.TemplateID)
+		view, err = h.Reminders.Reservation(ctx, wanted.UserID, wanted.TemplateID)
 	}
 	if err != nil {
-		return nil, blame(a.Problem(ctx, err), err, wanted.Reminders, inBody)
+		return nil, blame(h.Problem(ctx, err), err, wanted.Reminders, inBody)
 	}
 	return reserved(view, created), nil
 }
 
 // reservationRequest returns the request that a wish is, or what in it cannot be
 // understood.
-func (a *API) reservationRequest(ctx context.Context, wish ReservationWish) (reminder.Request, error) {
+func (h *handlers) reservationRequest(ctx context.Context, wish ReservationWish) (reminder.Request, error) {
 	template, err1 := pipeline.ParseID("body.template_id", wish.TemplateID)
 	shop, err2 := pipeline.ParseID("body.shop_number", wish.ShopNumber)
 	if err := pipeline.Merge(err1, err2); err != nil {
@@ -120,7 +121,7 @@ func (a *API) reservationRequest(ctx context.Context, wish ReservationWish) (rem
 	}
 	wishes, err := parseWishes(wish.Reminders)
 	if err != nil {
-		return reminder.Request{}, a.wishProblem(ctx, wish.Reminders, err, inBody)
+		return reminder.Request{}, h.wishProblem(ctx, wish.Reminders, err, inBody)
 	}
 	return reminder.Request{TemplateID: template, UserID: pipeline.UserOf(ctx), ShopNumber: shop, Reminders: wishes}, nil
 }
@@ -170,13 +171,13 @@ func blame(p *pipeline.Problem, err error, asked []reminder.Reminder, place func
 }
 
 // wishProblem returns every error in the wishes.
-func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, place func(int) string) error {
-	p := a.Problem(ctx, err)
+func (h *handlers) wishProblem(ctx context.Context, ws []ReminderWish, err error, place func(int) string) error {
+	p := h.Problem(ctx, err)
 	p.Errors = nil
 	for i, w := range ws {
 		if c, err := delivery.ParseChannel(w.Channel); err != nil {
 			p.Errors = append(p.Errors, pipeline.Offence{Location: place(i) + ".channel", Message: err.Error(), Value: pipeline.Shorten(w.Channel)})
-		} else if !a.Channels.Has(c) {
+		} else if !h.Channels.Has(c) {
 			p.Errors = append(p.Errors, pipeline.Offence{Location: place(i) + ".channel", Message: "this channel has no configured sender", Value: w.Channel})
 		}
 		if _, err := reminder.NewReminder(delivery.App, w.Minutes); err != nil {
@@ -190,7 +191,7 @@ func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, pla
 	return p
 }
 
-func (a *API) reservations(ctx context.Context, in *struct {
+func (h *handlers) reservations(ctx context.Context, in *struct {
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body ReservationList }, error) {
@@ -198,7 +199,7 @@ func (a *API) reservations(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	views, err := a.Reminders.Reservations(ctx, pipeline.UserOf(ctx), before, in.Limit)
+	views, err := h.Reminders.Reservations(ctx, pipeline.UserOf(ctx), before, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -206,14 +207,14 @@ func (a *API) reservations(ctx context.Context, in *struct {
 	return &struct{ Body ReservationList }{ReservationList{pipeline.Each(views, reservationJSON), next}}, nil
 }
 
-func (a *API) reservation(ctx context.Context, in *struct {
+func (h *handlers) reservation(ctx context.Context, in *struct {
 	TemplateID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 }) (*reservationAnswer, error) {
 	template, err := pipeline.ParseID("path.template_id", in.TemplateID)
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.Reminders.Reservation(ctx, pipeline.UserOf(ctx), template)
+	view, err := h.Reminders.Reservation(ctx, pipeline.UserOf(ctx), template)
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, err
 }
 
@@ -238,13 +239,13 @@ func (in *cancelWish) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, error) {
+func (h *handlers) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, error) {
 	template, err := pipeline.ParseID("path.template_id", in.TemplateID)
 	if err != nil {
 		return nil, err
 	}
 	if in.wholeChannel() {
-		return a.cancelChannel(ctx, template, in.Channel)
+		return h.cancelChannel(ctx, template, in.Channel)
 	}
 	list, err := in.pairs()
 	if err != nil {
@@ -252,11 +253,11 @@ func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, e
 	}
 	wishes, err := parseWishes(list)
 	if err != nil {
-		return nil, a.wishProblem(ctx, list, err, in.place)
+		return nil, h.wishProblem(ctx, list, err, in.place)
 	}
-	view, err := a.Reminders.Cancel(ctx, pipeline.UserOf(ctx), template, wishes)
+	view, err := h.Reminders.Cancel(ctx, pipeline.UserOf(ctx), template, wishes)
 	if err != nil {
-		return nil, blame(a.Problem(ctx, err), err, wishes, in.place)
+		return nil, blame(h.Problem(ctx, err), err, wishes, in.place)
 	}
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
 }
@@ -267,12 +268,12 @@ func (in *cancelWish) wholeChannel() bool {
 }
 
 // cancelChannel cancels what is not due yet of one channel.
-func (a *API) cancelChannel(ctx context.Context, template int64, name string) (*reservationAnswer, error) {
+func (h *handlers) cancelChannel(ctx context.Context, template int64, name string) (*reservationAnswer, error) {
 	channel, err := delivery.ParseChannel(name)
 	if err != nil {
-		return nil, a.wishProblem(ctx, []ReminderWish{{name, 5}}, err, func(int) string { return "query" })
+		return nil, h.wishProblem(ctx, []ReminderWish{{name, 5}}, err, func(int) string { return "query" })
 	}
-	view, err := a.Reminders.CancelChannel(ctx, pipeline.UserOf(ctx), template, channel)
+	view, err := h.Reminders.CancelChannel(ctx, pipeline.UserOf(ctx), template, channel)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package api
+package drops
 
 import (
 	"context"
@@ -23,17 +23,17 @@ type templateFilter struct {
 	After string   `query:"after" maxLength:"60" doc:"The value of next on the previous page."`
 }
 
-func (a *API) listTemplates(ctx context.Context, in *templateFilter) (*struct{ Body TemplateList }, error) {
+func (h *handlers) listTemplates(ctx context.Context, in *templateFilter) (*struct{ Body TemplateList }, error) {
 	q, err := in.query()
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Templates.Templates(ctx, pipeline.ActorOf(ctx), q)
+	list, err := h.Templates.Templates(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
 	next := pipeline.Next(list, in.Limit, func(last template.Template) string { return fmt.Sprintf("%d.%d", last.OpensAt.Unix(), last.ID) })
-	return &struct{ Body TemplateList }{TemplateList{pipeline.Each(list, func(t template.Template) Template { return templateJSON(t, a.Now()) }), next}}, nil
+	return &struct{ Body TemplateList }{TemplateList{pipeline.Each(list, func(t template.Template) Template { return templateJSON(t, h.Now()) }), next}}, nil
 }
 
 func (in *templateFilter) query() (template.Query, error) {

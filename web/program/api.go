@@ -1,0 +1,46 @@
+package program
+
+import (
+	"context"
+
+	accessdb "dropbell/adapters/postgres/access"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/app"
+	"dropbell/web/api"
+	"dropbell/web/api/drops"
+	"dropbell/web/api/pipeline"
+	"dropbell/web/middleware"
+)
+
+// newAPI gives each subject of the API its use cases.
+func (p *program) newAPI(ctx context.Context) (*api.API, error) {
+	var tokens *pipeline.Tokens
+	if p.Config.JWTSecret != "" || p.Config.JWKSURL != "" {
+		var err error
+		if tokens, err = pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
+			Issuer: p.Config.JWTIssuer, Audience: p.Config.JWTAud, MaxAge: p.Config.JWTMaxAge, Now: app.Clock, Log: p.Log}); err != nil {
+			return nil, err
+		}
+	}
+	keys, templates := workdb.NewIdempotency(p.DB), dropsdb.NewTemplates(p.DB)
+	p.OnClose(func() error { keys.Close(); return nil })
+	return api.New(api.Deps{
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
+			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
+			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
+		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: dropsdb.NewBoards(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
+			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), templates, p.accounts}, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB)},
+			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
+		DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Phones: p.newPhones(), Suppressions: p.suppressions(),
+		Claims:      p.claiming,
+		CouponAdmin: p.couponAdmin,
+		Grants:      p.grants,
+		Inbox:       p.inbox, Templates: p.templates, Users: p.users,
+		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
+		Hub: p.hub,
+	}), nil
+}
