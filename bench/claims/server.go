@@ -62,7 +62,6 @@ func serve(inserting bool) error {
 	router.Mount("/api/v1", api.New(api.Deps{
 		Deps:   pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
 		Claims: &claim.Service{Gate: decided, Random: rand.Uint64},
-		Hub:    &api.Hub{},
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -211,7 +211,6 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard,
 			UserLimit: userLimit, Budget: middleware.NewBudget(inFlight, "users", nil)},
 		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock}, Channels: channels},
-		Hub:   &api.Hub{},
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

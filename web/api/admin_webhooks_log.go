@@ -195,7 +195,7 @@ func (a *API) listEvents(ctx context.Context, in *struct {
 		}
 	}
 	stored, next, err := a.Hooks.Listen(ctx, pipeline.ActorOf(ctx), shop, hookTypes(in.Types), after, in.Limit)
-	for left := time.Duration(in.Wait) * time.Second; err == nil && len(stored) == 0 && after >= 0 && left > 0 && !a.Hub.Closed(); left -= eventsPause {
+	for left := time.Duration(in.Wait) * time.Second; err == nil && len(stored) == 0 && after >= 0 && left > 0 && !a.Delivery.Hub.Closed(); left -= eventsPause {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

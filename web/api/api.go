@@ -10,10 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
-	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
 	"dropbell/domain/hook"
-	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/segment"
@@ -22,6 +19,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/domain/wallet"
+	"dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
@@ -38,8 +36,8 @@ type Uploads interface {
 // say otherwise.
 type Deps struct {
 	pipeline.Deps
+	Delivery    delivery.Deps
 	Drops       drops.Deps
-	Inbox       *inbox.Service
 	Templates   *template.Service
 	Users       *user.Service
 	Segments    *segment.Service
@@ -48,7 +46,6 @@ type Deps struct {
 	Coupons     *coupon.Service
 	CouponAdmin *coupon.Admin
 	Grants      *coupon.Grants
-	DeadLetters *delivery.DeadLetters
 	Campaigns   *campaign.Service
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
@@ -57,10 +54,7 @@ type Deps struct {
 	Passes *wallet.Service
 	// Phones are the numbers that users prove.
 	Phones *verification.Service
-	// Suppressions are mail addresses that nothing is sent to.
-	Suppressions *feedback.Suppressions
-	Claims       *claim.Service
-	Hub          *Hub
+	Claims *claim.Service
 }
 
 // API serves everything under /api/v1. Mount it on a chi router there.
@@ -84,11 +78,9 @@ func (a *API) Limiters() map[string]*middleware.Limiter {
 func New(d Deps) *API {
 	a := &API{Deps: d, Pipeline: pipeline.New(d.Deps), guesses: middleware.NewLimiter(guessesPerUser),
 		guessesFrom: middleware.NewLimiter(guessesPerAddress), codesFrom: middleware.NewLimiter(codesPerAddress)}
-	a.inboxRoutes()
 	a.preferenceRoutes()
 	a.deviceRoutes()
 	a.phoneRoutes()
-	a.suppressionRoutes()
 	a.adminUserRoutes()
 	a.eraseRoute()
 	a.segmentRoutes()
@@ -96,12 +88,12 @@ func New(d Deps) *API {
 	a.couponRoutes()
 	a.passRoutes()
 	a.adminCouponRoutes()
-	a.deadLetterRoutes()
 	a.adminCampaignRoutes()
 	a.adminCodeRoutes()
 	a.redemptionRoutes()
 	a.adminWebhookRoutes()
 	a.claimRoutes()
+	delivery.Routes(a.Pipeline, d.Delivery)
 	drops.Routes(a.Pipeline, d.Drops)
 	a.Finish()
 	return a

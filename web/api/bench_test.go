@@ -80,7 +80,7 @@ func full(b testing.TB, templates reminder.Templates, store reminder.Store) http
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	a := api.New(api.Deps{Deps: pipeline.Deps{Tokens: tokens, Now: now, Log: log, UserLimit: 1 << 30},
 		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: templates, Channels: channels, Now: now}, Channels: channels},
-		Hub:   &api.Hub{}, Users: &user.Service{}})
+		Users: &user.Service{}})
 	root := chi.NewMux()
 	root.Use(middleware.Requests(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))
 	root.Mount("/api/v1", a)

@@ -48,6 +48,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/web/api"
+	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
@@ -60,7 +61,7 @@ type fixture struct {
 	testing.TB
 	http.Handler
 	api  *api.API
-	hub  *api.Hub
+	hub  *apidelivery.Hub
 	db   *postgres.DB
 	sql  *pgxpool.Pool
 	logs *bytes.Buffer
@@ -80,7 +81,7 @@ func (r *fixture) now() time.Time { return now().Add(time.Duration(r.late.Load()
 func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 	t.Helper()
 	url := localstack.Database(t)
-	r := &fixture{TB: t, hub: &api.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
+	r := &fixture{TB: t, hub: &apidelivery.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
 	log := slog.New(slog.NewJSONHandler(r.logs, nil))
 	way, options := url, postgres.Options{AppName: "test", Log: log, TransactionIdle: time.Hour}
 	if strings.HasPrefix(t.Name(), "TestThroughATransactionPooler/") {
@@ -102,7 +103,7 @@ func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 
 // second returns another process over the same database.
 func (r *fixture) second() *fixture {
-	other := &fixture{TB: r.TB, hub: &api.Hub{}, db: r.db, sql: r.sql, logs: &bytes.Buffer{}, keys: r.keys}
+	other := &fixture{TB: r.TB, hub: &apidelivery.Hub{}, db: r.db, sql: r.sql, logs: &bytes.Buffer{}, keys: r.keys}
 	other.build(slog.New(slog.NewJSONHandler(other.logs, nil)), nil)
 	return other
 }
@@ -115,21 +116,20 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	r.must(err)
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
+		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: deliverydb.NewInbox(r.db)}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
+			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
 		Drops: drops.Deps{Templates: &template.Service{Store: templates, Now: r.now}, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db),
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewFigures(r.db)},
 			Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}, Channels: channels},
-		Inbox:     &inbox.Service{Store: deliverydb.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
 
 		Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 			Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}},
-		Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)},
-		Jobs:         &job.Service{Store: workdb.NewJobs(r.db)},
+		Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
 		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
 			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
 		Uploads: workdb.NewUploads(r.db),
-		Hub:     r.hub,
 	}
 	forecasts := dropsdb.NewForecasts(r.db)
 	d.Drops.Forecaster = &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
@@ -142,7 +142,6 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
-	d.DeadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	d.Campaigns = campaigns(r, templates, d.Users)
 	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),

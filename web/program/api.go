@@ -9,6 +9,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/web/api"
+	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
@@ -31,16 +32,16 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
+		Delivery: apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},
 		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: dropsdb.NewBoards(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), templates, p.accounts}, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB)},
 			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
-		DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Phones: p.newPhones(), Suppressions: p.suppressions(),
+		Campaigns: p.campaigns, Coupons: p.coupons,
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Phones: p.newPhones(),
 		Claims:      p.claiming,
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,
-		Inbox:       p.inbox, Templates: p.templates, Users: p.users,
+		Templates:   p.templates, Users: p.users,
 		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
-		Hub: p.hub,
 	}), nil
 }

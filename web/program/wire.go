@@ -57,7 +57,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/domain/wallet"
-	"dropbell/web/api"
+	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
@@ -108,7 +108,7 @@ type program struct {
 	staff        *staff.Service
 	reports      *report.Service
 
-	hub       *api.Hub
+	hub       *apidelivery.Hub
 	console   *console.Console
 	processes *app.Processes
 	// limiters are shared with the other web processes.
@@ -128,7 +128,7 @@ const statements = 30 * time.Second
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	options := app.Options{Name: "web", Statements: statements}
 	stores, err := app.Open(ctx, cfg, log, options)
-	p := &program{App: stores, hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	p := &program{App: stores, hub: &apidelivery.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
 	if err != nil {
 		return p, err
 	}

@@ -1,4 +1,4 @@
-package api
+package delivery
 
 import (
 	"context"
@@ -34,18 +34,18 @@ func suppressionJSON(s feedback.Suppression) Suppression {
 	return Suppression{s.Address, s.Reason, s.Provider, s.Cause, s.Since.UTC()}
 }
 
-func (a *API) suppressionRoutes() {
+func (h *handlers) suppressionRoutes() {
 	const path = "/admin/suppressions"
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, path, "list-suppressions", "List suppressed mail addresses",
-		pipeline.Route{Description: "Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed."}), a.listSuppressions)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, path, "add-suppression", "Suppress a mail address",
-		pipeline.Route{Description: "An address that is suppressed already stays as it is.", Example: `{"address":"ann@example.com","cause":"asked by phone"}`}), a.addSuppression)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodDelete, path, "release-suppression", "Release a suppressed mail address",
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, path, "list-suppressions", "List suppressed mail addresses",
+		pipeline.Route{Description: "Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed."}), h.listSuppressions)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, path, "add-suppression", "Suppress a mail address",
+		pipeline.Route{Description: "An address that is suppressed already stays as it is.", Example: `{"address":"ann@example.com","cause":"asked by phone"}`}), h.addSuppression)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodDelete, path, "release-suppression", "Release a suppressed mail address",
 		pipeline.Route{Description: "Mails are sent to it again, until a later report suppresses it anew.", Status: http.StatusNoContent,
-			Codes: []string{"suppression_not_found"}}), a.releaseSuppression)
+			Codes: []string{"suppression_not_found"}}), h.releaseSuppression)
 }
 
-func (a *API) listSuppressions(ctx context.Context, in *struct {
+func (h *handlers) listSuppressions(ctx context.Context, in *struct {
 	Prefix string `query:"prefix" maxLength:"254" doc:"Only addresses that begin so." example:"ann@"`
 	After  string `query:"after" maxLength:"254" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
@@ -53,7 +53,7 @@ func (a *API) listSuppressions(ctx context.Context, in *struct {
 	if err := pipeline.Merge(pipeline.CheckText("query.prefix", in.Prefix), pipeline.CheckText("query.after", in.After)); err != nil {
 		return nil, err
 	}
-	list, err := a.Suppressions.List(ctx, pipeline.ActorOf(ctx), in.Prefix, in.After, in.Limit)
+	list, err := h.Suppressions.List(ctx, pipeline.ActorOf(ctx), in.Prefix, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -61,19 +61,19 @@ func (a *API) listSuppressions(ctx context.Context, in *struct {
 	return &struct{ Body SuppressionList }{SuppressionList{pipeline.Each(list, suppressionJSON), next}}, nil
 }
 
-func (a *API) addSuppression(ctx context.Context, in *struct{ Body SuppressionWish }) (*struct{ Body Suppression }, error) {
+func (h *handlers) addSuppression(ctx context.Context, in *struct{ Body SuppressionWish }) (*struct{ Body Suppression }, error) {
 	if err := pipeline.Merge(pipeline.CheckText("address", in.Body.Address), pipeline.CheckText("cause", in.Body.Cause)); err != nil {
 		return nil, err
 	}
-	s, _, err := a.Suppressions.Add(ctx, pipeline.ActorOf(ctx), in.Body.Address, in.Body.Cause)
+	s, _, err := h.Suppressions.Add(ctx, pipeline.ActorOf(ctx), in.Body.Address, in.Body.Cause)
 	return &struct{ Body Suppression }{suppressionJSON(s)}, err
 }
 
-func (a *API) releaseSuppression(ctx context.Context, in *struct {
+func (h *handlers) releaseSuppression(ctx context.Context, in *struct {
 	Address string `query:"address" required:"true" maxLength:"254" example:"ann@example.com"`
 }) (*struct{}, error) {
 	if err := pipeline.CheckText("query.address", in.Address); err != nil {
 		return nil, err
 	}
-	return nil, a.Suppressions.Release(ctx, pipeline.ActorOf(ctx), in.Address)
+	return nil, h.Suppressions.Release(ctx, pipeline.ActorOf(ctx), in.Address)
 }

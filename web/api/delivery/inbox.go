@@ -1,4 +1,4 @@
-package api
+package delivery
 
 import (
 	"context"
@@ -45,15 +45,15 @@ type ReadState struct {
 	ReadThrough time.Time `json:"read_through" doc:"Never goes back: an earlier instant than before changes nothing."`
 }
 
-func (a *API) inboxRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/inbox", ID: "inbox",
-		Summary: "List the user's in-app messages", Description: "The newest first."}, a.inbox)
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read",
-		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}, a.markRead)
-	a.streamRoute()
+func (h *handlers) inboxRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/inbox", ID: "inbox",
+		Summary: "List the user's in-app messages", Description: "The newest first."}, h.inbox)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read",
+		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}, h.markRead)
+	h.streamRoute()
 }
 
-func (a *API) inbox(ctx context.Context, in *struct {
+func (h *handlers) inbox(ctx context.Context, in *struct {
 	Before string `query:"before" doc:"Only messages delivered before this instant." example:"2027-01-01T12:00:00Z"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"A page is longer by messages of the same instant as its last one."`
 }) (*struct{ Body Inbox }, error) {
@@ -67,7 +67,7 @@ func (a *API) inbox(ctx context.Context, in *struct {
 	case before.IsZero():
 		*before = before.Add(1) // one before which nothing was delivered either
 	}
-	box, err := a.Inbox.Page(ctx, pipeline.UserOf(ctx), *before, in.Limit)
+	box, err := h.Inbox.Page(ctx, pipeline.UserOf(ctx), *before, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +85,15 @@ func (a *API) inbox(ctx context.Context, in *struct {
 }
 
 // markRead never marks what is yet to come.
-func (a *API) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*struct{ Body ReadState }, error) {
-	through := a.Now().UTC()
+func (h *handlers) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*struct{ Body ReadState }, error) {
+	through := h.Now().UTC()
 	if in.Body != nil && in.Body.Through != nil && in.Body.Through.Before(through) {
 		through = in.Body.Through.UTC()
 	}
 	if through.Year() < 1970 {
 		return nil, pipeline.Refused("body.through", "must not lie before 1970")
 	}
-	stands, err := a.Inbox.MarkRead(ctx, pipeline.UserOf(ctx), through)
+	stands, err := h.Inbox.MarkRead(ctx, pipeline.UserOf(ctx), through)
 	if err != nil {
 		return nil, err
 	}

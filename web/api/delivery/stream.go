@@ -1,4 +1,4 @@
-package api
+package delivery
 
 import (
 	"cmp"
@@ -33,8 +33,8 @@ const (
 	maxBacklog = 500
 )
 
-func (a *API) streamRoute() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Stream: true}, Method: http.MethodGet, Path: "/inbox/stream", ID: "inbox-stream",
+func (h *handlers) streamRoute() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Stream: true}, Method: http.MethodGet, Path: "/inbox/stream", ID: "inbox-stream",
 		Summary: "Receive in-app messages as they are delivered",
 		Description: "Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment " +
 			"every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. " +
@@ -42,11 +42,11 @@ func (a *API) streamRoute() {
 		File: "text/event-stream", FileText: "The events.", Complete: func(op *huma.Operation) {
 			op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header",
 				Description: "The id of the last event received.", Schema: &huma.Schema{Type: huma.TypeString}})
-		}}, a.stream)
+		}}, h.stream)
 }
 
-func (a *API) stream(ctx context.Context, in *streamWish) (*pipeline.Stream, error) {
-	s := &stream{api: a, by: pipeline.CallerOf(ctx), seen: parsePosition(in.last)}
+func (h *handlers) stream(ctx context.Context, in *streamWish) (*pipeline.Stream, error) {
+	s := &stream{api: h, by: pipeline.CallerOf(ctx), seen: parsePosition(in.last)}
 	if err := s.subscribe(); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (a *API) stream(ctx context.Context, in *streamWish) (*pipeline.Stream, err
 		missed, err := s.missed(ctx)
 		if err != nil {
 			s.end()
-			a.Problem(ctx, err).Write(w)
+			h.Problem(ctx, err).Write(w)
 			return
 		}
 		if !s.takeOver(w, r) {
@@ -81,7 +81,7 @@ func (in *streamWish) Resolve(ctx huma.Context) []error {
 // stream is one client's connection. It is all that is kept of an idle client:
 // a goroutine serves it only while there is something to write.
 type stream struct {
-	api     *API
+	api     *handlers
 	by      *pipeline.Caller
 	sub     *Subscription
 	conn    net.Conn // nil if the connection stays with the server

@@ -1,4 +1,4 @@
-package api
+package delivery
 
 import (
 	"context"
@@ -71,20 +71,20 @@ type deadLetterOrder struct {
 	Body   DeadLetterAnswer
 }
 
-func (a *API) deadLetterRoutes() {
+func (h *handlers) deadLetterRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters",
-		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}, a.deadLetters)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters",
+		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}, h.deadLetters)
 	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
 		summary, text := "Replay dead letters", "In the background. Users whom another attempt has reached are not sent the message again, and nothing is sent after the opening."
 		if action == delivery.Discard {
 			summary, text = "Discard dead letters", "In the background. They keep counting as dead in the balance sheet."
 		}
-		pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action),
+		pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action),
 			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,
 			Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
 			Codes:   []string{"channel_unavailable"},
-			Example: `{"filter":{"channel":"email"},"dry_run":true}`}, a.order(action))
+			Example: `{"filter":{"channel":"email"},"dry_run":true}`}, h.order(action))
 	}
 }
 
@@ -108,16 +108,16 @@ func (in *deadLetterWish) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (a *API) deadLetters(ctx context.Context, in *deadLetterWish) (*struct{ Body DeadLetterGroups }, error) {
+func (h *handlers) deadLetters(ctx context.Context, in *deadLetterWish) (*struct{ Body DeadLetterGroups }, error) {
 	f, err := DeadLetterFilter{given(in.Channel), in.fingerprint, given(in.TemplateID), given(in.CampaignID), given(in.UserID)}.filter("query")
 	if err != nil {
 		return nil, err
 	}
-	groups, err := a.DeadLetters.Groups(ctx, pipeline.ActorOf(ctx), f)
+	groups, err := h.DeadLetters.Groups(ctx, pipeline.ActorOf(ctx), f)
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := a.DeadLetters.Jobs(ctx, pipeline.ActorOf(ctx), 20)
+	jobs, err := h.DeadLetters.Jobs(ctx, pipeline.ActorOf(ctx), 20)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (a *API) deadLetters(ctx context.Context, in *deadLetterWish) (*struct{ Bod
 	}), pipeline.Each(jobs, jobJSON)}}, nil
 }
 
-func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *struct{ Body DeadLetterOrder }) (*deadLetterOrder, error) {
+func (h *handlers) order(action delivery.DeadLetterAction) func(context.Context, *struct{ Body DeadLetterOrder }) (*deadLetterOrder, error) {
 	return func(ctx context.Context, in *struct{ Body DeadLetterOrder }) (*deadLetterOrder, error) {
 		f, err := in.Body.Filter.filter("body.filter")
 		if err != nil {
@@ -135,7 +135,7 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if err := pipeline.CheckText("body.reason", in.Body.Reason); err != nil {
 			return nil, err
 		}
-		t, err := a.DeadLetters.DryRun(ctx, pipeline.ActorOf(ctx), f, in.Body.RatePerSecond)
+		t, err := h.DeadLetters.DryRun(ctx, pipeline.ActorOf(ctx), f, in.Body.RatePerSecond)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if in.Body.DryRun {
 			return out, nil
 		}
-		j, err := a.DeadLetters.Start(ctx, pipeline.ActorOf(ctx), delivery.DeadLetterOrder{Action: action, Filter: f,
+		j, err := h.DeadLetters.Start(ctx, pipeline.ActorOf(ctx), delivery.DeadLetterOrder{Action: action, Filter: f,
 			Rate: in.Body.RatePerSecond, Reason: in.Body.Reason, RequestKey: pipeline.RequestKey(ctx)})
 		if err != nil {
 			return nil, err
