@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 
-	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/hook"
@@ -19,6 +18,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/domain/wallet"
+	"dropbell/web/api/campaigns"
 	"dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
@@ -36,6 +36,7 @@ type Uploads interface {
 // say otherwise.
 type Deps struct {
 	pipeline.Deps
+	Campaigns   campaigns.Deps
 	Delivery    delivery.Deps
 	Drops       drops.Deps
 	Templates   *template.Service
@@ -46,7 +47,6 @@ type Deps struct {
 	Coupons     *coupon.Service
 	CouponAdmin *coupon.Admin
 	Grants      *coupon.Grants
-	Campaigns   *campaign.Service
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
 	Hooks       *hook.Service
@@ -88,11 +88,11 @@ func New(d Deps) *API {
 	a.couponRoutes()
 	a.passRoutes()
 	a.adminCouponRoutes()
-	a.adminCampaignRoutes()
 	a.adminCodeRoutes()
 	a.redemptionRoutes()
 	a.adminWebhookRoutes()
 	a.claimRoutes()
+	campaigns.Routes(a.Pipeline, d.Campaigns)
 	delivery.Routes(a.Pipeline, d.Delivery)
 	drops.Routes(a.Pipeline, d.Drops)
 	a.Finish()

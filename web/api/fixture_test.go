@@ -143,7 +143,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Cleanup(claims.Close)
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
-	d.Campaigns = campaigns(r, templates, d.Users)
+	d.Campaigns.Campaigns = campaigns(r, templates, d.Users)
 	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 		NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }}
 	box, err := seal.New(hook.SealPurpose)

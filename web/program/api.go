@@ -9,6 +9,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/web/api"
+	"dropbell/web/api/campaigns"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
@@ -32,12 +33,13 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
-		Delivery: apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},
+		Campaigns: campaigns.Deps{Campaigns: p.campaigns},
+		Delivery:  apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},
 		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: dropsdb.NewBoards(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), templates, p.accounts}, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB)},
 			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
-		Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Phones: p.newPhones(),
+		Coupons: p.coupons,
+		Codes:   p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Phones: p.newPhones(),
 		Claims:      p.claiming,
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,

@@ -1,4 +1,6 @@
-package api
+// Package campaigns holds the part of the API about campaigns, their approval, their
+// results, and the limits of shops.
+package campaigns
 
 import (
 	"context"
@@ -75,7 +77,19 @@ type campaignAnswer = pipeline.Versioned[Campaign]
 const campaignExample = `{"name":"Spring","title":"Spring sale","body":"Hello {{name|there}}, everything is 20 % off.","channel":"app",` +
 	`"audience":{"all":true},"starts_at":"2027-01-01T12:00:00Z","ends_at":"2027-01-02T12:00:00Z","rate_per_second":100}`
 
-func (a *API) adminCampaignRoutes() {
+// Deps are the use cases of this package. All are required.
+type Deps struct {
+	Campaigns *campaign.Service
+}
+
+type handlers struct {
+	*pipeline.Pipeline
+	Deps
+}
+
+// Routes registers the operations.
+func Routes(pl *pipeline.Pipeline, d Deps) {
+	h := &handlers{pl, d}
 	op := func(method, path, id, summary string, more pipeline.Route) pipeline.Route {
 		more = pipeline.Staff(method, "/admin/campaigns"+path, id, summary, more)
 		if path != "" && path != "/estimate" {
@@ -83,15 +97,15 @@ func (a *API) adminCampaignRoutes() {
 		}
 		return more
 	}
-	pipeline.Register(a.Pipeline, op(http.MethodPost, "", "create-campaign", "Create a campaign",
-		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."}), a.createCampaign)
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first."}), a.listCampaigns)
-	pipeline.Register(a.Pipeline, op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
-		pipeline.Route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}}), a.estimateAudience)
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", pipeline.Route{}), pipeline.ByID(a.campaignByID))
-	pipeline.Register(a.Pipeline, op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", pipeline.Route{
+	pipeline.Register(h.Pipeline, op(http.MethodPost, "", "create-campaign", "Create a campaign",
+		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."}), h.createCampaign)
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first."}), h.listCampaigns)
+	pipeline.Register(h.Pipeline, op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
+		pipeline.Route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}}), h.estimateAudience)
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", pipeline.Route{}), pipeline.ByID(h.campaignByID))
+	pipeline.Register(h.Pipeline, op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", pipeline.Route{
 		Description: "A draft may change in every way; once published, only its rate, until it is over.",
-		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`}), pipeline.Patching(a.changeCampaign))
+		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`}), pipeline.Patching(h.changeCampaign))
 	for _, step := range []struct {
 		name  campaign.Transition
 		text  string
@@ -102,29 +116,29 @@ func (a *API) adminCampaignRoutes() {
 		{campaign.Resuming, "Resume a paused campaign", nil},
 		{campaign.Cancelling, "Cancel a campaign; its remaining recipients are skipped", nil},
 	} {
-		pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
-			pipeline.Route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`}), a.campaignStep(step.name))
+		pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
+			pipeline.Route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`}), h.campaignStep(step.name))
 	}
-	a.approvalRoutes(op)
-	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
+	h.approvalRoutes(op)
+	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
 		pipeline.Route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
-			Description: "In any state of the campaign. The answer contains the outcome after at most three seconds."}), a.testCampaign)
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", pipeline.Route{}), a.previewCampaign)
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
-		pipeline.Route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."}), pipeline.ByID(a.campaignBalance))
-	a.resultRoutes(op)
+			Description: "In any state of the campaign. The answer contains the outcome after at most three seconds."}), h.testCampaign)
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", pipeline.Route{}), h.previewCampaign)
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
+		pipeline.Route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."}), pipeline.ByID(h.campaignBalance))
+	h.resultRoutes(op)
 	const limits = "/admin/shops/{number}/campaign-limits"
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, limits, "get-campaign-limits", "Show the limits of a shop's campaigns", pipeline.Route{}), a.campaignLimits)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPut, limits, "set-campaign-limits", "Change the limits of a shop's campaigns", pipeline.Route{
-		Description: "For admins only, so that a marketer cannot raise the limit of their own campaigns.", Example: `{"per_day":1,"per_week":3,"approval_above":0}`}), a.setCampaignLimits)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, limits, "get-campaign-limits", "Show the limits of a shop's campaigns", pipeline.Route{}), h.campaignLimits)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, limits, "set-campaign-limits", "Change the limits of a shop's campaigns", pipeline.Route{
+		Description: "For admins only, so that a marketer cannot raise the limit of their own campaigns.", Example: `{"per_day":1,"per_week":3,"approval_above":0}`}), h.setCampaignLimits)
 }
 
-func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish }) (*campaignAnswer, error) {
+func (h *handlers) createCampaign(ctx context.Context, in *struct{ Body CampaignWish }) (*campaignAnswer, error) {
 	spec, err := in.Body.spec()
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.Campaigns.Create(ctx, pipeline.ActorOf(ctx), spec, pipeline.RequestKey(ctx))
+	c, err := h.Campaigns.Create(ctx, pipeline.ActorOf(ctx), spec, pipeline.RequestKey(ctx))
 	if err != nil {
 		return nil, ofCampaign(err)
 	}
@@ -132,12 +146,12 @@ func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish 
 }
 
 // campaignByID answers with one campaign as it is now.
-func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, error) {
-	st, err := a.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) campaignByID(ctx context.Context, id int64) (*campaignAnswer, error) {
+	st, err := h.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	w, err := a.Campaigns.Waiting(ctx, st)
+	w, err := h.Campaigns.Waiting(ctx, st)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +163,8 @@ func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, erro
 	return pipeline.AtVersion(st.Version, answer), nil
 }
 
-func (a *API) changeCampaign(ctx context.Context, id, version int64, patch CampaignPatch) (*campaignAnswer, error) {
-	old, err := a.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) changeCampaign(ctx context.Context, id, version int64, patch CampaignPatch) (*campaignAnswer, error) {
+	old, err := h.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -158,25 +172,25 @@ func (a *API) changeCampaign(ctx context.Context, id, version int64, patch Campa
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Campaigns.Edit(ctx, pipeline.ActorOf(ctx), id, version, spec); err != nil {
+	if _, err := h.Campaigns.Edit(ctx, pipeline.ActorOf(ctx), id, version, spec); err != nil {
 		return nil, ofCampaign(err)
 	}
-	return a.campaignByID(ctx, id)
+	return h.campaignByID(ctx, id)
 }
 
 // CampaignReason is why a step of a campaign is taken.
 type CampaignReason struct{ pipeline.Reason }
 
-func (a *API) campaignStep(step campaign.Transition) func(context.Context, *pipeline.Step[CampaignReason]) (*campaignAnswer, error) {
+func (h *handlers) campaignStep(step campaign.Transition) func(context.Context, *pipeline.Step[CampaignReason]) (*campaignAnswer, error) {
 	return pipeline.Stepping[CampaignReason](func(ctx context.Context, id, version int64, reason string) (*campaignAnswer, error) {
-		take := a.Campaigns.Do
+		take := h.Campaigns.Do
 		if pipeline.Recovering(ctx) {
-			take = a.Campaigns.Redo
+			take = h.Campaigns.Redo
 		}
 		if _, err := take(ctx, pipeline.ActorOf(ctx), id, version, step, reason); err != nil {
 			return nil, ofCampaign(err)
 		}
-		return a.campaignByID(ctx, id)
+		return h.campaignByID(ctx, id)
 	})
 }
 
@@ -214,12 +228,12 @@ func (in *campaignFilter) query() (campaign.Query, error) {
 	return q, pipeline.Merge(append(errs, err)...)
 }
 
-func (a *API) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ Body CampaignList }, error) {
+func (h *handlers) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ Body CampaignList }, error) {
 	q, err := in.query()
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Campaigns.Campaigns(ctx, pipeline.ActorOf(ctx), q)
+	list, err := h.Campaigns.Campaigns(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +241,7 @@ func (a *API) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ B
 	return &struct{ Body CampaignList }{CampaignList{pipeline.Each(list, campaignJSON), next}}, nil
 }
 
-func (a *API) estimateAudience(ctx context.Context, in *struct {
+func (h *handlers) estimateAudience(ctx context.Context, in *struct {
 	Body struct {
 		Audience CampaignAudience `json:"audience"`
 	} `nameHint:"AudienceQuestion"`
@@ -236,12 +250,12 @@ func (a *API) estimateAudience(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	n, exact, err := a.Campaigns.Estimate(ctx, pipeline.ActorOf(ctx), audience)
+	n, exact, err := h.Campaigns.Estimate(ctx, pipeline.ActorOf(ctx), audience)
 	return &struct{ Body AudienceEstimate }{AudienceEstimate{n, exact}}, ofCampaign(err)
 }
 
-func (a *API) campaignBalance(ctx context.Context, id int64) (*struct{ Body CampaignBalance }, error) {
-	b, err := a.Campaigns.Balance(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) campaignBalance(ctx context.Context, id int64) (*struct{ Body CampaignBalance }, error) {
+	b, err := h.Campaigns.Balance(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -263,13 +277,13 @@ type campaignUser struct {
 	UserID string `path:"user_id" pattern:"^[1-9][0-9]{0,18}$"`
 }
 
-func (a *API) campaignRecipient(ctx context.Context, in *campaignUser) (*struct{ Body CampaignRecipient }, error) {
+func (h *handlers) campaignRecipient(ctx context.Context, in *campaignUser) (*struct{ Body CampaignRecipient }, error) {
 	id, err1 := pipeline.ParseID("path.id", in.ID)
 	to, err2 := pipeline.ParseID("path.user_id", in.UserID)
 	if err := pipeline.Merge(err1, err2); err != nil {
 		return nil, err
 	}
-	o, found, err := a.Campaigns.Recipient(ctx, pipeline.ActorOf(ctx), id, user.ID(to))
+	o, found, err := h.Campaigns.Recipient(ctx, pipeline.ActorOf(ctx), id, user.ID(to))
 	if err == nil && !found {
 		err = errNoRecipient
 	}

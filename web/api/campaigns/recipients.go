@@ -1,4 +1,4 @@
-package api
+package campaigns
 
 import (
 	"context"
@@ -14,7 +14,7 @@ const recipientsPage = 5000
 var recipientsHead = []string{"user_id", "outcome", "reason", "variant", "channel", "at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id",
 	"not_before", "not_after", "reported", "cause"}
 
-func (a *API) exportRecipients(ctx context.Context, in *struct {
+func (h *handlers) exportRecipients(ctx context.Context, in *struct {
 	pipeline.Ref
 	RecipientFilter
 }) (*pipeline.Stream, error) {
@@ -25,8 +25,8 @@ func (a *API) exportRecipients(ctx context.Context, in *struct {
 	}
 	q.Limit = recipientsPage
 	by := pipeline.ActorOf(ctx)
-	return a.SendRows("campaign-"+pipeline.Decimal(id)+"-recipients.csv", recipientsHead, func(ctx context.Context, row func(...any) error) error {
-		return a.Campaigns.EachRecipient(ctx, by, id, q, func(o campaign.Outcome) error {
+	return h.SendRows("campaign-"+pipeline.Decimal(id)+"-recipients.csv", recipientsHead, func(ctx context.Context, row func(...any) error) error {
+		return h.Campaigns.EachRecipient(ctx, by, id, q, func(o campaign.Outcome) error {
 			return row(int64(o.UserID), string(o.Outcome), o.Reason, groupName(o.Variant), o.Channel.String(), o.At, o.Attempts, o.Detail,
 				o.NextRetryAt, o.OpenedAt, o.BatchID, o.NotBefore, o.NotAfter, string(o.Reported), o.Cause)
 		})

@@ -1,4 +1,4 @@
-package api
+package campaigns
 
 import (
 	"context"
@@ -56,22 +56,22 @@ type CampaignApproval struct {
 	Changed    []string         `json:"changed" nullable:"false" doc:"The fields in which now differs from the lapsed request, else from the one before." example:"[\"title\",\"starts_at\"]"`
 }
 
-func (a *API) approvalRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
+func (h *handlers) approvalRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
 	codes := []string{"invalid_transition", "approval_required", "approval_lapsed", "approval_not_asked"}
 	const example = `{"request_id":"12","reason":"as agreed with the shop"}`
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show the request for approval of a campaign",
-		pipeline.Route{Description: "With the campaign as it is now beside the requested one."}), pipeline.ByID(a.campaignApproval))
-	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show the request for approval of a campaign",
+		pipeline.Route{Description: "With the campaign as it is now beside the requested one."}), pipeline.ByID(h.campaignApproval))
+	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
 		pipeline.Route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
-			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."}), a.approveCampaign)
-	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
-		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."}), a.refuseCampaign)
-	pipeline.Register(a.Pipeline, op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",
-		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."}), a.withdrawCampaign)
+			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."}), h.approveCampaign)
+	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
+		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."}), h.refuseCampaign)
+	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",
+		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."}), h.withdrawCampaign)
 }
 
-func (a *API) campaignApproval(ctx context.Context, id int64) (*struct{ Body CampaignApproval }, error) {
-	v, err := a.Campaigns.Review(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) campaignApproval(ctx context.Context, id int64) (*struct{ Body CampaignApproval }, error) {
+	v, err := h.Campaigns.Review(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -103,43 +103,43 @@ func (in *approvalWish) read() (id, request int64, err error) {
 	return id, request, pipeline.Merge(err1, err2, pipeline.CheckText("body.reason", in.Body.Reason))
 }
 
-func (a *API) approveCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
+func (h *handlers) approveCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
 	id, request, err := in.read()
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.Campaigns.Approve(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
-	return a.decided(ctx, id, request, campaign.RequestApproved, err)
+	_, err = h.Campaigns.Approve(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
+	return h.decided(ctx, id, request, campaign.RequestApproved, err)
 }
 
-func (a *API) refuseCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
+func (h *handlers) refuseCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
 	id, request, err := in.read()
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.Campaigns.Refuse(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
-	return a.decided(ctx, id, request, campaign.RequestRefused, err)
+	_, err = h.Campaigns.Refuse(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
+	return h.decided(ctx, id, request, campaign.RequestRefused, err)
 }
 
-func (a *API) withdrawCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
+func (h *handlers) withdrawCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
 	id, request, err := in.read()
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.Campaigns.Withdraw(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
-	return a.decided(ctx, id, request, campaign.RequestLapsed, err)
+	_, err = h.Campaigns.Withdraw(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
+	return h.decided(ctx, id, request, campaign.RequestLapsed, err)
 }
 
 // decided answers a decision; one that was taken by an attempt that never
 // answered counts.
-func (a *API) decided(ctx context.Context, id, request int64, as campaign.RequestState, err error) (*campaignAnswer, error) {
-	if err != nil && pipeline.Recovering(ctx) && a.Campaigns.Decided(ctx, id, request, as) {
+func (h *handlers) decided(ctx context.Context, id, request int64, as campaign.RequestState, err error) (*campaignAnswer, error) {
+	if err != nil && pipeline.Recovering(ctx) && h.Campaigns.Decided(ctx, id, request, as) {
 		err = nil
 	}
 	if err != nil {
 		return nil, ofCampaign(err)
 	}
-	return a.campaignByID(ctx, id)
+	return h.campaignByID(ctx, id)
 }
 
 func requestJSON(r *campaign.Request) *ApprovalRequest {

@@ -1,4 +1,4 @@
-package api
+package campaigns
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package api
+package campaigns
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user is not in the campaign's audience, or it has not been cut yet; ask again once the campaign has started")
 
-func (a *API) testCampaign(ctx context.Context, in *struct {
+func (h *handlers) testCampaign(ctx context.Context, in *struct {
 	pipeline.Ref
 	Body struct {
 		UserID  string `json:"user_id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
@@ -27,15 +27,15 @@ func (a *API) testCampaign(ctx context.Context, in *struct {
 	if in.Body.Variant != "" {
 		variant = new(groups()[in.Body.Variant])
 	}
-	c, err := a.Campaigns.Test(ctx, pipeline.ActorOf(ctx), id, user.ID(to), variant)
+	c, err := h.Campaigns.Test(ctx, pipeline.ActorOf(ctx), id, user.ID(to), variant)
 	if err != nil {
 		return nil, ofCampaign(err)
 	}
-	o, err := a.Campaigns.TestOutcome(ctx, c, user.ID(to))
+	o, err := h.Campaigns.TestOutcome(ctx, c, user.ID(to))
 	return &struct{ Body CampaignRecipient }{recipientJSON(o)}, err
 }
 
-func (a *API) previewCampaign(ctx context.Context, in *struct {
+func (h *handlers) previewCampaign(ctx context.Context, in *struct {
 	pipeline.Ref
 	UserID string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The user to render it for; absent = a user without stored data."`
 	Locale string `query:"locale" maxLength:"35" doc:"Without user_id: the reader's language." example:"zh-CN"`
@@ -51,7 +51,7 @@ func (a *API) previewCampaign(ctx context.Context, in *struct {
 	if err := pipeline.CheckText("query.locale", in.Locale); err != nil {
 		return nil, err
 	}
-	p, err := a.Campaigns.Preview(ctx, pipeline.ActorOf(ctx), id, user.ID(to), in.Locale)
+	p, err := h.Campaigns.Preview(ctx, pipeline.ActorOf(ctx), id, user.ID(to), in.Locale)
 	if err != nil {
 		return nil, err
 	}
@@ -70,16 +70,16 @@ func (r ShopRef) number() (int64, error) {
 	return pipeline.ParseID("path.number", r.Number)
 }
 
-func (a *API) campaignLimits(ctx context.Context, in *ShopRef) (*struct{ Body CampaignLimits }, error) {
+func (h *handlers) campaignLimits(ctx context.Context, in *ShopRef) (*struct{ Body CampaignLimits }, error) {
 	shop, err := in.number()
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.Campaigns.Limits(ctx, pipeline.ActorOf(ctx), shop)
+	l, err := h.Campaigns.Limits(ctx, pipeline.ActorOf(ctx), shop)
 	return &struct{ Body CampaignLimits }{CampaignLimits{l.PerDay, l.PerWeek, l.ApprovalAbove}}, err
 }
 
-func (a *API) setCampaignLimits(ctx context.Context, in *struct {
+func (h *handlers) setCampaignLimits(ctx context.Context, in *struct {
 	ShopRef
 	Body CampaignLimits
 }) (*struct{ Body CampaignLimits }, error) {
@@ -88,7 +88,7 @@ func (a *API) setCampaignLimits(ctx context.Context, in *struct {
 		return nil, err
 	}
 	l := campaign.Limits{PerDay: in.Body.PerDay, PerWeek: in.Body.PerWeek, ApprovalAbove: in.Body.ApprovalAbove}
-	if err := a.Campaigns.SetLimits(ctx, pipeline.ActorOf(ctx), shop, nil, l); err != nil {
+	if err := h.Campaigns.SetLimits(ctx, pipeline.ActorOf(ctx), shop, nil, l); err != nil {
 		return nil, ofCampaign(err)
 	}
 	return &struct{ Body CampaignLimits }{in.Body}, nil

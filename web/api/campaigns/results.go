@@ -1,4 +1,4 @@
-package api
+package campaigns
 
 import (
 	"context"
@@ -121,8 +121,8 @@ func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
 	return w
 }
 
-func (a *API) campaignResults(ctx context.Context, id int64) (*struct{ Body CampaignResults }, error) {
-	c, r, err := a.Campaigns.Results(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) campaignResults(ctx context.Context, id int64) (*struct{ Body CampaignResults }, error) {
+	c, r, err := h.Campaigns.Results(ctx, pipeline.ActorOf(ctx), id)
 	return &struct{ Body CampaignResults }{resultsJSON(c, r)}, err
 }
 
@@ -153,7 +153,7 @@ func (in *RecipientFilter) query() (q campaign.RecipientQuery, err error) {
 	return q, pipeline.Merge(err, wrong)
 }
 
-func (a *API) campaignRecipients(ctx context.Context, in *struct {
+func (h *handlers) campaignRecipients(ctx context.Context, in *struct {
 	pipeline.Ref
 	RecipientFilter
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
@@ -166,7 +166,7 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 		return nil, err
 	}
 	q.Limit, q.After = in.Limit, user.ID(after)
-	page, err := a.Campaigns.Recipients(ctx, pipeline.ActorOf(ctx), id, q)
+	page, err := h.Campaigns.Recipients(ctx, pipeline.ActorOf(ctx), id, q)
 	if err != nil {
 		return nil, err
 	}
@@ -178,18 +178,18 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 }
 
 // resultRoutes are those of what became of a campaign; op completes a route.
-func (a *API) resultRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/results", "campaign-results", "Show the results of a campaign", pipeline.Route{
+func (h *handlers) resultRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/results", "campaign-results", "Show the results of a campaign", pipeline.Route{
 		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +
-			"after its end. Every number counts users, each once; all groups are observed over the same time."}), pipeline.ByID(a.campaignResults))
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients with their outcomes", pipeline.Route{
-		Description: "The users of the audience as far as it has been cut into batches; empty once its batches are past their retention."}), a.campaignRecipients)
+			"after its end. Every number counts users, each once; all groups are observed over the same time."}), pipeline.ByID(h.campaignResults))
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients with their outcomes", pipeline.Route{
+		Description: "The users of the audience as far as it has been cut into batches; empty once its batches are past their retention."}), h.campaignRecipients)
 	file := op(http.MethodGet, "/{id}/recipients.csv", "export-campaign-recipients", "Export a campaign's recipients as CSV", pipeline.Route{
 		Description: "A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. " +
 			"Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.",
 		File: "text/csv", FileText: "The recipients."})
 	file.Stream = true
-	pipeline.Register(a.Pipeline, file, a.exportRecipients)
-	pipeline.Register(a.Pipeline, op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Show the outcome of one recipient",
-		pipeline.Route{Codes: []string{"recipient_not_found"}}), a.campaignRecipient)
+	pipeline.Register(h.Pipeline, file, h.exportRecipients)
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Show the outcome of one recipient",
+		pipeline.Route{Codes: []string{"recipient_not_found"}}), h.campaignRecipient)
 }
