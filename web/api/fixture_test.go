@@ -114,15 +114,15 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
+	service := &template.Service{Store: templates, Now: r.now}
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
 		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: deliverydb.NewInbox(r.db)}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
-		Drops: drops.Deps{Templates: &template.Service{Store: templates, Now: r.now}, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db),
+		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db),
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewFigures(r.db)},
 			Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}, Channels: channels},
-		Templates: &template.Service{Store: templates, Now: r.now},
-		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
+		Users: &user.Service{Store: audiencedb.NewUsers(r.db)},
 
 		Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 			Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}},
@@ -136,15 +136,16 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		return forecasts.Contacts(ctx, ids, false)
 	}}
 	d.Drops.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Drops.Reminders}
-	d.CouponAdmin = &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
-	d.Grants = &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
-	d.Coupons = &coupon.Service{Store: couponsdb.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
+	d.Coupons.Templates, d.Coupons.Uploads = service, workdb.NewUploads(r.db)
+	d.Coupons.CouponAdmin = &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
+	d.Coupons.Grants = &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
+	d.Coupons.Coupons = &coupon.Service{Store: couponsdb.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
-	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
-	d.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
+	d.Coupons.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
+	d.Coupons.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	d.Campaigns.Campaigns = campaigns(r, templates, d.Users)
-	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
+	d.Coupons.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 		NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }}
 	box, err := seal.New(hook.SealPurpose)
 	r.must(err)

@@ -10,6 +10,7 @@ import (
 	"dropbell/app"
 	"dropbell/web/api"
 	"dropbell/web/api/campaigns"
+	"dropbell/web/api/coupons"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
@@ -26,7 +27,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			return nil, err
 		}
 	}
-	keys, templates := workdb.NewIdempotency(p.DB), dropsdb.NewTemplates(p.DB)
+	keys, templates, uploads := workdb.NewIdempotency(p.DB), dropsdb.NewTemplates(p.DB), workdb.NewUploads(p.DB)
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
@@ -34,16 +35,13 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Campaigns: campaigns.Deps{Campaigns: p.campaigns},
-		Delivery:  apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},
+		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.couponAdmin, Codes: p.codes, Redeemer: p.redeemer, Grants: p.grants,
+			Templates: p.templates, Uploads: uploads, Passes: p.passes},
+		Delivery: apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},
 		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: dropsdb.NewBoards(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), templates, p.accounts}, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB)},
 			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
-		Coupons: p.coupons,
-		Codes:   p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Phones: p.newPhones(),
-		Claims:      p.claiming,
-		CouponAdmin: p.couponAdmin,
-		Grants:      p.grants,
-		Templates:   p.templates, Users: p.users,
-		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
+		Hooks: p.hooks, Phones: p.newPhones(), Users: p.users,
+		Segments: p.segments, Jobs: p.jobs, Uploads: uploads,
 	}), nil
 }

@@ -1,4 +1,4 @@
-package api
+package coupons
 
 import (
 	"context"
@@ -49,8 +49,8 @@ type claimAnswer struct {
 	Body     Claim
 }
 
-func (a *API) claimRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
+func (h *handlers) claimRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: h.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
 		ID: "claim", Summary: "Claim a coupon", Status: http.StatusCreated,
 		Description: "First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an " +
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A " +
@@ -58,11 +58,11 @@ func (a *API) claimRoutes() {
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
 		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "ended", "sold_out", "limit_reached",
 			"idempotency_conflict"},
-		Example: `{"template_id":"1"}`}, a.claim)
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim",
-		Summary: "Show a claim", Codes: []string{"claim_not_found"}}, a.claimByID)
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons",
-		Summary: "List the user's coupons", Description: "The newest first."}, a.coupons)
+		Example: `{"template_id":"1"}`}, h.claim)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim",
+		Summary: "Show a claim", Codes: []string{"claim_not_found"}}, h.claimByID)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons",
+		Summary: "List the user's coupons", Description: "The newest first."}, h.coupons)
 }
 
 type claimRequest struct {
@@ -83,7 +83,7 @@ func (in *claimRequest) Resolve(ctx huma.Context) (errs []error) {
 
 // claim leaves idempotency to the gate, which stores the key with the coupon:
 // one transaction per group instead of two statements per request.
-func (a *API) claim(ctx context.Context, in *claimRequest) (*claimAnswer, error) {
+func (h *handlers) claim(ctx context.Context, in *claimRequest) (*claimAnswer, error) {
 	id, err := pipeline.ParseID("body.template_id", in.Body.TemplateID)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (a *API) claim(ctx context.Context, in *claimRequest) (*claimAnswer, error)
 	if in.Key != "" && !pipeline.Printable(in.Key) {
 		return nil, pipeline.Refused("header."+pipeline.IdempotencyHeader, pipeline.BadKey)
 	}
-	c, repeated, err := a.Claims.Tap(ctx, pipeline.UserOf(ctx), id, in.Key)
+	c, repeated, err := h.Claims.Tap(ctx, pipeline.UserOf(ctx), id, in.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func answerOf(c *claim.Claim, repeated bool) *claimAnswer {
 	return answer
 }
 
-// claimQuickly answers the common form of POST /claims; see [API.quick].
-func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) bool {
+// claimQuickly answers the common form of POST /claims; see [handlers.quick].
+func (h *handlers) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	wish, ok := scanClaim(body)
 	keys := r.Header[pipeline.IdempotencyHeader]
 	if !ok || len(keys) > 1 || len(keys) == 1 && keys[0] == "" {
@@ -120,15 +120,14 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 	if len(keys) == 1 {
 		in.Key = keys[0]
 	}
-	out, err := a.claim(r.Context(), &in)
+	out, err := h.claim(r.Context(), &in)
 	if err != nil {
-		a.Problem(r.Context(), err).Write(w)
+		h.Problem(r.Context(), err).Write(w)
 		return true
 	}
-	h := w.Header()
-	h["Content-Type"] = pipeline.JSONType
+	w.Header()["Content-Type"] = pipeline.JSONType
 	if out.Replayed != "" {
-		h[pipeline.ReplayedHeader] = []string{out.Replayed}
+		w.Header()[pipeline.ReplayedHeader] = []string{out.Replayed}
 	}
 	w.WriteHeader(out.Status)
 	_, _ = w.Write(append(appendClaim(make([]byte, 0, 256), &out.Body), '\n'))
@@ -166,21 +165,21 @@ func scanClaim(body []byte) (wish ClaimWish, ok bool) {
 	return wish, ok && s.End()
 }
 
-func (a *API) claimByID(ctx context.Context, in *struct {
+func (h *handlers) claimByID(ctx context.Context, in *struct {
 	ID string `path:"id" maxLength:"19" doc:"The claim_id of the answer."`
 }) (*struct{ Body Claim }, error) {
 	id, err := claim.ParseID(in.ID)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.Claims.Claim(ctx, pipeline.UserOf(ctx), id)
+	c, err := h.Claims.Claim(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
 	return &struct{ Body Claim }{claimJSON(c)}, nil
 }
 
-func (a *API) coupons(ctx context.Context, in *struct {
+func (h *handlers) coupons(ctx context.Context, in *struct {
 	State  string `query:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded."`
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
@@ -190,7 +189,7 @@ func (a *API) coupons(ctx context.Context, in *struct {
 		return nil, err
 	}
 	by := pipeline.UserOf(ctx)
-	found, err := a.Claims.Coupons(ctx, claim.Query{UserID: by, State: in.State, Before: before, Limit: in.Limit})
+	found, err := h.Claims.Coupons(ctx, claim.Query{UserID: by, State: in.State, Before: before, Limit: in.Limit})
 	if err != nil {
 		return nil, err
 	}

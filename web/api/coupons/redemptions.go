@@ -1,4 +1,4 @@
-package api
+package coupons
 
 import (
 	"context"
@@ -32,15 +32,15 @@ type Redemption struct {
 	Code string `json:"code" minLength:"1" maxLength:"200" doc:"As it was typed: case, dashes and spaces do not matter." example:"1XBE-VF78-VYKW-JAGH"`
 }
 
-func (a *API) redemptionRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem",
+func (h *handlers) redemptionRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Guard: h.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem",
 		Summary: "Redeem a code for a coupon", Status: http.StatusCreated,
 		Description: "A code works once, for the first user who redeems it. Any refusal but code_used leaves the code unused. " +
 			"After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
 		Codes: []string{"user_erased", "code_invalid", "code_used", "template_not_found", "template_not_open", "not_started", "ended", "sold_out",
 			"limit_reached"},
-		Example: `{"code":"1XBE-VF78-VYKW-JAGH"}`}, a.redeem)
+		Example: `{"code":"1XBE-VF78-VYKW-JAGH"}`}, h.redeem)
 }
 
 type redemptionRequest struct {
@@ -54,10 +54,10 @@ func (in *redemptionRequest) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, error) {
-	c, err := a.Redeemer.Redeem(ctx, pipeline.UserOf(ctx), in.Body.Code, pipeline.Recovering(ctx))
+func (h *handlers) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, error) {
+	c, err := h.Redeemer.Redeem(ctx, pipeline.UserOf(ctx), in.Body.Code, pipeline.Recovering(ctx))
 	if errors.Is(err, redeemcode.ErrInvalid) {
-		a.countGuess(in.request)
+		h.countGuess(in.request)
 	}
 	if err != nil {
 		return nil, err
@@ -72,23 +72,23 @@ func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, 
 // guardCodes refuses invented and mistyped codes, and clients that have sent too
 // many of them, before anything that costs more than arithmetic. It reports
 // whether it has answered; other errors in the body are left to the decoder.
-func (a *API) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bool {
+func (h *handlers) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	var wish Redemption
 	if json.Unmarshal(body, &wish) != nil || wish.Code == "" || utf8.RuneCountInString(wish.Code) > maxTyped {
 		return false
 	}
-	for _, g := range a.guessKeys(r) {
-		if d := g.limiter.Look(g.key, a.Now()); !d.Allowed {
-			a.Problem(r.Context(), pipeline.RetryLater(pipeline.ErrRateLimited.Because("too many codes that are not valid"), d.RetryAfter)).Write(w)
+	for _, g := range h.guessKeys(r) {
+		if d := g.limiter.Look(g.key, h.Now()); !d.Allowed {
+			h.Problem(r.Context(), pipeline.RetryLater(pipeline.ErrRateLimited.Because("too many codes that are not valid"), d.RetryAfter)).Write(w)
 			return true
 		}
 	}
-	err := a.Redeemer.Genuine(wish.Code)
+	err := h.Redeemer.Genuine(wish.Code)
 	if err == nil {
 		return false
 	}
-	a.countGuess(r)
-	a.Problem(r.Context(), err).Write(w)
+	h.countGuess(r)
+	h.Problem(r.Context(), err).Write(w)
 	return true
 }
 
@@ -99,19 +99,19 @@ type guessKey struct {
 
 // guessKeys is under what a guess counts. The address of a service says
 // nothing about the users it acts for.
-func (a *API) guessKeys(r *http.Request) []guessKey {
+func (h *handlers) guessKeys(r *http.Request) []guessKey {
 	c := pipeline.CallerOf(r.Context())
-	keys := []guessKey{{a.guesses, middleware.LimitKey{Kind: 'g', Low: uint64(c.User)}}}
+	keys := []guessKey{{h.guesses, middleware.LimitKey{Kind: 'g', Low: uint64(c.User)}}}
 	if q := middleware.From(r.Context()); c.Key == nil && q != nil {
 		if ip := q.ClientIP(r); ip != (netip.Addr{}) {
-			keys = append(keys, guessKey{a.guessesFrom, middleware.AddressKey('g', ip)})
+			keys = append(keys, guessKey{h.guessesFrom, middleware.AddressKey('g', ip)})
 		}
 	}
 	return keys
 }
 
-func (a *API) countGuess(r *http.Request) {
-	for _, g := range a.guessKeys(r) {
-		g.limiter.Allow(g.key, a.Now())
+func (h *handlers) countGuess(r *http.Request) {
+	for _, g := range h.guessKeys(r) {
+		g.limiter.Allow(g.key, h.Now())
 	}
 }

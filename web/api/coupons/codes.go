@@ -1,4 +1,4 @@
-package api
+package coupons
 
 import (
 	"context"
@@ -54,32 +54,32 @@ type codeBatchAnswer struct {
 	Body     CodeBatch
 }
 
-func (a *API) adminCodeRoutes() {
+func (h *handlers) codeRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes",
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes",
 		Summary: "Generate redeem codes",
 		Description: "In the background, for a template that is obtained by code; progress_url has the progress. More codes than " +
 			"stock are allowed: late redemptions are refused with sold_out.",
 		Status: http.StatusAccepted, Example: `{"count":1000}`,
-		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}, a.generateCodes)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes",
-		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}, a.listCodes)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes",
-		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}, a.getCodes)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes",
+		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}, h.generateCodes)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes",
+		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}, h.listCodes)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes",
+		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}, h.getCodes)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes",
 		Summary: "Revoke the unused codes of a batch", Description: "This cannot be undone. Coupons that were issued stay.",
-		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}, a.revokeCodes)
+		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}, h.revokeCodes)
 	// The codes themselves are worth money: an export needs the right to manage
 	// templates, and every export is in the audit log.
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
 		Summary: "Export redeem codes as CSV",
 		Description: "All batches that are not revoked, or the one given; a heading, then a line for each code: code,batch_id. The codes are worth " +
 			"money: every export is recorded in the audit log. An answer that breaks off is incomplete; repeat the request.",
 		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"},
-		File:  "text/csv", FileText: "The codes."}, a.exportCodes)
+		File:  "text/csv", FileText: "The codes."}, h.exportCodes)
 }
 
-func (a *API) exportCodes(ctx context.Context, in *struct {
+func (h *handlers) exportCodes(ctx context.Context, in *struct {
 	pipeline.Ref
 	Batch string `query:"batch" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this batch."`
 }) (*pipeline.Stream, error) {
@@ -91,17 +91,17 @@ func (a *API) exportCodes(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	x, err := a.Codes.Export(ctx, pipeline.ActorOf(ctx), id, batch)
+	x, err := h.Codes.Export(ctx, pipeline.ActorOf(ctx), id, batch)
 	if errors.Is(err, redeemcode.ErrNotReady) {
 		err = &fault.RetryAfter{Err: err, After: time.Second}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a.SendFile(fmt.Sprintf("codes-%d.csv", x.TemplateID), func(ctx context.Context, to io.Writer) error { return a.Codes.Write(ctx, x, to) }), nil
+	return h.SendFile(fmt.Sprintf("codes-%d.csv", x.TemplateID), func(ctx context.Context, to io.Writer) error { return h.Codes.Write(ctx, x, to) }), nil
 }
 
-func (a *API) generateCodes(ctx context.Context, in *struct {
+func (h *handlers) generateCodes(ctx context.Context, in *struct {
 	pipeline.Ref
 	Body CodeWish
 }) (*codeBatchAnswer, error) {
@@ -109,7 +109,7 @@ func (a *API) generateCodes(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Codes.Generate(ctx, pipeline.ActorOf(ctx), id, in.Body.Count, pipeline.RequestKey(ctx))
+	b, err := h.Codes.Generate(ctx, pipeline.ActorOf(ctx), id, in.Body.Count, pipeline.RequestKey(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (a *API) generateCodes(ctx context.Context, in *struct {
 	return &codeBatchAnswer{http.StatusAccepted, body.ProgressURL, body}, nil
 }
 
-func (a *API) listCodes(ctx context.Context, in *struct {
+func (h *handlers) listCodes(ctx context.Context, in *struct {
 	pipeline.Ref
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
@@ -130,11 +130,11 @@ func (a *API) listCodes(ctx context.Context, in *struct {
 	if q.Before, err = pipeline.OptionalID("query.before", in.Before); err != nil {
 		return nil, err
 	}
-	batches, err := a.Codes.Batches(ctx, pipeline.ActorOf(ctx), q)
+	batches, err := h.Codes.Batches(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
-	supply, err := a.Codes.Supply(ctx, pipeline.ActorOf(ctx), id)
+	supply, err := h.Codes.Supply(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -154,16 +154,16 @@ func (in CodeBatchRef) parse() (template, batch int64, err error) {
 	return template, batch, pipeline.Merge(err1, err2)
 }
 
-func (a *API) getCodes(ctx context.Context, in *CodeBatchRef) (*codeBatchAnswer, error) {
+func (h *handlers) getCodes(ctx context.Context, in *CodeBatchRef) (*codeBatchAnswer, error) {
 	template, batch, err := in.parse()
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Codes.Batch(ctx, pipeline.ActorOf(ctx), template, batch)
+	b, err := h.Codes.Batch(ctx, pipeline.ActorOf(ctx), template, batch)
 	return &codeBatchAnswer{Status: http.StatusOK, Body: codeBatchJSON(b)}, err
 }
 
-func (a *API) revokeCodes(ctx context.Context, in *struct {
+func (h *handlers) revokeCodes(ctx context.Context, in *struct {
 	CodeBatchRef
 	Body struct {
 		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
@@ -173,7 +173,7 @@ func (a *API) revokeCodes(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Codes.Revoke(ctx, pipeline.ActorOf(ctx), template, batch, in.Body.Reason)
+	b, err := h.Codes.Revoke(ctx, pipeline.ActorOf(ctx), template, batch, in.Body.Reason)
 	if err != nil && pipeline.Recovering(ctx) && b.State == redeemcode.Revoked {
 		err = nil
 	}

@@ -1,4 +1,4 @@
-package api
+package coupons
 
 import (
 	"context"
@@ -29,10 +29,10 @@ type passFile struct {
 	Body         []byte
 }
 
-func (a *API) passRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass", ID: "get-coupon-pass", Summary: "Show where a coupon's pass is", Description: "Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.",
+func (h *handlers) passRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass", ID: "get-coupon-pass", Summary: "Show where a coupon's pass is", Description: "Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.",
 		Codes: []string{"coupon_not_found", "wallet_not_configured"}}, pipeline.ByID(func(ctx context.Context, id int64) (*passAnswer, error) {
-		l, err := a.Passes.Links(ctx, pipeline.UserOf(ctx), id)
+		l, err := h.Passes.Links(ctx, pipeline.UserOf(ctx), id)
 		if err != nil {
 			return nil, err
 		}
@@ -42,14 +42,14 @@ func (a *API) passRoutes() {
 		}
 		return answer, nil
 	}))
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass.pkpass", ID: "get-coupon-pkpass", Summary: "Get a coupon's pass for Apple's Wallet", Description: "A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.",
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons/{id}/pass.pkpass", ID: "get-coupon-pkpass", Summary: "Get a coupon's pass for Apple's Wallet", Description: "A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.",
 		Also: map[int]string{http.StatusNotModified: "The pass is the one that the caller has."}, Codes: []string{"coupon_not_found", "wallet_not_configured"},
 		File: walletweb.Type, FileText: "The pass.", Complete: func(op *huma.Operation) {
 			op.Responses["200"].Content[walletweb.Type].Schema.Format = "binary"
-		}}, a.passFile)
+		}}, h.passFile)
 }
 
-func (a *API) passFile(ctx context.Context, in *struct {
+func (h *handlers) passFile(ctx context.Context, in *struct {
 	pipeline.Ref
 	IfNoneMatch     string `header:"If-None-Match"`
 	IfModifiedSince string `header:"If-Modified-Since"`
@@ -58,7 +58,7 @@ func (a *API) passFile(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	file, err := a.Passes.File(ctx, pipeline.UserOf(ctx), id)
+	file, err := h.Passes.File(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package api
+package coupons
 
 import (
 	"context"
@@ -41,25 +41,25 @@ type Grant struct {
 
 type grantAnswer struct{ Body Grant }
 
-func (a *API) adminCouponRoutes() {
+func (h *handlers) staffRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons",
-		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see the coupons of these."}, a.userCoupons)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon",
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons",
+		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see the coupons of these."}, h.userCoupons)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon",
 		Summary: "Revoke an unused coupon", Description: "With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
-		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}, a.revokeCoupon)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons",
+		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}, h.revokeCoupon)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons",
 		Summary: "Grant a coupon of the template to each user of a list", Status: http.StatusAccepted,
 		Description: "Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives " +
 			"a user one coupon at most.",
-		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}, a.grantCoupons)
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant",
-		Summary: "Show the progress of a list of grants", Codes: []string{"job_not_found"}}, pipeline.ByID(a.grant))
-	a.grantRoutes()
+		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}, h.grantCoupons)
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant",
+		Summary: "Show the progress of a list of grants", Codes: []string{"job_not_found"}}, pipeline.ByID(h.grant))
+	h.grantRoutes()
 }
 
-func (a *API) userCoupons(ctx context.Context, in *struct {
+func (h *handlers) userCoupons(ctx context.Context, in *struct {
 	ID     string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
@@ -70,7 +70,7 @@ func (a *API) userCoupons(ctx context.Context, in *struct {
 		return nil, err
 	}
 	q := coupon.Query{UserID: user.ID(id), BeforeID: before, Limit: in.Limit + 1}
-	list, err := a.CouponAdmin.List(ctx, pipeline.ActorOf(ctx), q)
+	list, err := h.CouponAdmin.List(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (a *API) userCoupons(ctx context.Context, in *struct {
 	return &struct{ Body AdminCouponList }{page}, nil
 }
 
-func (a *API) revokeCoupon(ctx context.Context, in *struct {
+func (h *handlers) revokeCoupon(ctx context.Context, in *struct {
 	pipeline.Ref
 	Body struct {
 		Reason  string `json:"reason" maxLength:"500" doc:"Why, for the log and the audit log."`
@@ -96,17 +96,17 @@ func (a *API) revokeCoupon(ctx context.Context, in *struct {
 	if err := pipeline.Merge(err, pipeline.CheckText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
-	if _, err := a.CouponAdmin.Revoke(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
+	if _, err := h.CouponAdmin.Revoke(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
 		return nil, err
 	}
-	c, err := a.Coupons.Coupon(ctx, 0, id)
+	c, err := h.Coupons.Coupon(ctx, 0, id)
 	return &couponAnswer{couponJSON(c)}, err
 }
 
 // maxGrantList bounds the list as it is stored: it came in a body of 1 MiB.
 const maxGrantList = 2 << 20
 
-func (a *API) grantCoupons(ctx context.Context, in *struct {
+func (h *handlers) grantCoupons(ctx context.Context, in *struct {
 	pipeline.Ref
 	Body GrantWish
 }) (*grantAnswer, error) {
@@ -123,35 +123,35 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 		list.WriteString(u + "\n")
 	}
 	// Asked before anything is stored.
-	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
+	t, err := h.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	if err := pipeline.Merge(pipeline.ActorOf(ctx).May(staff.ManageUsers, t.ShopNumber), coupon.CheckGiving(t, in.Body.DryRun, a.Now())); err != nil {
+	if err := pipeline.Merge(pipeline.ActorOf(ctx).May(staff.ManageUsers, t.ShopNumber), coupon.CheckGiving(t, in.Body.DryRun, h.Now())); err != nil {
 		return nil, err
 	}
-	upload, err := a.Uploads.SaveUpload(ctx, "api.csv", strings.NewReader(list.String()), maxGrantList, pipeline.ActorOf(ctx))
+	upload, err := h.Uploads.SaveUpload(ctx, "api.csv", strings.NewReader(list.String()), maxGrantList, pipeline.ActorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
 	p := coupon.GrantParams{TemplateID: id, DryRun: in.Body.DryRun, Reason: strings.TrimSpace(in.Body.Reason), Source: coupon.Source{IDs: true}}
-	j, err := a.Grants.Start(ctx, pipeline.ActorOf(ctx), p, upload.ID, pipeline.RequestKey(ctx))
+	j, err := h.Grants.Start(ctx, pipeline.ActorOf(ctx), p, upload.ID, pipeline.RequestKey(ctx))
 	if err != nil {
-		_ = a.Uploads.RemoveUpload(context.WithoutCancel(ctx), upload.ID) // else housekeeping does
+		_ = h.Uploads.RemoveUpload(context.WithoutCancel(ctx), upload.ID) // else housekeeping does
 		return nil, err
 	}
-	return a.grantAnswered(ctx, j, in.Body.DryRun)
+	return h.grantAnswered(ctx, j, in.Body.DryRun)
 }
 
-func (a *API) grant(ctx context.Context, id int64) (*grantAnswer, error) {
-	j, p, err := a.Grants.Job(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) grant(ctx context.Context, id int64) (*grantAnswer, error) {
+	j, p, err := h.Grants.Job(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	return a.grantAnswered(ctx, j, p.DryRun)
+	return h.grantAnswered(ctx, j, p.DryRun)
 }
 
-func (a *API) grantAnswered(ctx context.Context, j job.Job, dryRun bool) (*grantAnswer, error) {
-	j, counts, err := a.Grants.Outcome(ctx, j)
+func (h *handlers) grantAnswered(ctx context.Context, j job.Job, dryRun bool) (*grantAnswer, error) {
+	j, counts, err := h.Grants.Outcome(ctx, j)
 	return &grantAnswer{Grant{pipeline.Decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, counts, j.Reason, j.CreatedBy}}, err
 }

@@ -1,4 +1,4 @@
-package api
+package coupons
 
 import (
 	"context"
@@ -60,17 +60,17 @@ type OrderRef struct {
 
 type couponAnswer struct{ Body Coupon }
 
-func (a *API) couponRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon",
+func (h *handlers) couponRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon",
 		Summary: "Show a coupon", Description: "Users see their own; a key with the scope payment and without X-User-ID sees any.",
-		Codes: []string{"coupon_not_found"}}, pipeline.ByID(a.coupon))
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon",
+		Codes: []string{"coupon_not_found"}}, pipeline.ByID(h.coupon))
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon",
 		Summary: "Lock a coupon for an order and compute the discount",
 		Description: "Repeating it gives the same answer; with other amounts it is refused. An order locks a coupon once: after its lock has " +
 			"ended by release, time-out or refund, or if its release came first, the order is refused and needs a new id. Amounts are minor units; " +
 			"a percentage is rounded down; never more than the order costs is taken off.",
 		Codes:   []string{"coupon_not_found", "coupon_not_usable"},
-		Example: `{"order_id":"A-1001","order_amount":6000,"currency":"CNY","user_id":"1001"}`}, a.lockCoupon)
+		Example: `{"order_id":"A-1001","order_amount":6000,"currency":"CNY","user_id":"1001"}`}, h.lockCoupon)
 	for _, s := range []struct {
 		name, summary, description string
 		do                         paymentDo
@@ -80,21 +80,21 @@ func (a *API) couponRoutes() {
 		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", (*coupon.Service).Release},
 		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", (*coupon.Service).Refund},
 	} {
-		pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
+		pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
 			ID: s.name + "-coupon", Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
-			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"order_id":"A-1001"}`}, a.paymentStep(s.do))
+			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"order_id":"A-1001"}`}, h.paymentStep(s.do))
 	}
 }
 
-func (a *API) coupon(ctx context.Context, id int64) (*couponAnswer, error) {
-	c, err := a.Coupons.Coupon(ctx, pipeline.UserOf(ctx), id)
+func (h *handlers) coupon(ctx context.Context, id int64) (*couponAnswer, error) {
+	c, err := h.Coupons.Coupon(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
 	return &couponAnswer{couponJSON(c)}, nil
 }
 
-func (a *API) lockCoupon(ctx context.Context, in *struct {
+func (h *handlers) lockCoupon(ctx context.Context, in *struct {
 	pipeline.Ref
 	Body LockWish
 }) (*couponAnswer, error) {
@@ -103,7 +103,7 @@ func (a *API) lockCoupon(ctx context.Context, in *struct {
 	if err := pipeline.Merge(err, err2); err != nil {
 		return nil, err
 	}
-	c, err := a.Coupons.Lock(ctx, signature(ctx), id, o)
+	c, err := h.Coupons.Lock(ctx, signature(ctx), id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (w LockWish) order(named user.ID) (coupon.Order, error) {
 // paymentDo is one of the steps after the lock.
 type paymentDo func(s *coupon.Service, ctx context.Context, by string, id int64, order string) (coupon.Case, error)
 
-func (a *API) paymentStep(do paymentDo) func(context.Context, *struct {
+func (h *handlers) paymentStep(do paymentDo) func(context.Context, *struct {
 	pipeline.Ref
 	Body OrderRef
 }) (*couponAnswer, error) {
@@ -143,7 +143,7 @@ func (a *API) paymentStep(do paymentDo) func(context.Context, *struct {
 		if err != nil {
 			return nil, err
 		}
-		c, err := do(a.Coupons.For(pipeline.UserOf(ctx)), ctx, signature(ctx), id, in.Body.OrderID)
+		c, err := do(h.Coupons.For(pipeline.UserOf(ctx)), ctx, signature(ctx), id, in.Body.OrderID)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package api
+package coupons
 
 import (
 	"encoding/json"
