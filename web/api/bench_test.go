@@ -19,7 +19,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
-	"dropbell/domain/user"
 	"dropbell/web/api"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
@@ -79,8 +78,7 @@ func full(b testing.TB, templates reminder.Templates, store reminder.Store) http
 	}
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	a := api.New(api.Deps{Deps: pipeline.Deps{Tokens: tokens, Now: now, Log: log, UserLimit: 1 << 30},
-		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: templates, Channels: channels, Now: now}, Channels: channels},
-		Users: &user.Service{}})
+		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: templates, Channels: channels, Now: now}, Channels: channels}})
 	root := chi.NewMux()
 	root.Use(middleware.Requests(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))
 	root.Mount("/api/v1", a)

@@ -48,6 +48,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/web/api"
+	"dropbell/web/api/audience"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
@@ -122,14 +123,12 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db),
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewFigures(r.db)},
 			Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}, Channels: channels},
-		Users: &user.Service{Store: audiencedb.NewUsers(r.db)},
-
-		Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
-			Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}},
+		Audience: audience.Deps{Users: &user.Service{Store: audiencedb.NewUsers(r.db)},
+			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
+				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}},
+			Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
+				Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}}, Uploads: workdb.NewUploads(r.db)},
 		Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
-		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
-			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
-		Uploads: workdb.NewUploads(r.db),
 	}
 	forecasts := dropsdb.NewForecasts(r.db)
 	d.Drops.Forecaster = &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
@@ -144,7 +143,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Cleanup(claims.Close)
 	d.Coupons.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.Coupons.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
-	d.Campaigns.Campaigns = campaigns(r, templates, d.Users)
+	d.Campaigns.Campaigns = campaigns(r, templates, d.Audience.Users)
 	d.Coupons.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 		NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }}
 	box, err := seal.New(hook.SealPurpose)

@@ -9,6 +9,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/web/api"
+	"dropbell/web/api/audience"
 	"dropbell/web/api/campaigns"
 	"dropbell/web/api/coupons"
 	apidelivery "dropbell/web/api/delivery"
@@ -34,6 +35,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
+		Audience:  audience.Deps{Users: p.users, Segments: p.segments, Uploads: uploads, Phones: p.newPhones()},
 		Campaigns: campaigns.Deps{Campaigns: p.campaigns},
 		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.couponAdmin, Codes: p.codes, Redeemer: p.redeemer, Grants: p.grants,
 			Templates: p.templates, Uploads: uploads, Passes: p.passes},
@@ -41,7 +43,6 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: dropsdb.NewBoards(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), templates, p.accounts}, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB)},
 			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
-		Hooks: p.hooks, Phones: p.newPhones(), Users: p.users,
-		Segments: p.segments, Jobs: p.jobs, Uploads: uploads,
+		Hooks: p.hooks, Jobs: p.jobs,
 	}), nil
 }

@@ -3,26 +3,14 @@
 package coupons
 
 import (
-	"context"
-	"io"
-
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
-	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
-	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/wallet"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
-
-// Uploads keeps files that jobs read; see [workdb.Uploads].
-type Uploads interface {
-	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
-	// RemoveUpload removes a file that was refused.
-	RemoveUpload(ctx context.Context, id int64) error
-}
 
 // Deps are the use cases of this package. All are required unless stated otherwise.
 type Deps struct {
@@ -33,7 +21,7 @@ type Deps struct {
 	Redeemer    *redeemcode.Redeemer
 	Grants      *coupon.Grants
 	Templates   *template.Service
-	Uploads     Uploads
+	Uploads     pipeline.Uploads
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
 	"dropbell/web/spreadsheet"
 )
 
@@ -87,4 +89,11 @@ func (pl *Pipeline) SendRows(name string, head []string, each func(ctx context.C
 		out.Flush()
 		return out.Error()
 	})
+}
+
+// Uploads keeps files that jobs read; see [workdb.Uploads].
+type Uploads interface {
+	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
+	// RemoveUpload removes a file that was refused.
+	RemoveUpload(ctx context.Context, id int64) error
 }

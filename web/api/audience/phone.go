@@ -1,4 +1,4 @@
-package api
+package audience
 
 import (
 	"context"
@@ -52,32 +52,32 @@ func (in *phoneRequest) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (a *API) phoneRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/phone/verification", ID: "request-phone-code",
+func (h *handlers) phoneRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/phone/verification", ID: "request-phone-code",
 		Summary: "Send a code that verifies the user's phone number", Status: http.StatusAccepted,
 		Description: "A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. " +
 			"A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.",
 		Codes:   []string{"channel_unavailable", "phone_missing", "sms_opted_out", "too_many_codes", "user_erased"},
-		Example: `{"phone":"+8613800138000"}`}, a.requestPhoneCode)
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/phone/verification/confirm", ID: "confirm-phone-code",
+		Example: `{"phone":"+8613800138000"}`}, h.requestPhoneCode)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/phone/verification/confirm", ID: "confirm-phone-code",
 		Summary: "Verify the phone number by the code", Description: "The number that the last code was sent to becomes the user's number and is verified.",
 		Codes: []string{"phone_code_wrong", "phone_code_expired", "user_erased"}, Example: `{"code":"042917"}`},
 		func(ctx context.Context, in *struct{ Body PhoneProof }) (*struct{ Body PhoneVerified }, error) {
-			phone, err := a.Phones.Confirm(ctx, pipeline.UserOf(ctx), in.Body.Code)
+			phone, err := h.Phones.Confirm(ctx, pipeline.UserOf(ctx), in.Body.Code)
 			return &struct{ Body PhoneVerified }{PhoneVerified{phone}}, err
 		})
 }
 
-func (a *API) requestPhoneCode(ctx context.Context, in *phoneRequest) (*struct{ Body PhoneCode }, error) {
+func (h *handlers) requestPhoneCode(ctx context.Context, in *phoneRequest) (*struct{ Body PhoneCode }, error) {
 	// The address of a service says nothing about the users it acts for.
 	if q := middleware.From(ctx); pipeline.CallerOf(ctx).Key == nil && q != nil {
 		if ip := q.ClientIP(in.request); ip != (netip.Addr{}) {
-			if d := a.codesFrom.Allow(middleware.AddressKey('v', ip), a.Now()); !d.Allowed {
+			if d := h.codesFrom.Allow(middleware.AddressKey('v', ip), h.Now()); !d.Allowed {
 				return nil, pipeline.RetryLater(pipeline.ErrRateLimited.Because("too many codes were requested from this address"), d.RetryAfter)
 			}
 		}
 	}
-	code, err := a.Phones.Request(ctx, pipeline.UserOf(ctx), verification.Wish{Phone: in.Body.Phone, Locale: in.Body.Locale})
+	code, err := h.Phones.Request(ctx, pipeline.UserOf(ctx), verification.Wish{Phone: in.Body.Phone, Locale: in.Body.Locale})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package api
+package audience
 
 import (
 	"context"
@@ -37,8 +37,8 @@ type devicesAnswer struct {
 	}
 }
 
-func (a *API) deviceRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPut, Path: "/devices", ID: "put-device",
+func (h *handlers) deviceRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodPut, Path: "/devices", ID: "put-device",
 		Summary: "Register the phone for push messages",
 		Description: "For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well " +
 			"as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. " +
@@ -47,25 +47,25 @@ func (a *API) deviceRoutes() {
 		Example: `{"platform":"ios","token":"00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f01","app_version":"5.2.1","locale":"zh-CN"}`},
 		func(ctx context.Context, in *struct{ Body DeviceChange }) (*deviceAnswer, error) {
 			b := in.Body
-			d, err := a.Users.PutDevice(ctx, pipeline.UserOf(ctx), user.Device{Platform: user.Platform(b.Platform), Token: b.Token, App: b.App,
+			d, err := h.Users.PutDevice(ctx, pipeline.UserOf(ctx), user.Device{Platform: user.Platform(b.Platform), Token: b.Token, App: b.App,
 				AppVersion: b.AppVersion, Locale: b.Locale}, b.Replaces)
 			return &deviceAnswer{deviceJSON(d)}, err
 		})
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/devices", ID: "list-devices",
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/devices", ID: "list-devices",
 		Summary: "List the user's phones", Description: "The one seen longest ago first."},
 		func(ctx context.Context, _ *struct{}) (*devicesAnswer, error) {
-			u, err := a.Users.Preferences(ctx, pipeline.UserOf(ctx))
+			u, err := h.Users.Preferences(ctx, pipeline.UserOf(ctx))
 			answer := &devicesAnswer{}
 			answer.Body.Devices = pipeline.Each(u.Devices, deviceJSON)
 			return answer, err
 		})
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodDelete, Path: "/devices/{id}", ID: "remove-device",
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodDelete, Path: "/devices/{id}", ID: "remove-device",
 		Summary: "Remove one of the user's phones", Description: "As when the user signs out of the app. 204 also if there is no such phone.",
 		Status: http.StatusNoContent},
 		func(ctx context.Context, in *struct {
 			ID string `path:"id" maxLength:"32" doc:"The id of the phone." example:"9f86d081884c7d659a2feaa0c55ad015"`
 		}) (*struct{}, error) {
-			return nil, a.Users.RemoveDevice(ctx, pipeline.UserOf(ctx), in.ID)
+			return nil, h.Users.RemoveDevice(ctx, pipeline.UserOf(ctx), in.ID)
 		})
 }
 

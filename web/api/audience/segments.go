@@ -1,4 +1,4 @@
-package api
+package audience
 
 import (
 	"context"
@@ -92,27 +92,26 @@ type segmentAnswer = pipeline.Versioned[Segment]
 
 type startedAnswer struct{ Body StartedJob }
 
-func (a *API) segmentRoutes() {
+func (h *handlers) segmentRoutes() {
 	const example = `{"name":"Gold members","rule":{"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}}`
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "List the fields that the rules of segments can use", pipeline.Route{}), a.segmentFields)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first", pipeline.Route{}), a.listSegments)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
-		pipeline.Route{Status: http.StatusCreated, Example: example}), a.createSegment)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "List the fields that the rules of segments can use", pipeline.Route{}), h.segmentFields)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first", pipeline.Route{}), h.listSegments)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
+		pipeline.Route{Status: http.StatusCreated, Example: example}), h.createSegment)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
 		pipeline.Route{Traits: pipeline.Traits{Reads: true}, Example: `{"rule":{"all":[]}}`, Codes: []string{"estimate_unavailable"},
-			Description: "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."}), a.estimateSegment)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment",
-		pipeline.Route{Codes: []string{"segment_not_found"}}), pipeline.ByID(a.getSegment))
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
-		pipeline.Route{Example: `{"name":"Gold members"}`, Codes: []string{"segment_not_found", "segment_is_list", "precondition_required", "stale_version"}}), pipeline.Patching(a.changeSegment))
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
-		pipeline.Route{Status: http.StatusNoContent, Codes: []string{"segment_not_found", "segment_in_use"}}), pipeline.ByID(a.deleteSegment))
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
-		pipeline.Route{Status: http.StatusAccepted, Codes: []string{"segment_not_found", "segment_is_list"}}), pipeline.ByID(a.countSegment))
-	a.listRoutes()
+			Description: "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."}), h.estimateSegment)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment",
+		pipeline.Route{Codes: []string{"segment_not_found"}}), pipeline.ByID(h.getSegment))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
+		pipeline.Route{Example: `{"name":"Gold members"}`, Codes: []string{"segment_not_found", "segment_is_list", "precondition_required", "stale_version"}}), pipeline.Patching(h.changeSegment))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
+		pipeline.Route{Status: http.StatusNoContent, Codes: []string{"segment_not_found", "segment_in_use"}}), pipeline.ByID(h.deleteSegment))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
+		pipeline.Route{Status: http.StatusAccepted, Codes: []string{"segment_not_found", "segment_is_list"}}), pipeline.ByID(h.countSegment))
 }
 
-func (a *API) segmentFields(ctx context.Context, _ *struct{}) (*struct{ Body SegmentFields }, error) {
+func (h *handlers) segmentFields(ctx context.Context, _ *struct{}) (*struct{ Body SegmentFields }, error) {
 	var all SegmentFields
 	for _, f := range segment.Fields() {
 		field := SegmentField{Field: string(f), Named: f == segment.Attribute}
@@ -125,7 +124,7 @@ func (a *API) segmentFields(ctx context.Context, _ *struct{}) (*struct{ Body Seg
 	return &struct{ Body SegmentFields }{all}, nil
 }
 
-func (a *API) listSegments(ctx context.Context, in *struct {
+func (h *handlers) listSegments(ctx context.Context, in *struct {
 	Q     string `query:"q" maxLength:"120" doc:"A part of the name, or the id."`
 	Kind  string `query:"kind" enum:"rules,list"`
 	Limit int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
@@ -135,7 +134,7 @@ func (a *API) listSegments(ctx context.Context, in *struct {
 	if err := pipeline.Merge(err, pipeline.CheckText("query.q", in.Q)); err != nil {
 		return nil, err
 	}
-	list, err := a.Segments.Segments(ctx, pipeline.ActorOf(ctx), segment.Query{Search: in.Q, Kind: segment.Kind(in.Kind), After: cursor, Limit: in.Limit})
+	list, err := h.Segments.Segments(ctx, pipeline.ActorOf(ctx), segment.Query{Search: in.Q, Kind: segment.Kind(in.Kind), After: cursor, Limit: in.Limit})
 	if err != nil {
 		return nil, err
 	}
@@ -157,16 +156,16 @@ func segmentCursor(s string) (c segment.Cursor, err error) {
 	return c, nil
 }
 
-func (a *API) createSegment(ctx context.Context, in *struct{ Body SegmentWish }) (*segmentAnswer, error) {
+func (h *handlers) createSegment(ctx context.Context, in *struct{ Body SegmentWish }) (*segmentAnswer, error) {
 	rule, err := segment.Parse(in.Body.Rule)
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Segments.Create(ctx, pipeline.ActorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule}, pipeline.RequestKey(ctx))
+	g, err := h.Segments.Create(ctx, pipeline.ActorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule}, pipeline.RequestKey(ctx))
 	return answered(g), err
 }
 
-func (a *API) estimateSegment(ctx context.Context, in *struct {
+func (h *handlers) estimateSegment(ctx context.Context, in *struct {
 	Body struct {
 		Rule parts.Rule `json:"rule"`
 	} `nameHint:"EstimateWish"`
@@ -175,16 +174,16 @@ func (a *API) estimateSegment(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.Segments.Estimate(ctx, pipeline.ActorOf(ctx), rule)
+	e, err := h.Segments.Estimate(ctx, pipeline.ActorOf(ctx), rule)
 	return &struct{ Body Estimate }{Estimate(e)}, err
 }
 
-func (a *API) getSegment(ctx context.Context, id int64) (*segmentAnswer, error) {
-	g, err := a.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) getSegment(ctx context.Context, id int64) (*segmentAnswer, error) {
+	g, err := h.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	uses, err := a.Segments.Uses(ctx, pipeline.ActorOf(ctx), id)
+	uses, err := h.Segments.Uses(ctx, pipeline.ActorOf(ctx), id)
 	answer := answered(g)
 	for _, u := range uses {
 		answer.Body.UsedBy = append(answer.Body.UsedBy, Use{pipeline.Decimal(u.CampaignID), u.Name, u.State, u.Keeps})
@@ -192,8 +191,8 @@ func (a *API) getSegment(ctx context.Context, id int64) (*segmentAnswer, error) 
 	return answer, err
 }
 
-func (a *API) changeSegment(ctx context.Context, id, version int64, patch SegmentPatch) (*segmentAnswer, error) {
-	old, err := a.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) changeSegment(ctx context.Context, id, version int64, patch SegmentPatch) (*segmentAnswer, error) {
+	old, err := h.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -207,16 +206,16 @@ func (a *API) changeSegment(ctx context.Context, id, version int64, patch Segmen
 			return nil, err
 		}
 	}
-	g, err := a.Segments.Save(ctx, pipeline.ActorOf(ctx), id, version, spec)
+	g, err := h.Segments.Save(ctx, pipeline.ActorOf(ctx), id, version, spec)
 	return answered(g), err
 }
 
-func (a *API) deleteSegment(ctx context.Context, id int64) (*struct{}, error) {
-	return &struct{}{}, a.Segments.Delete(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) deleteSegment(ctx context.Context, id int64) (*struct{}, error) {
+	return &struct{}{}, h.Segments.Delete(ctx, pipeline.ActorOf(ctx), id)
 }
 
-func (a *API) countSegment(ctx context.Context, id int64) (*startedAnswer, error) {
-	j, err := a.Segments.Count(ctx, pipeline.ActorOf(ctx), id, pipeline.RequestKey(ctx))
+func (h *handlers) countSegment(ctx context.Context, id int64) (*startedAnswer, error) {
+	j, err := h.Segments.Count(ctx, pipeline.ActorOf(ctx), id, pipeline.RequestKey(ctx))
 	return &startedAnswer{StartedJob{pipeline.Decimal(j.ID), pipeline.Decimal(id)}}, err
 }
 

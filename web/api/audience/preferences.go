@@ -1,4 +1,4 @@
-package api
+package audience
 
 import (
 	"context"
@@ -51,14 +51,14 @@ type PreferencesChange struct {
 
 type preferencesAnswer struct{ Body Preferences }
 
-func (a *API) preferenceRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences",
+func (h *handlers) preferenceRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences",
 		Summary: "Show the user's contacts and preferences"},
 		func(ctx context.Context, _ *struct{}) (*preferencesAnswer, error) {
-			u, err := a.Users.Preferences(ctx, pipeline.UserOf(ctx))
+			u, err := h.Users.Preferences(ctx, pipeline.UserOf(ctx))
 			return &preferencesAnswer{preferencesJSON(u)}, err
 		})
-	pipeline.Register(a.Pipeline, pipeline.Route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences",
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences",
 		Summary:     "Change the user's contacts and preferences",
 		Description: "Fields that are left out stay as they are. Answers with everything as it is now.",
 		Codes:       []string{"channel_unavailable", "user_erased", "user_not_found"},
@@ -68,7 +68,7 @@ func (a *API) preferenceRoutes() {
 			if err != nil {
 				return nil, err
 			}
-			u, err := a.Users.SetPreferences(ctx, c)
+			u, err := h.Users.SetPreferences(ctx, c)
 			return &preferencesAnswer{preferencesJSON(u)}, err
 		})
 }

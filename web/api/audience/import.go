@@ -1,4 +1,4 @@
-package api
+package audience
 
 import (
 	"bufio"
@@ -58,8 +58,8 @@ type LineError struct {
 	Error string `json:"error" example:"email: must be an e-mail address such as ann@example.com"`
 }
 
-func (a *API) adminUserRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users",
+func (h *handlers) importRoute() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users",
 		Summary: "Import users, a line of JSON each",
 		Description: "NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out " +
 			"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
@@ -69,7 +69,7 @@ func (a *API) adminUserRoutes() {
 			op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
 				Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
 				Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
-			schemas := a.Schemas()
+			schemas := h.Schemas()
 			op.Responses["200"] = &huma.Response{Description: "The number of stored lines, and the refused ones.", Content: map[string]*huma.MediaType{
 				"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
 			schemas.Schema(reflect.TypeFor[UserLine](), true, "")
@@ -78,18 +78,18 @@ func (a *API) adminUserRoutes() {
 			if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
 				return nil, err
 			}
-			return pipeline.Streamed(a.importUsers), nil
+			return pipeline.Streamed(h.importUsers), nil
 		})
 }
 
-func (a *API) importUsers(w http.ResponseWriter, r *http.Request) {
+func (h *handlers) importUsers(w http.ResponseWriter, r *http.Request) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); strings.HasPrefix(kind, "multipart/") {
-		a.Problem(r.Context(), pipeline.ErrMediaType.Because("send the lines themselves, as application/x-ndjson")).Write(w)
+		h.Problem(r.Context(), pipeline.ErrMediaType.Because("send the lines themselves, as application/x-ndjson")).Write(w)
 		return
 	}
-	im := &importer{api: a, ctx: r.Context(), control: http.NewResponseController(w), in: bufio.NewReaderSize(r.Body, maxLine)}
+	im := &importer{api: h, ctx: r.Context(), control: http.NewResponseController(w), in: bufio.NewReaderSize(r.Body, maxLine)}
 	if err := im.run(); err != nil {
-		a.Problem(r.Context(), err).Write(w)
+		h.Problem(r.Context(), err).Write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -98,7 +98,7 @@ func (a *API) importUsers(w http.ResponseWriter, r *http.Request) {
 
 // importer holds one batch in memory, whatever the size of the whole.
 type importer struct {
-	api     *API
+	api     *handlers
 	ctx     context.Context
 	control *http.ResponseController
 	in      *bufio.Reader
