@@ -5,14 +5,13 @@
 package api
 
 import (
-	"dropbell/domain/hook"
-	"dropbell/domain/job"
 	"dropbell/web/api/audience"
 	"dropbell/web/api/campaigns"
 	"dropbell/web/api/coupons"
 	"dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/api/work"
 )
 
 // Deps is everything the API needs. All fields are required unless stated otherwise.
@@ -23,26 +22,21 @@ type Deps struct {
 	Coupons   coupons.Deps
 	Delivery  delivery.Deps
 	Drops     drops.Deps
-	Jobs      *job.Service
-	Hooks     *hook.Service
+	Work      work.Deps
 }
 
 // API serves everything under /api/v1. Mount it on a chi router there.
-type API struct {
-	Deps
-	*pipeline.Pipeline
-}
+type API struct{ *pipeline.Pipeline }
 
 // New returns the API.
 func New(d Deps) *API {
-	a := &API{Deps: d, Pipeline: pipeline.New(d.Deps)}
-	a.jobRoutes()
-	a.adminWebhookRoutes()
-	audience.Routes(a.Pipeline, d.Audience)
-	campaigns.Routes(a.Pipeline, d.Campaigns)
-	coupons.Routes(a.Pipeline, d.Coupons)
-	delivery.Routes(a.Pipeline, d.Delivery)
-	drops.Routes(a.Pipeline, d.Drops)
-	a.Finish()
-	return a
+	pl := pipeline.New(d.Deps)
+	audience.Routes(pl, d.Audience)
+	campaigns.Routes(pl, d.Campaigns)
+	coupons.Routes(pl, d.Coupons)
+	delivery.Routes(pl, d.Delivery)
+	drops.Routes(pl, d.Drops)
+	work.Routes(pl, d.Work)
+	pl.Finish()
+	return &API{pl}
 }

@@ -15,6 +15,7 @@ import (
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/api/work"
 	"dropbell/web/middleware"
 )
 
@@ -43,6 +44,6 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: dropsdb.NewBoards(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), templates, p.accounts}, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB)},
 			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
-		Hooks: p.hooks, Jobs: p.jobs,
+		Work: work.Deps{Jobs: p.jobs, Hooks: p.hooks, Closing: p.hub.Closed},
 	}), nil
 }

@@ -1,4 +1,4 @@
-package api
+package work
 
 import (
 	"context"
@@ -58,26 +58,25 @@ type TestSent struct {
 	DeliveryID string `json:"delivery_id" example:"1"`
 }
 
-func (a *API) adminWebhookRoutes() {
+func (h *handlers) webhookRoutes() {
 	known := []string{"webhook_not_found"}
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks", "list-webhooks", "List webhook endpoints", pipeline.Route{}), a.listWebhooks)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks", "create-webhook", "Register a webhook endpoint", pipeline.Route{
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks", "list-webhooks", "List webhook endpoints", pipeline.Route{}), h.listWebhooks)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks", "create-webhook", "Register a webhook endpoint", pipeline.Route{
 		Traits: pipeline.Traits{Secret: hook.ErrRepeated}, Status: http.StatusCreated,
 		Example: `{"shop_number":"10","url":"https://shop.example.com/hooks","types":["coupon.used"]}`,
 		Description: "Events of the shop are posted to it, signed by the Standard Webhooks specification; see docs/webhooks.md. " +
 			"The answer has the secret, which is not stored with an Idempotency-Key: a repetition is refused with webhook_repeated.",
-		Codes: []string{"too_many_webhooks", "webhook_repeated"}}), a.createWebhook)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}", "get-webhook", "Show a webhook endpoint", pipeline.Route{Codes: known}), pipeline.ByID(a.getWebhook))
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/webhooks/{id}", "change-webhook", "Change a webhook endpoint",
-		pipeline.Route{Example: `{"enabled":true}`, Codes: []string{"webhook_not_found", "precondition_required", "stale_version"}}), pipeline.Patching(a.changeWebhook))
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodDelete, "/admin/webhooks/{id}", "delete-webhook", "Remove a webhook endpoint with its deliveries",
-		pipeline.Route{Status: http.StatusNoContent, Codes: known}), pipeline.ByID(a.deleteWebhook))
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/rotate", "rotate-webhook-secret", "Replace the secret of a webhook endpoint", pipeline.Route{
+		Codes: []string{"too_many_webhooks", "webhook_repeated"}}), h.createWebhook)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}", "get-webhook", "Show a webhook endpoint", pipeline.Route{Codes: known}), pipeline.ByID(h.getWebhook))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/webhooks/{id}", "change-webhook", "Change a webhook endpoint",
+		pipeline.Route{Example: `{"enabled":true}`, Codes: []string{"webhook_not_found", "precondition_required", "stale_version"}}), pipeline.Patching(h.changeWebhook))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodDelete, "/admin/webhooks/{id}", "delete-webhook", "Remove a webhook endpoint with its deliveries",
+		pipeline.Route{Status: http.StatusNoContent, Codes: known}), pipeline.ByID(h.deleteWebhook))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/rotate", "rotate-webhook-secret", "Replace the secret of a webhook endpoint", pipeline.Route{
 		Traits: pipeline.Traits{Secret: hook.ErrRepeated}, Description: "The old secret signs as well for 24 hours.",
-		Codes: []string{"webhook_not_found", "webhook_repeated", "precondition_required", "stale_version"}}), a.rotateWebhook)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/test", "test-webhook", "Send a test event to a webhook endpoint",
-		pipeline.Route{Status: http.StatusAccepted, Codes: []string{"webhook_not_found", "webhook_disabled"}}), pipeline.ByID(a.testWebhook))
-	a.webhookDeliveryRoutes()
+		Codes: []string{"webhook_not_found", "webhook_repeated", "precondition_required", "stale_version"}}), h.rotateWebhook)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/test", "test-webhook", "Send a test event to a webhook endpoint",
+		pipeline.Route{Status: http.StatusAccepted, Codes: []string{"webhook_not_found", "webhook_disabled"}}), pipeline.ByID(h.testWebhook))
 }
 
 func webhookJSON(e hook.Endpoint) Webhook {
@@ -97,43 +96,43 @@ func hookTypes(names []string) []hook.Type {
 	return pipeline.Each(names, func(name string) hook.Type { return hook.Type(name) })
 }
 
-func (a *API) listWebhooks(ctx context.Context, in *struct {
+func (h *handlers) listWebhooks(ctx context.Context, in *struct {
 	Shop string `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
 }) (*struct{ Body WebhookList }, error) {
 	shop, err := pipeline.OptionalID("query.shop", in.Shop)
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := a.Hooks.Endpoints(ctx, pipeline.ActorOf(ctx), shop)
+	endpoints, err := h.Hooks.Endpoints(ctx, pipeline.ActorOf(ctx), shop)
 	if err != nil {
 		return nil, err
 	}
 	return &struct{ Body WebhookList }{WebhookList{pipeline.Each(endpoints, webhookJSON)}}, nil
 }
 
-func (a *API) createWebhook(ctx context.Context, in *struct{ Body WebhookWish }) (*webhookAnswer, error) {
+func (h *handlers) createWebhook(ctx context.Context, in *struct{ Body WebhookWish }) (*webhookAnswer, error) {
 	shop, err := pipeline.ParseID("body.shop_number", in.Body.ShopNumber)
 	if err != nil {
 		return nil, err
 	}
 	input := hook.Input{URL: in.Body.URL, Description: in.Body.Description, Types: hookTypes(in.Body.Types), Enabled: in.Body.Enabled == nil || *in.Body.Enabled}
-	e, secret, err := a.Hooks.Create(ctx, pipeline.ActorOf(ctx), shop, input, pipeline.RequestKey(ctx))
+	e, secret, err := h.Hooks.Create(ctx, pipeline.ActorOf(ctx), shop, input, pipeline.RequestKey(ctx))
 	if err != nil {
 		return nil, err
 	}
 	return webhookAnswered(e, secret), nil
 }
 
-func (a *API) getWebhook(ctx context.Context, id int64) (*webhookAnswer, error) {
-	e, err := a.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) getWebhook(ctx context.Context, id int64) (*webhookAnswer, error) {
+	e, err := h.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
 	return webhookAnswered(e, ""), nil
 }
 
-func (a *API) changeWebhook(ctx context.Context, id, version int64, patch WebhookPatch) (*webhookAnswer, error) {
-	old, err := a.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) changeWebhook(ctx context.Context, id, version int64, patch WebhookPatch) (*webhookAnswer, error) {
+	old, err := h.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -150,18 +149,18 @@ func (a *API) changeWebhook(ctx context.Context, id, version int64, patch Webhoo
 	if patch.Enabled != nil {
 		input.Enabled = *patch.Enabled
 	}
-	e, err := a.Hooks.Change(ctx, pipeline.ActorOf(ctx), id, version, input)
+	e, err := h.Hooks.Change(ctx, pipeline.ActorOf(ctx), id, version, input)
 	if err != nil {
 		return nil, err
 	}
 	return webhookAnswered(e, ""), nil
 }
 
-func (a *API) deleteWebhook(ctx context.Context, id int64) (*struct{}, error) {
-	return &struct{}{}, a.Hooks.Remove(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) deleteWebhook(ctx context.Context, id int64) (*struct{}, error) {
+	return &struct{}{}, h.Hooks.Remove(ctx, pipeline.ActorOf(ctx), id)
 }
 
-func (a *API) rotateWebhook(ctx context.Context, in *struct {
+func (h *handlers) rotateWebhook(ctx context.Context, in *struct {
 	pipeline.Ref
 	IfMatch string `header:"If-Match" doc:"The version whose secret is replaced, so that a repetition does not replace the new one." example:"\"1\""`
 }) (*webhookAnswer, error) {
@@ -169,15 +168,15 @@ func (a *API) rotateWebhook(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	e, secret, err := a.Hooks.Rotate(ctx, pipeline.ActorOf(ctx), id, version)
+	e, secret, err := h.Hooks.Rotate(ctx, pipeline.ActorOf(ctx), id, version)
 	if err != nil {
 		return nil, err
 	}
 	return webhookAnswered(e, secret), nil
 }
 
-func (a *API) testWebhook(ctx context.Context, id int64) (*struct{ Body TestSent }, error) {
-	delivery, err := a.Hooks.Test(ctx, pipeline.ActorOf(ctx), id)
+func (h *handlers) testWebhook(ctx context.Context, id int64) (*struct{ Body TestSent }, error) {
+	delivery, err := h.Hooks.Test(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}

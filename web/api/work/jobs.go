@@ -1,4 +1,4 @@
-package api
+package work
 
 import (
 	"context"
@@ -30,30 +30,30 @@ func workJSON(j job.Job) Job {
 	return Job{pipeline.Decimal(j.ID), j.Kind, j.Title, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail, j.CreatedAt.UTC(), pipeline.UTC(j.StartedAt), pipeline.UTC(j.FinishedAt)}
 }
 
-func (a *API) jobRoutes() {
+func (h *handlers) jobRoutes() {
 	codes := []string{"job_not_found"}
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/jobs/{id}", "get-job", "Show the progress of a background job", pipeline.Route{Codes: codes,
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/jobs/{id}", "get-job", "Show the progress of a background job", pipeline.Route{Codes: codes,
 		Description: "Files of lists, counts of segments, imports, bulk changes. Staff who are limited to shops see the jobs of these, and their own."}),
 		pipeline.ByID(func(ctx context.Context, id int64) (*struct{ Body Job }, error) {
-			j, err := a.Jobs.Job(ctx, pipeline.ActorOf(ctx), id)
+			j, err := h.Jobs.Job(ctx, pipeline.ActorOf(ctx), id)
 			return &struct{ Body Job }{workJSON(j)}, err
 		}))
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/jobs/{id}/errors.csv", "export-job-errors", "Export the rows that failed",
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/jobs/{id}/errors.csv", "export-job-errors", "Export the rows that failed",
 		pipeline.Route{Traits: pipeline.Traits{Stream: true}, Codes: codes, File: "text/csv", FileText: "The rows.",
 			Description: "A heading, then line,row,error,kind for each, as far as the job has come. The kind is failed, or note for a row that is " +
-				"processed all the same, such as an id that is in the file twice. It needs the permission to start such a job."}), pipeline.ByID(a.jobErrors))
+				"processed all the same, such as an id that is in the file twice. It needs the permission to start such a job."}), pipeline.ByID(h.jobErrors))
 }
 
-func (a *API) jobErrors(ctx context.Context, id int64) (*pipeline.Stream, error) {
+func (h *handlers) jobErrors(ctx context.Context, id int64) (*pipeline.Stream, error) {
 	by := pipeline.ActorOf(ctx)
-	j, err := a.Jobs.Job(ctx, by, id) // asked before anything is sent
+	j, err := h.Jobs.Job(ctx, by, id) // asked before anything is sent
 	if err == nil {
 		err = by.May(j.Needs, j.ShopNumber)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a.SendRows("errors-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "row", "error", "kind"}, func(ctx context.Context, row func(...any) error) error {
-		return a.Jobs.RowErrors(ctx, by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error, user.RowKind(e)) })
+	return h.SendRows("errors-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "row", "error", "kind"}, func(ctx context.Context, row func(...any) error) error {
+		return h.Jobs.RowErrors(ctx, by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error, user.RowKind(e)) })
 	}), nil
 }

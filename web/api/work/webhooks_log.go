@@ -1,4 +1,4 @@
-package api
+package work
 
 import (
 	"context"
@@ -74,19 +74,19 @@ type ShopEvent struct {
 	Payload string `json:"payload" doc:"The body that endpoints are sent, byte for byte."`
 }
 
-func (a *API) webhookDeliveryRoutes() {
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}/deliveries", "list-webhook-deliveries", "List deliveries to a webhook endpoint",
-		pipeline.Route{Codes: []string{"webhook_not_found"}}), a.listDeliveries)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}/deliveries/{delivery}", "get-webhook-delivery", "Show a delivery with its request and answers",
-		pipeline.Route{Codes: []string{"webhook_not_found", "delivery_not_found"}}), a.getDelivery)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/deliveries/{delivery}/replay", "replay-webhook-delivery", "Send the event of a delivery again",
-		pipeline.Route{Status: http.StatusNoContent, Codes: []string{"webhook_not_found", "delivery_not_found", "webhook_disabled"}}), a.replayDelivery)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/replay", "replay-webhook", "Send everything since an instant again",
+func (h *handlers) deliveryRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}/deliveries", "list-webhook-deliveries", "List deliveries to a webhook endpoint",
+		pipeline.Route{Codes: []string{"webhook_not_found"}}), h.listDeliveries)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks/{id}/deliveries/{delivery}", "get-webhook-delivery", "Show a delivery with its request and answers",
+		pipeline.Route{Codes: []string{"webhook_not_found", "delivery_not_found"}}), h.getDelivery)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/deliveries/{delivery}/replay", "replay-webhook-delivery", "Send the event of a delivery again",
+		pipeline.Route{Status: http.StatusNoContent, Codes: []string{"webhook_not_found", "delivery_not_found", "webhook_disabled"}}), h.replayDelivery)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks/{id}/replay", "replay-webhook", "Send everything since an instant again",
 		pipeline.Route{Status: http.StatusAccepted, Example: `{"since":"2026-11-20T11:00:00Z"}`, Codes: []string{"webhook_not_found", "webhook_disabled"},
-			Description: "Events that happened since then, are still kept, and are of the endpoint's types, also those of the time while it was disabled by failures. Those that wait already are not doubled."}), a.replayWebhook)
-	pipeline.Register(a.Pipeline, pipeline.Staff(http.MethodGet, "/admin/events", "list-events", "Read a shop's events as they come", pipeline.Route{
+			Description: "Events that happened since then, are still kept, and are of the endpoint's types, also those of the time while it was disabled by failures. Those that wait already are not doubled."}), h.replayWebhook)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/events", "list-events", "Read a shop's events as they come", pipeline.Route{
 		Description: "For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and " +
-			"go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes."}), a.listEvents)
+			"go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes."}), h.listEvents)
 }
 
 func deliveryJSON(d hook.Delivery) WebhookDelivery {
@@ -98,7 +98,7 @@ func deliveryJSON(d hook.Delivery) WebhookDelivery {
 	return w
 }
 
-func (a *API) listDeliveries(ctx context.Context, in *struct {
+func (h *handlers) listDeliveries(ctx context.Context, in *struct {
 	pipeline.Ref
 	State  string `query:"state" enum:"waiting,delivered,failed" doc:"Only these."`
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
@@ -112,7 +112,7 @@ func (a *API) listDeliveries(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	deliveries, err := a.Hooks.Deliveries(ctx, pipeline.ActorOf(ctx), q)
+	deliveries, err := h.Hooks.Deliveries(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
@@ -126,12 +126,12 @@ func (in DeliveryRef) parse() (endpoint, delivery int64, err error) {
 	return endpoint, delivery, pipeline.Merge(err1, err2)
 }
 
-func (a *API) getDelivery(ctx context.Context, in *DeliveryRef) (*struct{ Body WebhookDeliveryDetails }, error) {
+func (h *handlers) getDelivery(ctx context.Context, in *DeliveryRef) (*struct{ Body WebhookDeliveryDetails }, error) {
 	endpoint, id, err := in.parse()
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.Hooks.Delivery(ctx, pipeline.ActorOf(ctx), endpoint, id)
+	d, err := h.Hooks.Delivery(ctx, pipeline.ActorOf(ctx), endpoint, id)
 	if err != nil {
 		return nil, err
 	}
@@ -142,15 +142,15 @@ func (a *API) getDelivery(ctx context.Context, in *DeliveryRef) (*struct{ Body W
 	return &struct{ Body WebhookDeliveryDetails }{body}, nil
 }
 
-func (a *API) replayDelivery(ctx context.Context, in *DeliveryRef) (*struct{}, error) {
+func (h *handlers) replayDelivery(ctx context.Context, in *DeliveryRef) (*struct{}, error) {
 	endpoint, id, err := in.parse()
 	if err != nil {
 		return nil, err
 	}
-	return &struct{}{}, a.Hooks.Replay(ctx, pipeline.ActorOf(ctx), endpoint, id)
+	return &struct{}{}, h.Hooks.Replay(ctx, pipeline.ActorOf(ctx), endpoint, id)
 }
 
-func (a *API) replayWebhook(ctx context.Context, in *struct {
+func (h *handlers) replayWebhook(ctx context.Context, in *struct {
 	pipeline.Ref
 	Body struct {
 		Since time.Time `json:"since" doc:"From this instant on."`
@@ -160,7 +160,7 @@ func (a *API) replayWebhook(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.Hooks.ReplaySince(ctx, pipeline.ActorOf(ctx), id, in.Body.Since)
+	n, err := h.Hooks.ReplaySince(ctx, pipeline.ActorOf(ctx), id, in.Body.Since)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (a *API) replayWebhook(ctx context.Context, in *struct {
 // eventsPause is how often a reader that waits is looked for events.
 const eventsPause = time.Second
 
-func (a *API) listEvents(ctx context.Context, in *struct {
+func (h *handlers) listEvents(ctx context.Context, in *struct {
 	Shop  string   `query:"shop" required:"true" pattern:"^[1-9][0-9]{0,18}$" doc:"Of this shop."`
 	After string   `query:"after" pattern:"^(0|[1-9][0-9]{0,18})$" doc:"The value of next in the previous answer; absent = the present position, without events."`
 	Types []string `query:"types" nullable:"false" doc:"Only these types, separated by commas."`
@@ -194,14 +194,14 @@ func (a *API) listEvents(ctx context.Context, in *struct {
 			return nil, pipeline.Refused("query.types", "must be among the event types of the catalogue")
 		}
 	}
-	stored, next, err := a.Hooks.Listen(ctx, pipeline.ActorOf(ctx), shop, hookTypes(in.Types), after, in.Limit)
-	for left := time.Duration(in.Wait) * time.Second; err == nil && len(stored) == 0 && after >= 0 && left > 0 && !a.Delivery.Hub.Closed(); left -= eventsPause {
+	stored, next, err := h.Hooks.Listen(ctx, pipeline.ActorOf(ctx), shop, hookTypes(in.Types), after, in.Limit)
+	for left := time.Duration(in.Wait) * time.Second; err == nil && len(stored) == 0 && after >= 0 && left > 0 && !h.Closing(); left -= eventsPause {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(eventsPause):
 		}
-		stored, next, err = a.Hooks.Listen(ctx, pipeline.ActorOf(ctx), shop, hookTypes(in.Types), after, in.Limit)
+		stored, next, err = h.Hooks.Listen(ctx, pipeline.ActorOf(ctx), shop, hookTypes(in.Types), after, in.Limit)
 	}
 	if err != nil {
 		return nil, err
