@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/segment"
+	"dropbell/domain/staff"
 	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
@@ -63,11 +64,11 @@ func (h *handlers) approvalRoutes(op func(method, path, id, summary string, more
 		pipeline.Route{Description: "With the campaign as it is now beside the requested one."}), pipeline.ByID(h.campaignApproval))
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
 		pipeline.Route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
-			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."}), h.approveCampaign)
+			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."}), h.decide((*campaign.Service).Approve, campaign.RequestApproved))
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
-		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."}), h.refuseCampaign)
+		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."}), h.decide((*campaign.Service).Refuse, campaign.RequestRefused))
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",
-		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."}), h.withdrawCampaign)
+		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."}), h.decide((*campaign.Service).Withdraw, campaign.RequestLapsed))
 }
 
 func (h *handlers) campaignApproval(ctx context.Context, id int64) (*struct{ Body CampaignApproval }, error) {
@@ -103,43 +104,26 @@ func (in *approvalWish) read() (id, request int64, err error) {
 	return id, request, pipeline.Merge(err1, err2, pipeline.CheckText("body.reason", in.Body.Reason))
 }
 
-func (h *handlers) approveCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
-	id, request, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	_, err = h.Campaigns.Approve(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
-	return h.decided(ctx, id, request, campaign.RequestApproved, err)
-}
+// decision is one of the decisions about a request for approval.
+type decision func(s *campaign.Service, ctx context.Context, by staff.Actor, id, request int64, reason string) (campaign.Campaign, error)
 
-func (h *handlers) refuseCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
-	id, request, err := in.read()
-	if err != nil {
-		return nil, err
+// decide takes a decision, after which the request has the state. A decision that an
+// attempt without an answer has taken counts.
+func (h *handlers) decide(take decision, as campaign.RequestState) func(context.Context, *approvalWish) (*campaignAnswer, error) {
+	return func(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
+		id, request, err := in.read()
+		if err != nil {
+			return nil, err
+		}
+		_, err = take(h.Campaigns, ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
+		if err != nil && pipeline.Recovering(ctx) && h.Campaigns.Decided(ctx, id, request, as) {
+			err = nil
+		}
+		if err != nil {
+			return nil, ofCampaign(err)
+		}
+		return h.campaignByID(ctx, id)
 	}
-	_, err = h.Campaigns.Refuse(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
-	return h.decided(ctx, id, request, campaign.RequestRefused, err)
-}
-
-func (h *handlers) withdrawCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
-	id, request, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	_, err = h.Campaigns.Withdraw(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
-	return h.decided(ctx, id, request, campaign.RequestLapsed, err)
-}
-
-// decided answers a decision; one that was taken by an attempt that never
-// answered counts.
-func (h *handlers) decided(ctx context.Context, id, request int64, as campaign.RequestState, err error) (*campaignAnswer, error) {
-	if err != nil && pipeline.Recovering(ctx) && h.Campaigns.Decided(ctx, id, request, as) {
-		err = nil
-	}
-	if err != nil {
-		return nil, ofCampaign(err)
-	}
-	return h.campaignByID(ctx, id)
 }
 
 func requestJSON(r *campaign.Request) *ApprovalRequest {

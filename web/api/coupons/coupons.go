@@ -39,6 +39,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.couponRoutes()
 	h.passRoutes()
 	h.staffRoutes()
+	h.grantRoutes()
 	h.codeRoutes()
 	h.redemptionRoutes()
 	h.claimRoutes()
