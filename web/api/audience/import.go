@@ -59,21 +59,21 @@ type LineError struct {
 }
 
 func (h *handlers) importRoute() {
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users",
-		Summary: "Import users, a line of JSON each",
-		Description: "NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out " +
-			"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
-			"the others are stored. If the answer is an error, or none comes, send everything again.",
-		Codes: []string{"unsupported_media_type", "malformed_json", "request_timeout"},
-		Complete: func(op *huma.Operation) {
-			op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
-				Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
-				Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
-			schemas := h.Schemas()
-			op.Responses["200"] = &huma.Response{Description: "The number of stored lines, and the refused ones.", Content: map[string]*huma.MediaType{
-				"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
-			schemas.Schema(reflect.TypeFor[UserLine](), true, "")
-		}},
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, "/admin/users", "import-users", "Import users, a line of JSON each",
+		pipeline.Route{Traits: pipeline.Traits{Stream: true},
+			Description: "NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out " +
+				"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
+				"the others are stored. If the answer is an error, or none comes, send everything again.",
+			Codes: []string{"unsupported_media_type", "malformed_json", "request_timeout"},
+			Complete: func(op *huma.Operation) {
+				op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
+					Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
+					Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
+				schemas := h.Schemas()
+				op.Responses["200"] = &huma.Response{Description: "The number of stored lines, and the refused ones.", Content: map[string]*huma.MediaType{
+					"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
+				schemas.Schema(reflect.TypeFor[UserLine](), true, "")
+			}}),
 		func(ctx context.Context, _ *struct{}) (*pipeline.Stream, error) {
 			if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
 				return nil, err

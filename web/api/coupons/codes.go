@@ -55,28 +55,26 @@ type codeBatchAnswer struct {
 }
 
 func (h *handlers) codeRoutes() {
-	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes",
-		Summary: "Generate redeem codes",
-		Description: "In the background, for a template that is obtained by code; progress_url has the progress. More codes than " +
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/codes", "generate-codes", "Generate redeem codes",
+		pipeline.Route{Description: "In the background, for a template that is obtained by code; progress_url has the progress. More codes than " +
 			"stock are allowed: late redemptions are refused with sold_out.",
-		Status: http.StatusAccepted, Example: `{"count":1000}`,
-		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}, h.generateCodes)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes",
-		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}, h.listCodes)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes",
-		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}, h.getCodes)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes",
-		Summary: "Revoke the unused codes of a batch", Description: "This cannot be undone. Coupons that were issued stay.",
-		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}, h.revokeCodes)
+			Status: http.StatusAccepted, Example: `{"count":1000}`,
+			Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}), h.generateCodes)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/codes", "list-codes", "List batches of redeem codes with their progress",
+		pipeline.Route{Codes: []string{"template_not_found"}}), h.listCodes)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/codes/{batch}", "get-codes", "Show a batch of redeem codes",
+		pipeline.Route{Codes: []string{"template_not_found", "code_batch_not_found"}}), h.getCodes)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/codes/{batch}/revoke", "revoke-codes", "Revoke the unused codes of a batch",
+		pipeline.Route{Description: "This cannot be undone. Coupons that were issued stay.",
+			Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}), h.revokeCodes)
 	// The codes themselves are worth money: an export needs the right to manage
 	// templates, and every export is in the audit log.
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
-		Summary: "Export redeem codes as CSV",
-		Description: "All batches that are not revoked, or the one given; a heading, then a line for each code: code,batch_id. The codes are worth " +
-			"money: every export is recorded in the audit log. An answer that breaks off is incomplete; repeat the request.",
-		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"},
-		File:  "text/csv", FileText: "The codes."}, h.exportCodes)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/codes.csv", "export-codes", "Export redeem codes as CSV",
+		pipeline.Route{Traits: pipeline.Traits{Stream: true},
+			Description: "All batches that are not revoked, or the one given; a heading, then a line for each code: code,batch_id. The codes are worth " +
+				"money: every export is recorded in the audit log. An answer that breaks off is incomplete; repeat the request.",
+			Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"},
+			File:  "text/csv", FileText: "The codes."}), h.exportCodes)
 }
 
 func (h *handlers) exportCodes(ctx context.Context, in *struct {

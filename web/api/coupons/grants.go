@@ -36,28 +36,28 @@ type Grant struct {
 type grantAnswer struct{ Body Grant }
 
 func (h *handlers) grantRoutes() {
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons",
-		Summary: "Grant a coupon of the template to each user of a list", Status: http.StatusAccepted,
-		Description: "Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives " +
-			"a user one coupon at most.",
-		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}, h.grantCoupons)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant",
-		Summary: "Show the progress of a list of grants", Codes: []string{"job_not_found"}}, pipeline.ByID(h.grant))
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant",
-		Summary: "Grant the coupons of a dry run", Status: http.StatusAccepted,
-		Description: "The dry run must be done. It is applied once: further requests get the same job, whose started_by names the first caller.",
-		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}, h.applyGrant)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant",
-		Summary: "Revoke the unused coupons that a list was given", Status: http.StatusAccepted,
-		Description: "Works in the background; GET /admin/grants/{job_id} has the progress, done being the coupons revoked and failed those that are " +
-			"locked, used or expired and stay; results counts them by result: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
-			"Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
-		Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}, h.takeBackGrant)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
-		Summary: "Export the result of each row of a list",
-		Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is processed. The rows belong to the list: " +
-			"once a dry run is applied, both its id and the new one have the granted coupons. An answer that breaks off is incomplete; repeat the request.",
-		Codes: []string{"job_not_found"}, File: "text/csv", FileText: "The rows."}, pipeline.ByID(h.grantResults))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/grants", "grant-coupons", "Grant a coupon of the template to each user of a list",
+		pipeline.Route{Status: http.StatusAccepted,
+			Description: "Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives " +
+				"a user one coupon at most.",
+			Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}), h.grantCoupons)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/grants/{id}", "get-grant", "Show the progress of a list of grants",
+		pipeline.Route{Codes: []string{"job_not_found"}}), pipeline.ByID(h.grant))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/grants/{id}/apply", "apply-grant", "Grant the coupons of a dry run",
+		pipeline.Route{Status: http.StatusAccepted,
+			Description: "The dry run must be done. It is applied once: further requests get the same job, whose started_by names the first caller.",
+			Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}), h.applyGrant)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/grants/{id}/take-back", "take-back-grant", "Revoke the unused coupons that a list was given",
+		pipeline.Route{Status: http.StatusAccepted,
+			Description: "Works in the background; GET /admin/grants/{job_id} has the progress, done being the coupons revoked and failed those that are " +
+				"locked, used or expired and stay; results counts them by result: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
+				"Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
+			Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}), h.takeBackGrant)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/grants/{id}/results.csv", "export-grant", "Export the result of each row of a list",
+		pipeline.Route{Traits: pipeline.Traits{Stream: true},
+			Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is processed. The rows belong to the list: " +
+				"once a dry run is applied, both its id and the new one have the granted coupons. An answer that breaks off is incomplete; repeat the request.",
+			Codes: []string{"job_not_found"}, File: "text/csv", FileText: "The rows."}), pipeline.ByID(h.grantResults))
 }
 
 // maxGrantList bounds the list as it is stored: it came in a body of 1 MiB.

@@ -17,13 +17,12 @@ type AdminCouponList struct {
 }
 
 func (h *handlers) staffRoutes() {
-	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons",
-		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see the coupons of these."}, h.userCoupons)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon",
-		Summary: "Revoke an unused coupon", Description: "With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. " +
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/users/{id}/coupons", "list-user-coupons", "List a user's coupons",
+		pipeline.Route{Description: "The newest first; keys that are limited to shops see the coupons of these."}), h.userCoupons)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/coupons/{id}/revoke", "revoke-coupon", "Revoke an unused coupon",
+		pipeline.Route{Description: "With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
-		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}, h.revokeCoupon)
+			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}), h.revokeCoupon)
 }
 
 func (h *handlers) userCoupons(ctx context.Context, in *struct {

@@ -72,19 +72,18 @@ type deadLetterOrder struct {
 }
 
 func (h *handlers) deadLetterRoutes() {
-	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters",
-		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}, h.deadLetters)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/dead-letters", "list-dead-letters", "Count dead letters by channel and kind of error",
+		pipeline.Route{Description: "The most frequent first."}), h.deadLetters)
 	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
 		summary, text := "Replay dead letters", "In the background. Users whom another attempt has reached are not sent the message again, and nothing is sent after the opening."
 		if action == delivery.Discard {
 			summary, text = "Discard dead letters", "In the background. They keep counting as dead in the balance sheet."
 		}
-		pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action),
-			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,
-			Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
-			Codes:   []string{"channel_unavailable"},
-			Example: `{"filter":{"channel":"email"},"dry_run":true}`}, h.order(action))
+		pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/dead-letters/"+string(action), string(action)+"-dead-letters", summary,
+			pipeline.Route{Traits: pipeline.Traits{Reads: true}, Description: text, Status: http.StatusAccepted,
+				Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
+				Codes:   []string{"channel_unavailable"},
+				Example: `{"filter":{"channel":"email"},"dry_run":true}`}), h.order(action))
 	}
 }
 

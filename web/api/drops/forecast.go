@@ -61,10 +61,9 @@ type ForecastOutcome struct {
 }
 
 func (h *handlers) forecastRoute() {
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/templates/{id}/forecast", ID: "template-forecast",
-		Summary:     "Show the forecast of a drop's reminders",
-		Description: "Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.",
-		Codes:       []string{"template_not_found"}}, pipeline.ByID(h.forecast))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/forecast", "template-forecast", "Show the forecast of a drop's reminders",
+		pipeline.Route{Description: "Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.",
+			Codes: []string{"template_not_found"}}), pipeline.ByID(h.forecast))
 }
 
 func (h *handlers) forecast(ctx context.Context, id int64) (*struct{ Body Forecast }, error) {

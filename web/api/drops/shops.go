@@ -30,11 +30,10 @@ type ShopList struct {
 }
 
 func (h *handlers) shopRoutes() {
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops",
-		Summary: "List shops"}, h.listShops)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop",
-		Summary: "Name a shop and set its time zone", Description: "Creates the shop if there is none with the number.",
-		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}, h.putShop)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/shops", "list-shops", "List shops", pipeline.Route{}), h.listShops)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, "/admin/shops/{number}", "put-shop", "Name a shop and set its time zone",
+		pipeline.Route{Description: "Creates the shop if there is none with the number.",
+			Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}), h.putShop)
 }
 
 func (h *handlers) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopList }, error) {

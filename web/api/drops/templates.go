@@ -58,20 +58,18 @@ const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off"
 	`"opens_at":"2027-01-01T12:00:00Z","closes_at":"2027-01-02T12:00:00Z","valid_hours":48}`
 
 func (h *handlers) templateRoutes() {
-	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template",
-		Summary: "Create a template", Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
-		Status: http.StatusCreated, Example: templateExample}, h.createTemplate)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates",
-		Summary: "List templates", Description: "By opening."}, h.listTemplates)
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template",
-		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}, pipeline.ByID(h.adminTemplate))
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template",
-		Summary: "Change a template",
-		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates", "create-template", "Create a template",
+		pipeline.Route{Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
+			Status: http.StatusCreated, Example: templateExample}), h.createTemplate)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates", "list-templates", "List templates",
+		pipeline.Route{Description: "By opening."}), h.listTemplates)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}", "get-admin-template", "Show a template with its reminder slots and stock ledger",
+		pipeline.Route{Codes: []string{"template_not_found"}}), pipeline.ByID(h.adminTemplate))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/templates/{id}", "change-template", "Change a template",
+		pipeline.Route{Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
 			"less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
-		Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
-		Example: `{"stock":200}`}, pipeline.Patching(h.changeTemplate))
+			Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
+			Example: `{"stock":200}`}), pipeline.Patching(h.changeTemplate))
 	for _, tr := range []struct {
 		name template.Transition
 		text string
@@ -82,15 +80,13 @@ func (h *handlers) templateRoutes() {
 		{template.Closing, "Close a drop"},
 		{template.Cancelling, "Cancel a drop before it opens"},
 	} {
-		pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
-			ID: string(tr.name) + "-template", Summary: tr.text,
-			Codes:   []string{"template_not_found", "stale_version", "invalid_transition"},
-			Example: `{"reason":"as planned"}`}, h.transition(tr.name))
+		pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/"+string(tr.name), string(tr.name)+"-template", tr.text,
+			pipeline.Route{Codes: []string{"template_not_found", "stale_version", "invalid_transition"},
+				Example: `{"reason":"as planned"}`}), h.transition(tr.name))
 	}
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance",
-		Summary:     "Recompute a template's balance sheet",
-		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows. For the stock: total = shelf + writing + issued.",
-		Codes:       []string{"template_not_found"}}, pipeline.ByID(h.balance))
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/balance", "template-balance", "Recompute a template's balance sheet",
+		pipeline.Route{Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows. For the stock: total = shelf + writing + issued.",
+			Codes: []string{"template_not_found"}}), pipeline.ByID(h.balance))
 }
 
 func (h *handlers) createTemplate(ctx context.Context, in *struct{ Body TemplateWish }) (*templateAnswer, error) {
