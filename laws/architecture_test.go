@@ -81,16 +81,32 @@ func refusal(s source, imp string) string {
 		if isOwn && within(own, other) {
 			return "the two programs are deployed apart; what both need belongs to the domain or an adapter"
 		}
-		if isOwn && within(s.dir, pipeline) && within(own, "web/api") && !within(own, pipeline) {
-			return "the pipeline of the API knows no resource, so that every resource can be registered with it"
+		if isOwn && within(s.dir, api) {
+			return apiRefusal(s.dir, own)
 		}
 		return consoleRefusal(s, own, isOwn)
 	}
 	return ""
 }
 
-// pipeline is what every request of the JSON API goes through.
-const pipeline = "web/api/pipeline"
+// api joins the operations of the subjects of the JSON API, which have a package each.
+const api = "web/api"
+
+// apiRefusal says why the package dir below api may not import own. Subjects import the
+// pipeline, which every request passes, and the parts that answers of several subjects
+// share.
+func apiRefusal(dir, own string) string {
+	const pipeline, parts = api + "/pipeline", api + "/parts"
+	switch {
+	case dir == api || !within(own, api) || within(own, dir):
+		return ""
+	case within(dir, pipeline, parts):
+		return "the pipeline and the parts of the API know no subject, so that every subject can stand on them"
+	case !within(own, pipeline, parts):
+		return "a subject of the API knows the pipeline and the parts, and no other subject; what two need belongs there or to the domain"
+	}
+	return ""
+}
 
 // consoleRefusal keeps the subjects of the console apart: web/console gathers
 // their routes, and each imports only the shell, with the packages below it.
@@ -321,7 +337,15 @@ func TestImportLaw(t *testing.T) {
 		{"web/api", other, "dropbell/adapters/postgres", true},
 		{"web/api", other, "dropbell/worker", false},
 		{"web/api", other, "dropbell/web/api/pipeline", true},
+		{"web/api", other, "dropbell/web/api/drops", true},
+		{"web/api/drops", other, "dropbell/web/api/pipeline", true},
+		{"web/api/drops", other, "dropbell/web/api/parts", true},
+		{"web/api/drops", other, "dropbell/web/wallet", true},
+		{"web/api/drops", other, "dropbell/web/api", false},
+		{"web/api/drops", other, "dropbell/web/api/coupons", false},
+		{"web/api/parts", other, "dropbell/web/api/pipeline", false},
 		{"web/api/pipeline", other, "dropbell/web/api", false},
+		{"web/api/pipeline", other, "dropbell/web/api/drops", false},
 		{"web/api/pipeline", other, "dropbell/web/middleware", true},
 		{"web/console", other, "dropbell/web/console/work", true},
 		{"web/console/work", other, "dropbell/web/console/shell", true},

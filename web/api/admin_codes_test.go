@@ -167,7 +167,7 @@ func testCodeRefusals(t *testing.T) {
 	r.want(r.call(as(""), "GET", base+".csv", nil), 401, "unauthenticated")
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/close", nil), 200, "")
 	r.want(r.call(r.admin(), "POST", base, `{"count":1}`), 409, "template_not_open")
-	keyless := newFixture(t, func(d *api.Deps) { d.Codes.Keys = &redeemcode.Keyring{} })
+	keyless := newFixture(t, func(d *api.Deps) { d.Coupons.Codes.Keys = &redeemcode.Keyring{} })
 	id = keyless.byCode(nil)
 	keyless.want(keyless.call(keyless.admin(), "POST", "/admin/templates/"+id+"/codes", `{"count":1}`), 409, "codes_not_configured")
 }

@@ -1,156 +1,42 @@
 // Package api is the public JSON API under /api/v1, for end users, the shop's services
-// and automation. It reads requests, calls one use case and writes the answer; it
-// decides nothing.
+// and automation. Each package below reads the requests of one subject, calls one use
+// case and writes the answer; it decides nothing. This package joins their operations
+// into one router and one OpenAPI document.
 package api
 
 import (
-	"context"
-	"io"
-
-	"dropbell/domain/campaign"
-	"dropbell/domain/claim"
-	"dropbell/domain/claim/gate"
-	"dropbell/domain/coupon"
-	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
-	"dropbell/domain/hook"
-	"dropbell/domain/inbox"
-	"dropbell/domain/job"
-	"dropbell/domain/redeemcode"
-	"dropbell/domain/reminder"
-	"dropbell/domain/segment"
-	"dropbell/domain/staff"
-	"dropbell/domain/template"
-	"dropbell/domain/user"
-	"dropbell/domain/verification"
-	"dropbell/domain/wallet"
+	"dropbell/web/api/audience"
+	"dropbell/web/api/campaigns"
+	"dropbell/web/api/coupons"
+	"dropbell/web/api/delivery"
+	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
-	"dropbell/web/middleware"
+	"dropbell/web/api/work"
 )
 
-// Shops keeps the shops that templates belong to.
-type Shops interface {
-	// NameShop creates the shop or changes its name and time zone, and says in the
-	// entry what it was before and is now. Its claim address stays.
-	NameShop(ctx context.Context, shop template.Shop, e staff.Entry) error
-	Shops(ctx context.Context) ([]template.Shop, error)
-}
-
-// Ledgers accounts for stock.
-type Ledgers interface {
-	// Ledger recounts the template's coupons.
-	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
-}
-
-// Tallies counts the coupons of a template by state.
-type Tallies interface {
-	// Tally returns what has become of the template's coupons, as far as events
-	// have arrived.
-	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
-}
-
-// Figures compare sums that events keep with the rows.
-type Figures interface {
-	// Off returns by how much those of the template differ.
-	Off(ctx context.Context, templateID int64) (int64, error)
-}
-
-// Uploads keeps files that jobs read; see [workdb.Uploads].
-type Uploads interface {
-	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
-	// RemoveUpload removes a file that was refused.
-	RemoveUpload(ctx context.Context, id int64) error
-}
-
-// Deps is everything the API needs. All fields are required but those that
-// say otherwise.
+// Deps is everything the API needs. All fields are required unless stated otherwise.
 type Deps struct {
 	pipeline.Deps
-	Reminders   *reminder.Service
-	Inbox       *inbox.Service
-	Templates   *template.Service
-	Users       *user.Service
-	Segments    *segment.Service
-	Jobs        *job.Service
-	Uploads     Uploads
-	Board       reminder.BoardStore
-	Cockpits    reminder.CockpitStore
-	Forecaster  *reminder.Forecaster
-	Explainer   *reminder.Explainer
-	Coupons     *coupon.Service
-	CouponAdmin *coupon.Admin
-	Grants      *coupon.Grants
-	DeadLetters *delivery.DeadLetters
-	Campaigns   *campaign.Service
-	Codes       *redeemcode.Service
-	Redeemer    *redeemcode.Redeemer
-	Hooks       *hook.Service
-	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
-	LiveChannel func(ctx context.Context, templateID int64) (string, error)
-	// Passes are those of coupons; nil = none are issued.
-	Passes *wallet.Service
-	// Phones are the numbers that users prove.
-	Phones *verification.Service
-	// Suppressions are mail addresses that nothing is sent to.
-	Suppressions *feedback.Suppressions
-	Claims       *claim.Service
-	Ledgers      Ledgers
-	// Stock sums up where coupons are.
-	Stock    gate.Accounts
-	Tallies  Tallies
-	Figures  Figures
-	Shops    Shops
-	Hub      *Hub
-	Channels delivery.Available
+	Audience  audience.Deps
+	Campaigns campaigns.Deps
+	Coupons   coupons.Deps
+	Delivery  delivery.Deps
+	Drops     drops.Deps
+	Work      work.Deps
 }
 
 // API serves everything under /api/v1. Mount it on a chi router there.
-type API struct {
-	Deps
-	*pipeline.Pipeline
-	// guesses are redeem codes that were made up or mistyped.
-	guesses, guessesFrom *middleware.Limiter
-	// codesFrom are codes for phone numbers, by the address that requests them.
-	codesFrom *middleware.Limiter
-}
-
-// Limiters are those of the pipeline, of redeem codes and of codes for phone numbers.
-func (a *API) Limiters() map[string]*middleware.Limiter {
-	list := a.Pipeline.Limiters()
-	list["guesses"], list["guesses-from"], list["codes-from"] = a.guesses, a.guessesFrom, a.codesFrom
-	return list
-}
+type API struct{ *pipeline.Pipeline }
 
 // New returns the API.
 func New(d Deps) *API {
-	a := &API{Deps: d, Pipeline: pipeline.New(d.Deps), guesses: middleware.NewLimiter(guessesPerUser),
-		guessesFrom: middleware.NewLimiter(guessesPerAddress), codesFrom: middleware.NewLimiter(codesPerAddress)}
-	a.reservationRoutes()
-	a.templateRoutes()
-	a.inboxRoutes()
-	a.preferenceRoutes()
-	a.deviceRoutes()
-	a.phoneRoutes()
-	a.consentRoutes()
-	a.suppressionRoutes()
-	a.calendarRoutes()
-	a.adminTemplateRoutes()
-	a.forecastRoute()
-	a.adminUserRoutes()
-	a.eraseRoute()
-	a.segmentRoutes()
-	a.jobRoutes()
-	a.adminShopRoutes()
-	a.explainRoutes()
-	a.couponRoutes()
-	a.passRoutes()
-	a.adminCouponRoutes()
-	a.deadLetterRoutes()
-	a.adminCampaignRoutes()
-	a.adminCodeRoutes()
-	a.redemptionRoutes()
-	a.adminWebhookRoutes()
-	a.claimRoutes()
-	a.Finish(sayMinutes)
-	return a
+	pl := pipeline.New(d.Deps)
+	audience.Routes(pl, d.Audience)
+	campaigns.Routes(pl, d.Campaigns)
+	coupons.Routes(pl, d.Coupons)
+	delivery.Routes(pl, d.Delivery)
+	drops.Routes(pl, d.Drops)
+	work.Routes(pl, d.Work)
+	pl.Finish()
+	return &API{pl}
 }

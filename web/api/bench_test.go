@@ -19,8 +19,8 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
-	"dropbell/domain/user"
 	"dropbell/web/api"
+	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -61,8 +61,8 @@ func bare(templates reminder.Templates, store reminder.Store) http.Handler {
 		v, _ := store.Reserve(q.Context(), reminder.Change{TemplateID: id, UserID: 7})
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(api.Reservation{TemplateID: in.TemplateID, ShopNumber: in.ShopNumber, TemplateName: t.Name,
-			OpensAt: t.OpensAt, Slots: v.After.String(), Reminders: []api.ReminderState{
+		_ = json.NewEncoder(w).Encode(drops.Reservation{TemplateID: in.TemplateID, ShopNumber: in.ShopNumber, TemplateName: t.Name,
+			OpensAt: t.OpensAt, Slots: v.After.String(), Reminders: []drops.ReminderState{
 				{Channel: in.Reminders[0].Channel, Minutes: in.Reminders[0].Minutes, DueAt: t.OpensAt, State: "waiting"},
 				{Channel: in.Reminders[1].Channel, Minutes: in.Reminders[1].Minutes, DueAt: t.OpensAt, State: "waiting"}}})
 	})
@@ -78,8 +78,7 @@ func full(b testing.TB, templates reminder.Templates, store reminder.Store) http
 	}
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	a := api.New(api.Deps{Deps: pipeline.Deps{Tokens: tokens, Now: now, Log: log, UserLimit: 1 << 30},
-		Hub: &api.Hub{}, Channels: channels, Users: &user.Service{},
-		Reminders: &reminder.Service{Store: store, Templates: templates, Channels: channels, Now: now}})
+		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: templates, Channels: channels, Now: now}, Channels: channels}})
 	root := chi.NewMux()
 	root.Use(middleware.Requests(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))
 	root.Mount("/api/v1", a)

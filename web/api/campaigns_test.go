@@ -28,7 +28,7 @@ func (freeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, err
 }
 func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
-func campaigns(r *fixture, templates campaign.Templates, users *user.Service) *campaign.Service {
+func newCampaigns(r *fixture, templates campaign.Templates, users *user.Service) *campaign.Service {
 	store := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db))
 	return &campaign.Service{Store: store, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: users, Now: r.now,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Audiences: store.Audiences()}

@@ -12,6 +12,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/web/api"
+	"dropbell/web/api/coupons"
 )
 
 // open creates a drop of so many coupons that is open now and returns its id.
@@ -140,12 +141,12 @@ func testCoupons(t *testing.T) {
 	r.want(r.call(as(token(8)), "POST", "/claims", claimOf(r.open(5))), 201, "")
 	r.exec(`update coupons set expires_at = now() where id = $1`, ids[1])
 	r.exec(`update coupons set state = 'locked', order_id = 'o1', discount = 2000, locked_until = now() + interval '1 minute' where id = $1`, ids[2])
-	list := func(query string) (page api.CouponList) {
+	list := func(query string) (page coupons.CouponList) {
 		t.Helper()
 		r.must(json.Unmarshal(r.want(r.call(me, "GET", "/coupons"+query, nil), 200, "").Body.Bytes(), &page))
 		return page
 	}
-	states := func(page api.CouponList) string {
+	states := func(page coupons.CouponList) string {
 		var s []string
 		for _, c := range page.Coupons {
 			s = append(s, c.CouponID+" "+c.State)
@@ -200,7 +201,7 @@ func (g refusedLater) Claim(_ context.Context, r claim.Request) (claim.Claim, er
 // would have been, by the quick way and the general one.
 func TestARefusalThatCameLater(t *testing.T) {
 	for reason, status := range map[string]int{"sold_out": 409, "limit_reached": 409, "idempotency_conflict": 422, "template_not_found": 404} {
-		r := newFixture(t, func(d *api.Deps) { d.Claims = &claim.Service{Gate: refusedLater{reason}, Random: rand.Uint64} })
+		r := newFixture(t, func(d *api.Deps) { d.Coupons.Claims = &claim.Service{Gate: refusedLater{reason}, Random: rand.Uint64} })
 		for _, body := range []string{`{"template_id":"1"}`, `{"template_id":"\u0031"}`} {
 			r.about = reason + " " + body
 			r.want(r.call(as(token(7), "Idempotency-Key", "k"), "POST", "/claims", body), status, reason)

@@ -11,8 +11,8 @@ import (
 
 func TestConsents(t *testing.T) {
 	r := newFixture(t, func(d *api.Deps) {
-		d.Channels = delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.WebPush)
-		d.Reminders.Channels = d.Channels
+		d.Drops.Channels = delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.WebPush)
+		d.Drops.Reminders.Channels = d.Drops.Channels
 	})
 	me, other, id := as(token(7)), as(token(8)), r.drop(30*time.Minute)
 	at := "/reservations/" + id + "/consents"

@@ -29,7 +29,7 @@ func newTimelyRig(t *testing.T, d time.Duration, change func(*api.Deps)) *fixtur
 	t.Cleanup(claims.Close)
 	return r.with(func(deps *api.Deps) {
 		deps.RequestTimeout = d
-		deps.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
+		deps.Coupons.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 		if change != nil {
 			change(deps)
 		}

@@ -97,7 +97,7 @@ func TestDefectsAreNotShown(t *testing.T) {
 		"out of time":   {context.DeadlineExceeded, 503, "overloaded", "deadline"},
 	} {
 		r := newFixture(t, func(d *api.Deps) {
-			d.Reminders = &reminder.Service{Store: broken{err: c.err}, Channels: d.Channels, Now: d.Now, Templates: oneTemplate{template.Template{
+			d.Drops.Reminders = &reminder.Service{Store: broken{err: c.err}, Channels: d.Drops.Channels, Now: d.Now, Templates: oneTemplate{template.Template{
 				ID: 1, Stored: template.Published, Spec: template.Spec{ShopNumber: 10, OpensAt: now().Add(time.Hour), ClosesAt: now().Add(2 * time.Hour)}}}}
 		})
 		r.about = name

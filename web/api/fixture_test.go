@@ -48,7 +48,13 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/web/api"
+	"dropbell/web/api/audience"
+	"dropbell/web/api/campaigns"
+	"dropbell/web/api/coupons"
+	apidelivery "dropbell/web/api/delivery"
+	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/api/work"
 	"dropbell/web/middleware"
 )
 
@@ -59,7 +65,7 @@ type fixture struct {
 	testing.TB
 	http.Handler
 	api  *api.API
-	hub  *api.Hub
+	hub  *apidelivery.Hub
 	db   *postgres.DB
 	sql  *pgxpool.Pool
 	logs *bytes.Buffer
@@ -79,7 +85,7 @@ func (r *fixture) now() time.Time { return now().Add(time.Duration(r.late.Load()
 func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 	t.Helper()
 	url := localstack.Database(t)
-	r := &fixture{TB: t, hub: &api.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
+	r := &fixture{TB: t, hub: &apidelivery.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
 	log := slog.New(slog.NewJSONHandler(r.logs, nil))
 	way, options := url, postgres.Options{AppName: "test", Log: log, TransactionIdle: time.Hour}
 	if strings.HasPrefix(t.Name(), "TestThroughATransactionPooler/") {
@@ -101,7 +107,7 @@ func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 
 // second returns another process over the same database.
 func (r *fixture) second() *fixture {
-	other := &fixture{TB: r.TB, hub: &api.Hub{}, db: r.db, sql: r.sql, logs: &bytes.Buffer{}, keys: r.keys}
+	other := &fixture{TB: r.TB, hub: &apidelivery.Hub{}, db: r.db, sql: r.sql, logs: &bytes.Buffer{}, keys: r.keys}
 	other.build(slog.New(slog.NewJSONHandler(other.logs, nil)), nil)
 	return other
 }
@@ -112,45 +118,36 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
-	d := api.Deps{
-		Deps:      pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
-		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
-		Inbox:     &inbox.Service{Store: deliverydb.NewInbox(r.db)},
-		Templates: &template.Service{Store: templates, Now: r.now},
-		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
-
-		Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
-			Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}},
-		Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)},
-		Jobs:         &job.Service{Store: workdb.NewJobs(r.db)},
-		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
-			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
-		Uploads: workdb.NewUploads(r.db),
-		Board:   dropsdb.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
-		Cockpits: dropsdb.NewCockpits(r.db),
-	}
-	forecasts := dropsdb.NewForecasts(r.db)
-	d.Forecaster = &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
-		return forecasts.Contacts(ctx, ids, false)
-	}}
-	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Reminders}
-	d.CouponAdmin = &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
-	d.Grants = &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
-	d.Coupons = &coupon.Service{Store: couponsdb.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
+	service, jobs, uploads := &template.Service{Store: templates, Now: r.now}, &job.Service{Store: workdb.NewJobs(r.db)}, workdb.NewUploads(r.db)
+	users, steps, forecasts := &user.Service{Store: audiencedb.NewUsers(r.db)}, couponsdb.NewCouponSteps(r.db), dropsdb.NewForecasts(r.db)
+	reminders := &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
-	d.Ledgers, d.Figures = couponsdb.NewLedgers(r.db), app.NewFigures(r.db)
-	d.Tallies = couponsdb.NewCouponTallies(r.db)
-	d.Stock = gate.Accounts{Plans: couponsdb.NewGates(r.db)}
-	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
-	d.DeadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)}
-	d.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
-	d.Campaigns = campaigns(r, templates, d.Users)
-	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
-		NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }}
 	box, err := seal.New(hook.SealPurpose)
 	r.must(err)
-	d.Hooks = &hook.Service{Store: workdb.NewHooks(r.db), Box: box, Now: r.now, Wake: func(context.Context, int64) {}}
+	d := api.Deps{
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
+		Audience: audience.Deps{Users: users, Uploads: uploads,
+			Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: jobs, Tables: tables.Tables{Open: uploads.OpenUpload}},
+			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
+				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
+		Campaigns: campaigns.Deps{Campaigns: newCampaigns(r, templates, users)},
+		Coupons: coupons.Deps{Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: steps, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
+			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
+			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
+			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
+				NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }},
+			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},
+		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: deliverydb.NewInbox(r.db)}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
+			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
+		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
+			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewFigures(r.db)},
+			Explainer: &reminder.Explainer{Store: reservations, Coupons: steps, Reminders: reminders},
+			Forecaster: &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
+				return forecasts.Contacts(ctx, ids, false)
+			}}},
+		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: box, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},
+	}
 	if change != nil {
 		change(&d)
 	}

@@ -76,8 +76,8 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 // which something is changed are answered as if there were no lock.
 func TestUsersWaitForNobodysLocks(t *testing.T) {
 	r := newFixture(t, func(d *api.Deps) {
-		d.Channels = delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.WebPush)
-		d.Reminders.Channels = d.Channels
+		d.Drops.Channels = delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.WebPush)
+		d.Drops.Reminders.Channels = d.Drops.Channels
 	})
 	const theirs, mine = 100, 7
 	blocked, drops := r.writesOf(theirs)

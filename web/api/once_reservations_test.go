@@ -149,8 +149,8 @@ func (s *lossy) Reserve(ctx context.Context, c reminder.Change) (reminder.Decisi
 func TestALostAnswerToAReservation(t *testing.T) {
 	l := &lossy{}
 	r := newFixture(t, func(d *api.Deps) {
-		l.Store = d.Reminders.Store
-		d.Reminders.Store = l
+		l.Store = d.Drops.Reminders.Store
+		d.Drops.Reminders.Store = l
 	})
 	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")
 	l.lose.Store(true)

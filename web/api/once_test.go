@@ -192,8 +192,8 @@ var wishAt = wish(2 * time.Hour)
 func TestIdempotencyAfterFailure(t *testing.T) {
 	away := &sometimes{}
 	r := newFixture(t, func(d *api.Deps) {
-		away.Store = d.Reminders.Store
-		d.Reminders.Store = away
+		away.Store = d.Drops.Reminders.Store
+		d.Drops.Reminders.Store = away
 	})
 	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")
 	wish := roundabout(reserve(id, "app", 10))
@@ -257,8 +257,8 @@ func roundabout(wish map[string]any) string {
 func newHeld(t *testing.T) (*fixture, *held) {
 	h := &held{begun: make(chan struct{}), goOn: make(chan struct{})}
 	return newFixture(t, func(d *api.Deps) {
-		h.Store = d.Reminders.Store
-		d.Reminders.Store = h
+		h.Store = d.Drops.Reminders.Store
+		d.Drops.Reminders.Store = h
 	}), h
 }
 

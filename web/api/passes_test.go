@@ -37,10 +37,10 @@ func withPasses(t testing.TB) func(*api.Deps) {
 	google, err := googlewallet.New(googlewallet.Config{Account: imitation.Account, Issuer: imitation.Issuer})
 	must(err)
 	return func(d *api.Deps) {
-		db := d.Coupons.Store.(couponsdb.CouponSteps).DB
+		db := d.Coupons.Coupons.Store.(couponsdb.CouponSteps).DB
 		texts, err := lookup.NewBooks(messagesdb.NewMessages(db))
 		must(err)
-		d.Passes = &wallet.Service{Store: couponsdb.NewWallet(db), Texts: texts, Apple: apple, Google: google, Signed: user.NewLinks(secret),
+		d.Coupons.Passes = &wallet.Service{Store: couponsdb.NewWallet(db), Texts: texts, Apple: apple, Google: google, Signed: user.NewLinks(secret),
 			Address: "https://drops.example", Now: d.Now}
 	}
 }
@@ -83,7 +83,7 @@ func TestPassOfACoupon(t *testing.T) {
 func TestLiveChannelOfADrop(t *testing.T) {
 	channel := ""
 	r := newFixture(t, func(d *api.Deps) {
-		d.LiveChannel = func(context.Context, int64) (string, error) { return channel, nil }
+		d.Drops.LiveChannel = func(context.Context, int64) (string, error) { return channel, nil }
 	})
 	path := "/templates/" + r.drop(time.Hour)
 	if a := r.want(r.call(nil, "GET", path, nil), 200, ""); a.at("live_channel") != nil {

@@ -34,7 +34,7 @@ func (r *fixture) verifyPhone(token string) {
 }
 
 func TestPhoneVerification(t *testing.T) {
-	r := newFixture(t, func(d *api.Deps) { d.Phones.Countries = []string{"CN"} })
+	r := newFixture(t, func(d *api.Deps) { d.Audience.Phones.Countries = []string{"CN"} })
 	sms := &texts{}
 	sender := &verification.Sender{Store: audiencedb.NewVerifications(r.db), Keys: verification.NewKeys(secret), SMS: sms}
 	me := as(token(7))

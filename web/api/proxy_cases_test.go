@@ -230,8 +230,8 @@ func (p *proxy) rest(t *testing.T) {
 	post("/admin/coupons/"+r.coupon(7, r.drop(time.Hour))+"/revoke", map[string]any{"reason": "a mistake"}, 200)
 
 	slow := newFixture(t, func(d *api.Deps) {
-		d.Claims = &claim.Service{Gate: accepting{}, Random: rand.Uint64}
-		d.Redeemer.Gate = accepting{}
+		d.Coupons.Claims = &claim.Service{Gate: accepting{}, Random: rand.Uint64}
+		d.Coupons.Redeemer.Gate = accepting{}
 	})
 	slow.want(slow.call(as(token(7)), "POST", "/claims", claimOf("1")), 202, "")
 	slow.want(slow.call(as(token(7)), "POST", "/redemptions", typed(slow.codes(slow.byCode(nil), 1)[0])), 202, "")

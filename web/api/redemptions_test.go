@@ -171,7 +171,7 @@ func (u unusedStore) Fail(context.Context, workdb.IdempotencyRequest) error { re
 
 func TestForgedCodesTouchNoStore(t *testing.T) {
 	r := newFixture(t, func(d *api.Deps) {
-		d.Idempotency, d.Redeemer.Batches = unusedStore{t}, unusedStore{t}
+		d.Idempotency, d.Coupons.Redeemer.Batches = unusedStore{t}, unusedStore{t}
 	})
 	good, err := codeKeys(r).Code(1, 1)
 	r.must(err)
@@ -227,15 +227,15 @@ func (d *dyingGate) Claim(ctx context.Context, r claim.Request) (claim.Claim, er
 func TestDyingBetweenCommitAndMark(t *testing.T) {
 	gate := &dyingGate{}
 	r := newFixture(t, func(d *api.Deps) {
-		gate.Gate = d.Redeemer.Gate
-		d.Redeemer.Gate = gate
+		gate.Gate = d.Coupons.Redeemer.Gate
+		d.Coupons.Redeemer.Gate = gate
 	})
 	server := localstack.RedisServer(t)
 	client, err := redis.Open(server.URL())
 	r.must(err)
 	t.Cleanup(func() { _ = client.Close() })
 	marks := redis.NewCodeMarks(client)
-	r = r.with(func(d *api.Deps) { d.Redeemer.Gate, d.Redeemer.Marks = gate, marks })
+	r = r.with(func(d *api.Deps) { d.Coupons.Redeemer.Gate, d.Coupons.Redeemer.Marks = gate, marks })
 	id := r.byCode(nil)
 	codes := r.codes(id, 2)
 	batch, err := couponsdb.NewCodes(r.db).Batch(t.Context(), 1)
@@ -295,7 +295,9 @@ func TestOneCodeManyUsers(t *testing.T) {
 	node := func() *fixture {
 		found, err := lookup.NewCodes(couponsdb.NewCodes(r.db))
 		r.must(err)
-		return r.with(func(d *api.Deps) { d.Redeemer.Batches, d.Redeemer.Marks = found, redis.NewCodeMarks(client) })
+		return r.with(func(d *api.Deps) {
+			d.Coupons.Redeemer.Batches, d.Coupons.Redeemer.Marks = found, redis.NewCodeMarks(client)
+		})
 	}
 	nodes := []*fixture{node(), node()}
 	id := r.byCode(map[string]any{"stock": 1000, "per_user_limit": 100})

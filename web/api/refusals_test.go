@@ -141,7 +141,7 @@ func TestCodesOfARevokedBatch(t *testing.T) {
 	r := newFixture(t, nil)
 	marks := &memoryMarks{used: map[redeemcode.Serial]bool{}}
 	late := r.with(func(d *api.Deps) {
-		d.Redeemer.Batches, d.Redeemer.Marks = firstLook{d.Redeemer.Batches, map[redeemcode.Serial]redeemcode.Batch{}}, marks
+		d.Coupons.Redeemer.Batches, d.Coupons.Redeemer.Marks = firstLook{d.Coupons.Redeemer.Batches, map[redeemcode.Serial]redeemcode.Batch{}}, marks
 	})
 	id := r.byCode(nil)
 	codes := r.codes(id, 2)

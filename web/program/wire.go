@@ -57,8 +57,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/domain/wallet"
-	"dropbell/web/api"
-	"dropbell/web/api/pipeline"
+	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
@@ -109,7 +108,7 @@ type program struct {
 	staff        *staff.Service
 	reports      *report.Service
 
-	hub       *api.Hub
+	hub       *apidelivery.Hub
 	console   *console.Console
 	processes *app.Processes
 	// limiters are shared with the other web processes.
@@ -129,7 +128,7 @@ const statements = 30 * time.Second
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	options := app.Options{Name: "web", Statements: statements}
 	stores, err := app.Open(ctx, cfg, log, options)
-	p := &program{App: stores, hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	p := &program{App: stores, hub: &apidelivery.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
 	if err != nil {
 		return p, err
 	}
@@ -280,7 +279,7 @@ func (p *program) wireEvents() (err error) {
 
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
-	apiHandler, err := p.api(ctx)
+	apiHandler, err := p.newAPI(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -316,32 +315,4 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
 	r.With(receivedForms(), bound, middleware.Compress()).Mount("/", p.console)
 	return r, nil
-}
-
-func (p *program) api(ctx context.Context) (*api.API, error) {
-	var tokens *pipeline.Tokens
-	if p.Config.JWTSecret != "" || p.Config.JWKSURL != "" {
-		var err error
-		if tokens, err = pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
-			Issuer: p.Config.JWTIssuer, Audience: p.Config.JWTAud, MaxAge: p.Config.JWTMaxAge, Now: app.Clock, Log: p.Log}); err != nil {
-			return nil, err
-		}
-	}
-	keys := workdb.NewIdempotency(p.DB)
-	p.OnClose(func() error { keys.Close(); return nil })
-	return api.New(api.Deps{
-		Deps: pipeline.Deps{Keys: accessdb.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
-			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
-			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
-			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
-		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Phones: p.newPhones(), LiveChannel: p.liveChannels(), Suppressions: p.suppressions(),
-		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB),
-		CouponAdmin: p.couponAdmin,
-		Grants:      p.grants,
-		Reminders:   p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
-		Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
-		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
-		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: &p.channels,
-	}), nil
 }

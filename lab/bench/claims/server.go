@@ -21,12 +21,11 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
-	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/claim"
-	"dropbell/domain/delivery"
 	"dropbell/lab/bench/stack"
 	"dropbell/web/api"
+	"dropbell/web/api/coupons"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -62,9 +61,8 @@ func serve(inserting bool) error {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
-		Deps:   pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
-		Claims: &claim.Service{Gate: decided, Random: rand.Uint64},
-		Shops:  dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
+		Deps:    pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
+		Coupons: coupons.Deps{Claims: &claim.Service{Gate: decided, Random: rand.Uint64}},
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

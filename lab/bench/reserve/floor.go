@@ -14,7 +14,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"dropbell/web/api"
+	"dropbell/web/api/drops"
 	"dropbell/web/middleware"
 )
 
@@ -67,7 +67,7 @@ func newFloor(ctx context.Context, keyed bool) (http.Handler, func(), error) {
 // the load are.
 func (f *floor) reserve(w http.ResponseWriter, r *http.Request) {
 	middleware.Unwatched(r.Context())
-	var wish api.ReservationWish
+	var wish drops.ReservationWish
 	if err := json.NewDecoder(r.Body).Decode(&wish); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

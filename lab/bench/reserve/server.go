@@ -30,6 +30,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
+	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -106,7 +107,7 @@ func server(kind string) error {
 
 // bare parses and answers the same JSON with nothing around it.
 func bare(w http.ResponseWriter, r *http.Request) {
-	var wish api.ReservationWish
+	var wish drops.ReservationWish
 	if err := json.NewDecoder(r.Body).Decode(&wish); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -114,12 +115,12 @@ func bare(w http.ResponseWriter, r *http.Request) {
 	answer(w, wish)
 }
 
-func answer(w http.ResponseWriter, wish api.ReservationWish) {
+func answer(w http.ResponseWriter, wish drops.ReservationWish) {
 	now := time.Now()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(api.Reservation{TemplateID: wish.TemplateID, ShopNumber: wish.ShopNumber, OpensAt: now, Slots: "1",
-		Reminders: []api.ReminderState{{Channel: wish.Reminders[0].Channel, Minutes: wish.Reminders[0].Minutes, DueAt: now, State: "waiting"}}})
+	_ = json.NewEncoder(w).Encode(drops.Reservation{TemplateID: wish.TemplateID, ShopNumber: wish.ShopNumber, OpensAt: now, Slots: "1",
+		Reminders: []drops.ReminderState{{Channel: wish.Reminders[0].Channel, Minutes: wish.Reminders[0].Minutes, DueAt: now, State: "waiting"}}})
 }
 
 // handlerOf returns the handler behind the middleware, and the function that ends it.
@@ -165,10 +166,10 @@ func step(ctx context.Context, kind string) (http.Handler, error) {
 		d.UserLimit, d.Budget = userLimit, middleware.NewBudget(inFlight, "users", nil)
 	}
 	pl := pipeline.New(d)
-	pipeline.Register(pl, pl.Operation(pipeline.Route{Traits: pipeline.Traits{Access: access, Hot: true,
+	pipeline.Register(pl, pipeline.Route{Traits: pipeline.Traits{Access: access, Hot: true,
 		Quick: func(w http.ResponseWriter, r *http.Request, _ []byte) bool { bare(w, r); return true }},
-		Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers}),
-		func(context.Context, *struct{ Body api.ReservationWish }) (*struct{ Body api.Reservation }, error) {
+		Method: http.MethodPost, Path: "/reservations", ID: "reserve"},
+		func(context.Context, *struct{ Body drops.ReservationWish }) (*struct{ Body drops.Reservation }, error) {
 			return nil, errors.New("the quick way answers everything")
 		})
 	pl.Finish()
@@ -209,8 +210,7 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	handler := api.New(api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard,
 			UserLimit: userLimit, Budget: middleware.NewBudget(inFlight, "users", nil)},
-		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
-		Board:     dropsdb.NewBoards(db), Shops: dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: channels,
+		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock}, Channels: channels},
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

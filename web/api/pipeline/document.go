@@ -49,11 +49,15 @@ func config(publicURL string) huma.Config {
 	}
 }
 
-// Finish fixes the document when all operations are known. forReading are
-// changes of what only readers of the document see: each replaces what it changes
-// by a changed copy. The document's text is made when it is first read, which
-// most processes never do.
-func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI)) {
+// ForReaders adds a change of what only readers of the document see. It replaces what
+// it changes by a changed copy.
+func (pl *Pipeline) ForReaders(change func(*huma.OpenAPI)) {
+	pl.forReading = append(pl.forReading, change)
+}
+
+// Finish fixes the document when all operations are known. The document's text is made
+// when it is first read, which most processes never do.
+func (pl *Pipeline) Finish() {
 	doc := pl.huma.OpenAPI()
 	schemas := doc.Components.Schemas.Map()
 	// huma registers its own error types, which never go out.
@@ -72,7 +76,7 @@ func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI)) {
 		}
 	}
 	pl.spec = sync.OnceValue(func() []byte {
-		spec, err := json.MarshalIndent(pl.forReaders(forReading), "", " ")
+		spec, err := json.MarshalIndent(pl.read(), "", " ")
 		if err != nil {
 			panic(err) // the document is made of constants
 		}
@@ -80,10 +84,10 @@ func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI)) {
 	})
 }
 
-// forReaders returns the document as only readers see it: a copy, of which some parts
+// read returns the document as only readers see it: a copy, of which some parts
 // are other ones. huma judges requests by the schemas of the document itself, and
 // would judge or complete them differently.
-func (pl *Pipeline) forReaders(changes []func(*huma.OpenAPI)) *huma.OpenAPI {
+func (pl *Pipeline) read() *huma.OpenAPI {
 	doc := *pl.huma.OpenAPI()
 	components := *doc.Components
 	said := saidSchemas{components.Schemas, maps.Clone(components.Schemas.Map())}
@@ -107,7 +111,7 @@ func (pl *Pipeline) forReaders(changes []func(*huma.OpenAPI)) *huma.OpenAPI {
 			schema.Properties[name] = &copied
 		}
 	}
-	for _, change := range changes {
+	for _, change := range pl.forReading {
 		change(&doc)
 	}
 	return &doc

@@ -18,7 +18,6 @@ type Route struct {
 	Method      string
 	Path        string
 	ID          string
-	Tag         string
 	Summary     string
 	Description string
 	// Codes are the codes of this operation beyond those that every operation of
@@ -29,6 +28,18 @@ type Route struct {
 	Also   map[int]string
 	// Example is a request body in JSON.
 	Example string
+	// File is the media type of an answer that is not JSON, such as text/csv, and
+	// FileText describes it.
+	File, FileText string
+	// Complete, if set, adds to the description what the other fields cannot say.
+	Complete func(*huma.Operation)
+}
+
+// Staff returns a route for service keys that have a role. more has the fields that
+// the parameters do not set.
+func Staff(method, path, id, summary string, more Route) Route {
+	more.Access, more.Method, more.Path, more.ID, more.Summary = ForStaff, method, path, id, summary
+	return more
 }
 
 // The groups of operations in the document.
@@ -38,16 +49,34 @@ const (
 	TagStaff   = "For staff and automation"
 )
 
-func (pl *Pipeline) Operation(r Route) huma.Operation {
+// tag returns the group of the operation in the document.
+func (r Route) tag() string {
+	switch r.Access {
+	case ForStaff:
+		return TagStaff
+	case ForPayment:
+		return TagPayment
+	}
+	return TagUsers
+}
+
+// operation describes the route as huma and the document need it.
+func (pl *Pipeline) operation(r Route) huma.Operation {
 	op := huma.Operation{
 		Method: r.Method, Path: r.Path, OperationID: r.ID, Summary: r.Summary, Description: r.Description,
-		Tags: []string{r.Tag}, DefaultStatus: r.Status, Metadata: map[string]any{traitsKey: r.Traits},
+		Tags: []string{r.tag()}, DefaultStatus: r.Status, Metadata: map[string]any{traitsKey: r.Traits},
 		MaxBodyBytes: maxBody + 2, BodyReadTimeout: -1, // the pipeline has done both
 		Security: r.security(), Parameters: r.headers(), Responses: pl.responses(r),
 		RejectUnknownQueryParameters: true,
 	}
 	if r.Example != "" {
 		op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/json": {Example: json.RawMessage(r.Example)}}}
+	}
+	if r.File != "" {
+		op.Responses["200"] = &huma.Response{Description: r.FileText, Content: map[string]*huma.MediaType{r.File: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	}
+	if r.Complete != nil {
+		r.Complete(&op)
 	}
 	return op
 }

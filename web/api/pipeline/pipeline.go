@@ -7,6 +7,7 @@ package pipeline
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -72,20 +73,40 @@ type Pipeline struct {
 	users  *middleware.Limiter
 	keyed  *middleware.Limiter
 	failed *middleware.Limiter
+	// limiters are limits of single operations, by name.
+	limiters map[string]*middleware.Limiter
 	// deciding are requests whose key is stored with what they change.
 	deciding decisions
 	// Refusals of many requests at a time in an overload, or while a dependency is
 	// down.
 	unavailable, unstored digest
 
-	spec func() []byte
+	// forReading are changes of the document for its readers.
+	forReading []func(*huma.OpenAPI)
+	spec       func() []byte
 }
 
 // Limiters returns what bounds how often callers may come, by names that are the
 // same in every process, for [middleware.Share].
 func (pl *Pipeline) Limiters() map[string]*middleware.Limiter {
-	return map[string]*middleware.Limiter{"users": pl.users, "keys": pl.keyed, "failures": pl.failed, "unknown-keys": pl.keys.tries}
+	list := map[string]*middleware.Limiter{"users": pl.users, "keys": pl.keyed, "failures": pl.failed, "unknown-keys": pl.keys.tries}
+	maps.Copy(list, pl.limiters)
+	return list
 }
+
+// Limiter returns a limit of perMinute requests of an operation, which is listed by
+// its name in [Pipeline.Limiters].
+func (pl *Pipeline) Limiter(name string, perMinute int) *middleware.Limiter {
+	pl.limiters[name] = middleware.NewLimiter(perMinute)
+	return pl.limiters[name]
+}
+
+// Now returns the instant by the clock of the dependencies.
+func (pl *Pipeline) Now() time.Time { return pl.deps.Now() }
+
+// PublicURL returns the address at which clients reach this server; empty = whatever
+// they used.
+func (pl *Pipeline) PublicURL() string { return pl.deps.PublicURL }
 
 // Limits of every request but streams.
 const (
@@ -99,7 +120,7 @@ const (
 func New(d Deps) *Pipeline {
 	pl := &Pipeline{deps: d, mux: chi.NewMux(), log: d.Log,
 		users: middleware.NewLimiter(d.UserLimit), keyed: middleware.NewLimiter(d.KeyLimit),
-		failed: middleware.NewLimiter(failuresPerMinute)}
+		failed: middleware.NewLimiter(failuresPerMinute), limiters: map[string]*middleware.Limiter{}}
 	if pl.log == nil {
 		pl.log = slog.Default()
 	}
@@ -154,9 +175,9 @@ func (pl *Pipeline) MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	pl.Problem(r.Context(), errMethod).Write(w)
 }
 
-// Register adds an operation whose errors are turned into problems.
-func Register[I, O any](pl *Pipeline, op huma.Operation, do func(context.Context, *I) (*O, error)) {
-	huma.Register(pl.huma, op, func(ctx context.Context, in *I) (*O, error) {
+// Register adds the operation of a route. Errors of do are turned into problems.
+func Register[I, O any](pl *Pipeline, r Route, do func(context.Context, *I) (*O, error)) {
+	huma.Register(pl.huma, pl.operation(r), func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {
 			return nil, pl.Problem(ctx, err)
@@ -170,6 +191,3 @@ func (pl *Pipeline) Schemas() huma.Registry { return pl.huma.OpenAPI().Component
 
 // Routes are those of the operations.
 func (pl *Pipeline) Routes() chi.Routes { return pl.mux }
-
-// Logger is the one of the dependencies, or the default.
-func (pl *Pipeline) Logger() *slog.Logger { return pl.log }

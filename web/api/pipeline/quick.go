@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"dropbell/web/middleware"
@@ -56,4 +57,17 @@ func (pl *Pipeline) quicklyOnce(w http.ResponseWriter, r *http.Request, t Traits
 			next(w, r)
 		}
 	})
+}
+
+// AppendText appends s as [json.Marshal] does. Text of an unusual kind is left to it.
+func AppendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // no text fails
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }

@@ -1,0 +1,46 @@
+// Package coupons holds the part of the API about coupons: claims, redeem codes, grants
+// to lists, payment, and passes for wallets.
+package coupons
+
+import (
+	"dropbell/domain/claim"
+	"dropbell/domain/coupon"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/template"
+	"dropbell/domain/wallet"
+	"dropbell/web/api/pipeline"
+	"dropbell/web/middleware"
+)
+
+// Deps are the use cases of this package. All are required unless stated otherwise.
+type Deps struct {
+	Claims      *claim.Service
+	Coupons     *coupon.Service
+	CouponAdmin *coupon.Admin
+	Codes       *redeemcode.Service
+	Redeemer    *redeemcode.Redeemer
+	Grants      *coupon.Grants
+	Templates   *template.Service
+	Uploads     pipeline.Uploads
+	// Passes are the passes of coupons in wallets; nil = none are issued.
+	Passes *wallet.Service
+}
+
+type handlers struct {
+	*pipeline.Pipeline
+	Deps
+	// guesses are redeem codes that were made up or mistyped, by user and by address.
+	guesses, guessesFrom *middleware.Limiter
+}
+
+// Routes registers the operations.
+func Routes(pl *pipeline.Pipeline, d Deps) {
+	h := &handlers{pl, d, pl.Limiter("guesses", guessesPerUser), pl.Limiter("guesses-from", guessesPerAddress)}
+	h.couponRoutes()
+	h.passRoutes()
+	h.staffRoutes()
+	h.grantRoutes()
+	h.codeRoutes()
+	h.redemptionRoutes()
+	h.claimRoutes()
+}

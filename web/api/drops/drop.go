@@ -1,0 +1,52 @@
+package drops
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/template"
+	"dropbell/web/api/parts"
+	"dropbell/web/api/pipeline"
+)
+
+// Drop is a template as users may see it.
+type Drop struct {
+	ID           string    `json:"id" example:"1"`
+	ShopNumber   string    `json:"shop_number" example:"10"`
+	ShopName     string    `json:"shop_name" example:"Tea House"`
+	Name         string    `json:"name" example:"20 off"`
+	Description  string    `json:"description,omitempty"`
+	State        string    `json:"state" enum:"scheduled,open,sold_out,paused,closed,cancelled" example:"scheduled"`
+	OpensAt      time.Time `json:"opens_at" doc:"When the drop opens." example:"2027-01-01T12:00:00Z"`
+	ClosesAt     time.Time `json:"closes_at" doc:"When the drop ends, or ended: also as soon as its coupons would have expired, or when staff closed it." example:"2027-01-02T12:00:00Z"`
+	StockLeft    int64     `json:"stock_left" doc:"Coupons that are not issued." example:"100"`
+	PerUserLimit int       `json:"per_user_limit" example:"1"`
+	parts.Discount
+	ClaimURL    string `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+	LiveChannel string `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
+}
+
+func (h *handlers) dropRoutes() {
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template", Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old.",
+		Codes: []string{"template_not_found"}},
+		pipeline.ByID(func(ctx context.Context, id int64) (*struct{ Body Drop }, error) {
+			t, err := h.Reminders.Drop(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			drop := dropJSON(t, t.State(h.Now()))
+			if h.LiveChannel != nil {
+				if drop.LiveChannel, err = h.LiveChannel(ctx, t.ID); err != nil {
+					return nil, err
+				}
+			}
+			return &struct{ Body Drop }{drop}, nil
+		}))
+}
+
+func dropJSON(t template.Template, state template.State) Drop {
+	return Drop{ID: pipeline.Decimal(t.ID), ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
+		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.OverAt().UTC(), StockLeft: t.StockLeft(),
+		PerUserLimit: t.PerUserLimit, Discount: parts.DiscountOf(t.Spec), ClaimURL: t.ClaimAddress()}
+}

@@ -1,0 +1,85 @@
+// Package drops holds the part of the API about drops: templates and their steps,
+// reservations with their outcomes, forecasts, and the shops that templates belong to.
+package drops
+
+import (
+	"context"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/web/api/pipeline"
+)
+
+// Shops keeps the shops that templates belong to.
+type Shops interface {
+	// NameShop creates the shop or changes its name and time zone, and says in the
+	// entry what it was before and is now. Its claim address stays.
+	NameShop(ctx context.Context, shop template.Shop, e staff.Entry) error
+	Shops(ctx context.Context) ([]template.Shop, error)
+}
+
+// Stock are the use cases about the coupons of a template.
+type Stock struct {
+	// Accounts sums up where coupons are.
+	Accounts gate.Accounts
+	Ledgers  Ledgers
+	Tallies  Tallies
+	Figures  Figures
+}
+
+// Ledgers accounts for stock.
+type Ledgers interface {
+	// Ledger recounts the template's coupons.
+	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
+}
+
+// Tallies counts the coupons of a template by state.
+type Tallies interface {
+	// Tally returns what has become of the template's coupons, as far as events
+	// have arrived.
+	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
+}
+
+// Figures compare sums that events keep with the rows.
+type Figures interface {
+	// Off returns by how much the sums of the template differ from its rows.
+	Off(ctx context.Context, templateID int64) (int64, error)
+}
+
+// Deps are the use cases of this package. All are required unless stated otherwise.
+type Deps struct {
+	Templates  *template.Service
+	Shops      Shops
+	Board      reminder.BoardStore
+	Cockpits   reminder.CockpitStore
+	Forecaster *reminder.Forecaster
+	Stock
+	Reminders *reminder.Service
+	Explainer *reminder.Explainer
+	Channels  delivery.Available
+	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
+	LiveChannel func(ctx context.Context, templateID int64) (string, error)
+}
+
+type handlers struct {
+	*pipeline.Pipeline
+	Deps
+}
+
+// Routes registers the operations.
+func Routes(pl *pipeline.Pipeline, d Deps) {
+	h := &handlers{pl, d}
+	h.reservationRoutes()
+	h.dropRoutes()
+	h.consentRoutes()
+	h.calendarRoutes()
+	h.templateRoutes()
+	h.forecastRoute()
+	h.shopRoutes()
+	h.explainRoutes()
+}

@@ -1,0 +1,233 @@
+package drops
+
+import (
+	"time"
+
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/coupon"
+	"dropbell/domain/money"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/web/api/parts"
+	"dropbell/web/api/pipeline"
+)
+
+// TemplateWish is a template to be created.
+type TemplateWish struct {
+	ShopNumber   string     `json:"shop_number" pattern:"^[1-9][0-9]{0,18}$" example:"10"`
+	Name         string     `json:"name" doc:"At most 120 characters." example:"20 off"`
+	Description  string     `json:"description,omitempty" doc:"At most 4000 characters."`
+	Kind         string     `json:"kind" enum:"amount_off,threshold_off,percent_off" example:"amount_off"`
+	AmountOff    int64      `json:"amount_off,omitempty" doc:"For amount_off and threshold_off: minor units of the currency." example:"1000"`
+	Threshold    int64      `json:"threshold,omitempty" doc:"For threshold_off, and if wanted percent_off: least order value in minor units." example:"5000"`
+	PercentOff   int        `json:"percent_off,omitempty" doc:"For percent_off: 1 to 100." example:"20"`
+	MaxOff       int64      `json:"max_off,omitempty" doc:"For percent_off: largest discount, in minor units." example:"3000"`
+	Currency     string     `json:"currency" doc:"ISO 4217." example:"CNY"`
+	Target       string     `json:"target,omitempty" enum:"shop,product" default:"shop" doc:"The purchases that the coupon is valid for."`
+	Product      string     `json:"product,omitempty" doc:"For target product: which one."`
+	Stock        int64      `json:"stock" doc:"How many coupons there are." example:"100"`
+	PerUserLimit int        `json:"per_user_limit,omitempty" default:"1" minimum:"1" doc:"How many of them one user can get."`
+	OpensAt      time.Time  `json:"opens_at" doc:"Any whole second." example:"2027-01-01T12:00:00Z"`
+	ClosesAt     time.Time  `json:"closes_at" doc:"Any whole second after the opening." example:"2027-01-02T12:00:00Z"`
+	ValidUntil   *time.Time `json:"valid_until,omitempty" doc:"How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at."`
+	ValidHours   int        `json:"valid_hours,omitempty" doc:"Hours a coupon is valid from claiming; either this or valid_until." example:"48"`
+	Obtain       string     `json:"obtain,omitempty" enum:"claim,code" default:"claim" doc:"How users get the coupon."`
+	ClaimMode    string     `json:"claim_mode,omitempty" enum:"durable,gate" default:"durable" doc:"Which gate decides claims."`
+	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where messages lead to."`
+	NoticeWish
+}
+
+// TemplatePatch is a change of a template: absent fields stay as they are.
+type TemplatePatch struct {
+	ShopNumber   pipeline.Optional[string]    `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	Name         pipeline.Optional[string]    `json:"name,omitempty"`
+	Description  pipeline.Optional[string]    `json:"description,omitempty"`
+	Kind         pipeline.Optional[string]    `json:"kind,omitempty" enum:"amount_off,threshold_off,percent_off"`
+	AmountOff    pipeline.Optional[int64]     `json:"amount_off,omitempty"`
+	Threshold    pipeline.Optional[int64]     `json:"threshold,omitempty"`
+	PercentOff   pipeline.Optional[int]       `json:"percent_off,omitempty"`
+	MaxOff       pipeline.Optional[int64]     `json:"max_off,omitempty"`
+	Currency     pipeline.Optional[string]    `json:"currency,omitempty"`
+	Target       pipeline.Optional[string]    `json:"target,omitempty" enum:"shop,product"`
+	Product      pipeline.Optional[string]    `json:"product,omitempty"`
+	Stock        pipeline.Optional[int64]     `json:"stock,omitempty"`
+	PerUserLimit pipeline.Optional[int]       `json:"per_user_limit,omitempty"`
+	OpensAt      pipeline.Optional[time.Time] `json:"opens_at,omitempty"`
+	ClosesAt     pipeline.Optional[time.Time] `json:"closes_at,omitempty"`
+	ValidUntil   pipeline.Optional[time.Time] `json:"valid_until,omitempty" doc:"null = by valid_hours."`
+	ValidHours   pipeline.Optional[int]       `json:"valid_hours,omitempty" doc:"null = by valid_until."`
+	Obtain       pipeline.Optional[string]    `json:"obtain,omitempty" enum:"claim,code"`
+	ClaimMode    pipeline.Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
+	ClaimURL     pipeline.Optional[string]    `json:"claim_url,omitempty"`
+	NoticePatch
+	Reason     string `json:"reason,omitempty" maxLength:"500" doc:"Reason for the audit log; recommended when the opening moves."`
+	RemindOnce bool   `json:"remind_once,omitempty" doc:"With a moved opening: users who have been sent a reminder already are not sent it again for the new opening."`
+}
+
+// Template is a template as staff see it.
+type Template struct {
+	ID           string `json:"id" example:"1"`
+	State        string `json:"state" enum:"draft,scheduled,open,sold_out,paused,closed,cancelled" example:"draft"`
+	Version      int64  `json:"version" doc:"Grows with every change; send it as If-Match." example:"1"`
+	ShopNumber   string `json:"shop_number" example:"10"`
+	ShopName     string `json:"shop_name" example:"Shop 10"`
+	ShopTimezone string `json:"shop_timezone" example:"Asia/Shanghai"`
+	Name         string `json:"name" example:"20 off"`
+	Description  string `json:"description"`
+	parts.Discount
+	Target       string     `json:"target" enum:"shop,product" example:"shop"`
+	Product      string     `json:"product,omitempty"`
+	Stock        int64      `json:"stock" example:"100"`
+	Ledger       Ledger     `json:"stock_ledger"`
+	Coupons      *Tally     `json:"coupons,omitempty" doc:"The coupons by state; not in lists."`
+	PerUserLimit int        `json:"per_user_limit" example:"1"`
+	OpensAt      time.Time  `json:"opens_at" example:"2027-01-01T12:00:00Z"`
+	ClosesAt     time.Time  `json:"closes_at" example:"2027-01-02T12:00:00Z"`
+	ValidUntil   *time.Time `json:"valid_until,omitempty"`
+	ValidHours   int        `json:"valid_hours,omitempty" example:"48"`
+	Obtain       string     `json:"obtain" enum:"claim,code" example:"claim"`
+	ClaimMode    string     `json:"claim_mode" enum:"durable,gate" example:"durable"`
+	ClaimURL     string     `json:"claim_url,omitempty"`
+	NoticeWish
+	CreatedAt   time.Time  `json:"created_at"`
+	UpdatedAt   time.Time  `json:"updated_at"`
+	PublishedAt *time.Time `json:"published_at,omitempty"`
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	Slots       []Slot     `json:"slots,omitzero" nullable:"false" doc:"The reminder slots of the current opening, the farthest first; empty for a draft, and absent from lists."`
+	Earlier     []Slot     `json:"earlier_slots,omitempty" nullable:"false" doc:"Slots that fired for an opening that was moved since."`
+}
+
+// Ledger accounts for the stock: total = shard + writing + issued.
+type Ledger struct {
+	Total   int64  `json:"total" example:"100"`
+	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while Redis does not answer." example:"100"`
+	Writing *int64 `json:"writing,omitempty" doc:"Accepted by the gate and not in the database yet; 0 for the durable gate, which decides in the database." example:"0"`
+	Issued  int64  `json:"issued" doc:"Coupons there are, without those that were returned to stock." example:"0"`
+	Left    int64  `json:"left" doc:"Total less issued: shelf and writing together." example:"100"`
+}
+
+// Tally is what became of the coupons, as far as events have arrived: unused,
+// locked, used, expired and revoked are states and add up to issued.
+type Tally struct {
+	Issued     int64 `json:"issued" doc:"All there ever were, with those returned to stock." example:"40"`
+	Unused     int64 `json:"unused" example:"25"`
+	Locked     int64 `json:"locked" example:"2"`
+	Used       int64 `json:"used" example:"12"`
+	Expired    int64 `json:"expired" example:"0"`
+	Revoked    int64 `json:"revoked" example:"1"`
+	Returned   int64 `json:"returned" doc:"Of the revoked: returned to stock." example:"1"`
+	Released   int64 `json:"released" doc:"Locks that ended without a use, by the order or by time-out." example:"3"`
+	Refunded   int64 `json:"refunded" doc:"Uses that were refunded." example:"1"`
+	Discounted int64 `json:"discounted" doc:"The discounts of used coupons, in minor units of currency." example:"24000"`
+}
+
+func tallyJSON(y coupon.Tally) *Tally {
+	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
+}
+
+// ledgerJSON leaves out what the template alone does not know.
+func ledgerJSON(t template.Template) Ledger {
+	l := Ledger{Total: t.Stock, Issued: t.Issued, Left: t.StockLeft()}
+	if t.ClaimMode != template.Gate {
+		l.Shelf, l.Writing = new(t.StockLeft()), new(int64(0))
+	}
+	return l
+}
+
+// stockJSON has shelf and writing as separate numbers, if they are known.
+func stockJSON(a gate.Account) Ledger {
+	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
+	if !a.Away {
+		l.Shelf, l.Writing = &a.OnSale, &a.Writing
+	}
+	return l
+}
+
+// Slot is one due instant.
+type Slot struct {
+	Slot     int       `json:"slot" doc:"1 to 12; slot k is 5k minutes before the opening." example:"1"`
+	Minutes  int       `json:"minutes" example:"5"`
+	DueAt    time.Time `json:"due_at" example:"2027-01-01T11:55:00Z"`
+	State    string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled" example:"waiting"`
+	Round    int       `json:"round,omitempty" doc:"1 and more: the opening was moved away after the slot had fired, and back. This is for users whom the earlier rounds did not reach."`
+	Channels []Cell    `json:"channels" nullable:"false"`
+}
+
+// Cell is one channel of a slot.
+type Cell struct {
+	Channel string `json:"channel" example:"app"`
+	Booked  int64  `json:"booked" doc:"Reminders reserved now." example:"12"`
+	parts.Account
+}
+
+func (w TemplateWish) spec() (template.Spec, error) {
+	shop, err := pipeline.ParseID("body.shop_number", w.ShopNumber)
+	return w.NoticeWish.into(template.Spec{
+		ShopNumber: shop, Name: w.Name, Description: w.Description, Kind: template.Kind(w.Kind),
+		AmountOff: money.Amount(w.AmountOff), Threshold: money.Amount(w.Threshold), PercentOff: w.PercentOff,
+		MaxOff: money.Amount(w.MaxOff), Currency: w.Currency, Target: template.Target(w.Target), Product: w.Product,
+		Stock: w.Stock, PerUserLimit: w.PerUserLimit, OpensAt: w.OpensAt.UTC(), ClosesAt: w.ClosesAt.UTC(),
+		ValidUntil: pipeline.UTC(w.ValidUntil), ValidHours: w.ValidHours, Obtain: template.Obtain(w.Obtain),
+		ClaimMode: template.ClaimMode(w.ClaimMode), ClaimURL: w.ClaimURL,
+	}), err
+}
+
+// apply returns s with the patch applied.
+func (p TemplatePatch) apply(s template.Spec) (template.Spec, error) {
+	if p.ShopNumber.Set {
+		shop, err := pipeline.ParseID("body.shop_number", p.ShopNumber.Value)
+		if err != nil {
+			return s, err
+		}
+		s.ShopNumber = shop
+	}
+	p.Name.Into(&s.Name)
+	p.Description.Into(&s.Description)
+	p.Kind.Into((*string)(&s.Kind))
+	p.AmountOff.Into((*int64)(&s.AmountOff))
+	p.Threshold.Into((*int64)(&s.Threshold))
+	p.PercentOff.Into(&s.PercentOff)
+	p.MaxOff.Into((*int64)(&s.MaxOff))
+	p.Currency.Into(&s.Currency)
+	p.Target.Into((*string)(&s.Target))
+	p.Product.Into(&s.Product)
+	p.Stock.Into(&s.Stock)
+	p.PerUserLimit.Into(&s.PerUserLimit)
+	p.OpensAt.Into(&s.OpensAt)
+	p.ClosesAt.Into(&s.ClosesAt)
+	s.OpensAt, s.ClosesAt = s.OpensAt.UTC(), s.ClosesAt.UTC()
+	if p.ValidUntil.Set {
+		s.ValidUntil = nil
+		if !p.ValidUntil.Null {
+			s.ValidUntil = pipeline.UTC(&p.ValidUntil.Value)
+		}
+	}
+	p.ValidHours.Into(&s.ValidHours)
+	p.Obtain.Into((*string)(&s.Obtain))
+	p.ClaimMode.Into((*string)(&s.ClaimMode))
+	p.ClaimURL.Into(&s.ClaimURL)
+	return p.NoticePatch.apply(s), nil
+}
+
+func templateJSON(t template.Template, now time.Time) Template {
+	return Template{
+		ID: pipeline.Decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopNumber: pipeline.Decimal(t.ShopNumber),
+		ShopName: t.ShopName, ShopTimezone: t.ShopTimezone, Name: t.Name, Description: t.Description,
+		Discount: parts.DiscountOf(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
+		Ledger: ledgerJSON(t), PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
+		ClosesAt: t.ClosesAt.UTC(), ValidUntil: pipeline.UTC(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
+		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, NoticeWish: noticesJSON(t.Spec), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
+		PublishedAt: pipeline.UTC(t.PublishedAt), EndedAt: pipeline.UTC(t.EndedAt),
+	}
+}
+
+func slotsJSON(rows []reminder.Row) []Slot {
+	list := make([]Slot, len(rows))
+	for i, r := range rows {
+		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), r.Round, make([]Cell, len(r.Cells))}
+		for j, c := range r.Cells {
+			list[i].Channels[j] = Cell{c.Channel.String(), c.Booked, parts.AccountOf(c.Counts)}
+		}
+	}
+	return list
+}
