@@ -139,7 +139,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Coupons = &coupon.Service{Store: couponsdb.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
-	d.Ledgers, d.Figures = couponsdb.NewLedgers(r.db), app.NewFigures(r.db)
+	d.Ledgers, d.Figures = couponsdb.NewLedgers(r.db), app.NewStores(r.db).Figures()
 	d.Tallies = couponsdb.NewCouponTallies(r.db)
 	d.Stock = gate.Accounts{Plans: couponsdb.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}

@@ -8,11 +8,9 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 )
@@ -42,9 +40,9 @@ type admission struct {
 	readAt   time.Time
 }
 
-func newAdmission(db *postgres.DB, client goredis.UniversalClient, pacer *redis.Pacer, alone *redis.Alone, log *slog.Logger) *admission {
+func newAdmission(stores app.Stores, client goredis.UniversalClient, pacer *redis.Pacer, alone *redis.Alone, log *slog.Logger) *admission {
 	circuits := newBreakers(client, alone, log)
-	return &admission{channels: deliverydb.NewChannels(db), pacer: pacer, campaign: newCampaignGate(campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), pacer),
+	return &admission{channels: stores.Channels, pacer: pacer, campaign: newCampaignGate(stores.Campaigns, pacer),
 		breaker: circuits.of(0), circuits: circuits, log: log}
 }
 

@@ -13,6 +13,7 @@ import (
 	"dropbell/adapters/push/pushtest"
 	"dropbell/adapters/push/wechat"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -52,7 +53,7 @@ func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 	deliver := func(phones, accounts, both user.ID) {
 		t.Helper()
 		alone := aloneFor(1)
-		admission := newAdmission(w.DB, client, redis.NewPacer(client, alone), alone, slog.New(slog.DiscardHandler))
+		admission := newAdmission(app.NewStores(w.DB), client, redis.NewPacer(client, alone), alone, slog.New(slog.DiscardHandler))
 		sender := push.New(push.Options{}, brokenPhones{})
 		sender.Configurable(admission.circuits, nil)
 		sender.Set([]push.Configured{{Provider: mini, Service: service}})

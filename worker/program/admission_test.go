@@ -21,7 +21,7 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `update channel_settings set rate_per_second = 1 where channel = $1`, delivery.SMS); err != nil {
 		t.Fatal(err)
 	}
-	a, breaker := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log), redis.NewBreaker(p.Redis, redis.BreakerConfig{})
+	a, breaker := newAdmission(p.Stores, p.Redis, p.pacer, p.alone, p.Log), redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	load := delivery.Load{Channel: delivery.SMS, Messages: 100, Kind: delivery.KindReminder}
 	if wait, _ := a.Admit(t.Context(), load); wait != 0 {
 		t.Fatalf("the first waits %v", wait)
@@ -35,7 +35,7 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 			t.Errorf("%s: the probe waits %v, %s, %v", what, wait, state, err)
 		}
 	}
-	fresh := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log) // has not seen the circuit closed
+	fresh := newAdmission(p.Stores, p.Redis, p.pacer, p.alone, p.Log) // has not seen the circuit closed
 	if wait, why := fresh.Admit(t.Context(), load); wait == 0 || why != delivery.ReasonThrottled {
 		t.Fatalf("beyond the rate: wait %v, %s", wait, why)
 	}
@@ -78,7 +78,7 @@ func TestRatesHoldWithoutRedis(t *testing.T) {
 	} {
 		now := time.Now()
 		alone := redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: func() time.Time { return now }})
-		a := newAdmission(p.DB, away, redis.NewPacer(away, alone), alone, p.Log)
+		a := newAdmission(p.Stores, away, redis.NewPacer(away, alone), alone, p.Log)
 		admitted := 0
 		for range 600 {
 			if wait, _ := a.Admit(t.Context(), load); wait == 0 {

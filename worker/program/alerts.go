@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"dropbell/adapters/chat"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/push/webpush"
 	"dropbell/app"
 	"dropbell/domain/alert"
@@ -96,7 +94,7 @@ func (p *program) newNotifier() (*alert.Notifier, error) {
 		return nil, err
 	}
 	p.OnClose(browsers.Close)
-	return &alert.Notifier{Store: workdb.NewAlerts(p.DB, nil), Pusher: alertPusher{browsers}, Crashed: p.alertCrashed}, nil
+	return &alert.Notifier{Store: p.Stores.Alerts, Pusher: alertPusher{browsers}, Crashed: p.alertCrashed}, nil
 }
 
 // alertPusher pushes alerts to browsers of members.
@@ -140,7 +138,7 @@ func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, 
 	if err != nil || perDay == 0 && perDrop == 0 && inMoney == 0 {
 		return list, err
 	}
-	budget, name := deliverydb.NewSMSBudget(p.DB, perDay, perDrop).WithMoney(inMoney), delivery.SMS.String()
+	budget, name := p.SMSBudget(), delivery.SMS.String()
 	spent, err := budget.Spent(ctx)
 	if err == nil && (perDay > 0 || inMoney > 0) && spent.RefusedAt != nil {
 		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget", Name: name, Detail: alert.DetailBudget, Path: "/channels"})

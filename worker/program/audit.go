@@ -11,8 +11,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
@@ -53,9 +51,9 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	what, look := "template", func(db *postgres.DB) error { return auditTemplate(ctx, db, id, cfg.RedisURL, out) }
+	what, look := "template", func(stores app.Stores) error { return auditTemplate(ctx, stores, id, cfg.RedisURL, out) }
 	if ofCampaign {
-		what, look = "campaign", func(db *postgres.DB) error { return auditCampaign(ctx, db, id, out) }
+		what, look = "campaign", func(stores app.Stores) error { return auditCampaign(ctx, stores, id, out) }
 	}
 	return found(withDatabase(ctx, cfg, look), fmt.Sprintf("%s %d was", what, id))
 }
@@ -72,7 +70,7 @@ func found(err error, what string) error {
 func databaseVariables() []string { return []string{"DATABASE_URL", "DATABASE_POOL_MODE"} }
 
 // withDatabase calls look with a database that has all migrations.
-func withDatabase(ctx context.Context, cfg config.Config, look func(*postgres.DB) error) error {
+func withDatabase(ctx context.Context, cfg config.Config, look func(app.Stores) error) error {
 	db, err := postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{AppName: "dropbell-audit", TransactionPool: cfg.TransactionPool()})
 	if err != nil {
 		return err
@@ -85,16 +83,16 @@ func withDatabase(ctx context.Context, cfg config.Config, look func(*postgres.DB
 	if err := db.Ready(ctx, needs); err != nil {
 		return err
 	}
-	return look(db)
+	return look(app.NewStores(db))
 }
 
 // auditTemplate prints a template's balance sheet and its stock.
-func auditTemplate(ctx context.Context, db *postgres.DB, id int64, redisURL string, out io.Writer) error {
-	t, err := dropsdb.NewTemplates(db).Template(ctx, id)
+func auditTemplate(ctx context.Context, stores app.Stores, id int64, redisURL string, out io.Writer) error {
+	t, err := stores.Templates.Template(ctx, id)
 	if err != nil {
 		return err
 	}
-	lines, err := dropsdb.NewBoards(db).Balance(ctx, id)
+	lines, err := stores.Boards.Balance(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -113,13 +111,13 @@ func auditTemplate(ctx context.Context, db *postgres.DB, id int64, redisURL stri
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := auditStock(ctx, db, t, redisURL, out); err != nil {
+	if err := auditStock(ctx, stores, t, redisURL, out); err != nil {
 		return err
 	}
 	if off != 0 {
 		return difference(fmt.Sprintf("the balance sheet of template %d is off by %d", id, off))
 	}
-	for _, f := range app.NewFigures(db) {
+	for _, f := range stores.Figures() {
 		n, err := f.Off(ctx, id)
 		if err != nil {
 			return err
@@ -139,12 +137,12 @@ const lookFor = 10 * time.Second
 // auditStock counts the coupons and compares them with what the gate has,
 // where one decides the claims and can be looked at. It says if it cannot: the
 // count alone proves less.
-func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redisURL string, out io.Writer) error {
-	counted, err := couponsdb.NewLedgers(db).Ledger(ctx, t.ID)
+func auditStock(ctx context.Context, stores app.Stores, t template.Template, redisURL string, out io.Writer) error {
+	counted, err := stores.StockLedgers.Ledger(ctx, t.ID)
 	if err != nil {
 		return err
 	}
-	gate := gate.Accounts{Plans: couponsdb.NewGates(db)}
+	gate := gate.Accounts{Plans: stores.Gates}
 	if redisURL != "" && t.ClaimMode == template.Gate {
 		client, err := redis.Open(redisURL)
 		if err != nil {
@@ -163,7 +161,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 	fmt.Fprintf(out, "stock: %d in all = %d available + %d being written + %d issued; %d returned to stock, %d counted per user, %d users over the limit\n",
 		counted.Total, counted.OnSale, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
 	fmt.Fprintln(out, gateWords(seen, redisURL))
-	early, err := couponsdb.NewGates(db).Early(ctx, t.ID)
+	early, err := stores.Gates.Early(ctx, t.ID)
 	if err != nil {
 		return err
 	}

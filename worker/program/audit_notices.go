@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/config"
-	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/app"
 )
@@ -27,8 +26,8 @@ type noticeCensus struct {
 	recounted   prometheus.Gauge
 }
 
-func newNoticeCensus(db *postgres.DB, r *prometheus.Registry) noticeCensus {
-	c := noticeCensus{notices: couponsdb.NewNotices(db),
+func newNoticeCensus(stores app.Stores, r *prometheus.Registry) noticeCensus {
+	c := noticeCensus{notices: stores.Notices,
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_notice_difference",
 			Help: "Readers of recent notices before coupons expire who are not accounted for; only what does not balance."}, []string{"template", "run"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_notice_runs_recounted", Help: "Recent runs of notices that were recounted."})}
@@ -77,8 +76,8 @@ func auditNotices(ctx context.Context, args []string, getenv func(string) string
 	if kept := now.Add(-cfg.RetainFor); cfg.RetainFor > 0 && days[0].Before(kept) {
 		return config.Mistake{Err: fmt.Errorf("notices of %s are not kept any more (RETENTION_DAYS); of that day there is the calendar alone", args[0])}
 	}
-	err = withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		return auditDays(ctx, couponsdb.NewNotices(db), days, out)
+	err = withDatabase(ctx, cfg, func(stores app.Stores) error {
+		return auditDays(ctx, stores.Notices, days, out)
 	})
 	return found(err, "notices were")
 }

@@ -9,9 +9,7 @@ import (
 
 	"dropbell/adapters/bouncemail"
 	"dropbell/adapters/config"
-	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/feedback"
 )
 
@@ -36,7 +34,7 @@ func (p *program) emptyMailbox() (func(context.Context) error, error) {
 	}
 	store := deliverydb.NewFeedback(p.DB, nil)
 	p.OnClose(func() error { store.Close(); return nil })
-	c := &feedback.Collector{Mailbox: bouncemail.NewMailbox(cfg), Reports: store, Addresses: audiencedb.NewUsers(p.DB),
+	c := &feedback.Collector{Mailbox: bouncemail.NewMailbox(cfg), Reports: store, Addresses: p.Stores.Users,
 		Read: bouncemail.NewReader(p.Config.Mail.BounceAddress, feedback.NewRefs(p.Config.LinkSecret)).Read,
 		Counted: func(f feedback.Fate) {
 			mails.WithLabelValues(string(f)).Inc()
@@ -44,6 +42,6 @@ func (p *program) emptyMailbox() (func(context.Context) error, error) {
 				p.Log.Warn("a mail of the bounce mailbox could not be read and was moved aside", "folder", bouncemail.Aside)
 			}
 		}}
-	leader := workdb.NewHousekeeping(p.DB)
+	leader := p.Stores.Housekeeping
 	return func(ctx context.Context) error { return leader.Leader(ctx, "bounce mailbox", c.Run) }, nil
 }

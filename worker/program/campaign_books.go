@@ -10,9 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	"dropbell/app"
 )
 
 // campaignsRecounted bounds how many campaigns' accounts are recomputed each time.
@@ -53,10 +52,10 @@ func (c *campaignCensus) forget() {
 }
 
 // auditCampaign prints a campaign's account as the rows add up.
-func auditCampaign(ctx context.Context, db *postgres.DB, id int64, out io.Writer) error {
+func auditCampaign(ctx context.Context, stores app.Stores, id int64, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	b, err := campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)).Balance(ctx, id)
+	b, err := stores.Campaigns.Balance(ctx, id)
 	if err != nil {
 		return err
 	}

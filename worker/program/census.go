@@ -56,8 +56,8 @@ func newCensus(p *program) *census {
 	c := &census{
 		campaigns: newCampaignCensus(p),
 		figures:   p.figures,
-		balances:  balances{&p.balances, dropsdb.NewTemplates(p.DB)},
-		boards:    dropsdb.NewBoards(p.DB), deadLetters: deliverydb.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
+		balances:  balances{&p.balances, p.Stores.Templates},
+		boards:    p.Stores.Boards, deadLetters: p.Stores.DeadLetters, leader: p.Stores.Housekeeping,
 		forecaster: p.Forecaster(),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
@@ -67,7 +67,7 @@ func newCensus(p *program) *census {
 		dead:      perChannel("dropbell_dead_letters", "Dead letters that wait for a decision."),
 		misses:    perChannel("dropbell_forecast_misses", "Messages due within 24 hours that would not go out before their opening."),
 	}
-	c.stock, c.notices = newStockCensus(p.DB, p.metrics.registry), newNoticeCensus(p.DB, p.metrics.registry)
+	c.stock, c.notices = newStockCensus(p.Stores, p.metrics.registry), newNoticeCensus(p.Stores, p.metrics.registry)
 	p.metrics.registry.MustRegister(c.differences, c.recounted, c.countedAt, c.expired, c.dead, c.misses)
 	return c
 }

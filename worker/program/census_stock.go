@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/app"
 )
 
 const (
@@ -27,8 +27,8 @@ type stockCensus struct {
 	recounted   prometheus.Gauge
 }
 
-func newStockCensus(db *postgres.DB, r *prometheus.Registry) stockCensus {
-	c := stockCensus{ledgers: couponsdb.NewLedgers(db),
+func newStockCensus(stores app.Stores, r *prometheus.Registry) stockCensus {
+	c := stockCensus{ledgers: stores.StockLedgers,
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_stock_difference",
 			Help: "Coupons that a stock ledger is off by; only ledgers that do not add up."}, []string{"template"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_stock_ledgers", Help: "Templates selling now whose stock was accounted for."})}

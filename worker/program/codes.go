@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"dropbell/adapters/lookup"
-	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redis"
 	"dropbell/domain/redeemcode"
 )
@@ -14,7 +13,7 @@ import (
 // codeGenerator works off jobs that generate redeem codes.
 func (p *program) codeGenerator() *redeemcode.Generator {
 	keys, _ := redeemcode.ParseKeys(p.Config.CodeKeys) // config has checked them
-	return &redeemcode.Generator{Store: couponsdb.NewCodes(p.DB), Keys: keys}
+	return &redeemcode.Generator{Store: p.Stores.Codes, Keys: keys}
 }
 
 // codeMarks marks codes whose coupons the gate's writers have stored, as web
@@ -25,7 +24,7 @@ type codeMarks struct {
 }
 
 func (p *program) newCodeMarks() (codeMarks, error) {
-	batches, err := lookup.NewCodes(couponsdb.NewCodes(p.DB))
+	batches, err := lookup.NewCodes(p.Stores.Codes)
 	return codeMarks{batches, redis.NewCodeMarks(p.Redis)}, err
 }
 

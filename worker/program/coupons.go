@@ -47,9 +47,9 @@ type coupons struct {
 }
 
 func (p *program) newCoupons() *coupons {
-	store := couponsdb.NewCouponSteps(p.DB)
+	store := p.Stores.CouponSteps
 	c := &coupons{store: store, steps: &coupon.Service{Store: store, LockFor: p.Config.LockFor},
-		notices: &coupon.Announcer{Store: couponsdb.NewNotices(p.DB), Queue: p.queue},
+		notices: &coupon.Announcer{Store: p.Stores.Notices, Queue: p.queue},
 		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
 		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
 		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."}),

@@ -7,8 +7,7 @@ import (
 	"io"
 
 	"dropbell/adapters/config"
-	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
+	"dropbell/app"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -29,8 +28,8 @@ func person(ctx context.Context, args []string, getenv func(string) string, out 
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		s := &user.Service{Store: audiencedb.NewUsers(db)}
+	return withDatabase(ctx, cfg, func(stores app.Stores) error {
+		s := &user.Service{Store: stores.Users}
 		if args[0] == "erase" {
 			err := s.Erase(ctx, staff.System(), id)
 			if errors.Is(err, user.ErrNotFound) {

@@ -27,7 +27,7 @@ type figures struct {
 }
 
 func newFigures(p *program) figures {
-	f := figures{all: app.NewFigures(p.DB), corrected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_figures_corrected_total",
+	f := figures{all: p.Stores.Figures(), corrected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_figures_corrected_total",
 		Help: "Drops whose figures differed from the rows, and were replaced."}, []string{"figure"}),
 		found: func(figure string, id, off int64) {
 			p.Log.Error("figures that events keep differed from the rows, and were replaced", "figure", figure, "template", id, "off", off)

@@ -65,7 +65,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateWork{log: p.Log, store: couponsdb.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer), members: redisgate.NewMembers(p.Redis, consumer),
+	g := &gateWork{log: p.Log, store: p.Stores.Gates, stream: redisgate.NewStream(p.Redis, consumer), members: redisgate.NewMembers(p.Redis, consumer),
 		unwritten: newCallQueue(), missing: newCallQueue(),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
@@ -90,7 +90,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	for _, result := range []string{"issued", "refused"} {
 		g.written.WithLabelValues(result)
 	}
-	g.writer = &gate.Writer{Stream: g.stream, Recorder: couponsdb.NewGateRecorder(p.DB), Wrote: func(issued, refused int) {
+	g.writer = &gate.Writer{Stream: g.stream, Recorder: p.Stores.GateRecorder, Wrote: func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
 	}, Early: func(id int64, claims int) {

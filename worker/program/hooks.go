@@ -52,7 +52,7 @@ func (p *program) newHooks() (*hooks, error) {
 	p.OnClose(func() error { events.Close(); return nil })
 	poster := webhook.NewPoster(0, p.Config.EventsInsecure)
 	p.OnClose(poster.Close)
-	h := &hooks{log: p.Log, events: events, store: workdb.NewHooks(p.DB), wants: &lookup.Wants{Load: workdb.NewHooks(p.DB).Wanted}, queue: p.queue,
+	h := &hooks{log: p.Log, events: events, store: p.Stores.Hooks, wants: &lookup.Wants{Load: p.Stores.Hooks.Wanted}, queue: p.queue,
 		metrics: newHookMetrics(p.Registry)}
 	h.sending = &hook.Deliverer{Store: h.store, Poster: poster, Box: box, Now: app.Clock, Observe: h.metrics.attempted}
 	return h, nil

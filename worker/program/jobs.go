@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"dropbell/adapters/asynq"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/task"
@@ -38,7 +37,7 @@ func (p *program) jobTask(ctx context.Context, j task.JobPayload) error {
 
 // gaugeJobs shows how many jobs there are.
 func (p *program) gaugeJobs(ctx context.Context) error {
-	waiting, running, err := workdb.NewJobs(p.DB).JobsByState(ctx)
+	waiting, running, err := p.Stores.Jobs.JobsByState(ctx)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (p *program) newActivities() (*activities, error) {
 		return nil, config.Mistake{Err: err}
 	}
 	p.OnClose(apple.Close)
-	store := dropsdb.NewLive(p.DB)
+	store := p.Stores.Live
 	return &activities{store: store, queue: p.queue, keeper: &live.Keeper{Store: store, Apple: apple, Now: app.Clock, Observe: func(step live.Step, a live.Answer) {
 		answers.WithLabelValues(liveSteps[step], liveResults[a.Verdict]).Inc()
 		if a.Verdict == live.Failed {

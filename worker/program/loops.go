@@ -29,7 +29,7 @@ func (p *program) sweep(ctx context.Context) error {
 
 // keepTimers returns the job that queues timers again after Redis lost them.
 func (p *program) keepTimers() func(context.Context) error {
-	k := &timer.Keeper{Store: workdb.NewTimers(p.DB), Queue: p.queue, Armed: func(timers int) {
+	k := &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue, Armed: func(timers int) {
 		p.Log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
 	}}
 	return k.Keep
@@ -52,7 +52,7 @@ func (p *program) cleanUp(ctx context.Context) error {
 	// another one from its work.
 	trimmed, err1 := p.bus.Trim(ctx, eventLife)
 	pruned, err2 := p.queue.PruneArchive(ctx, 7*24*time.Hour)
-	n, err3 := workdb.NewHousekeeping(p.DB).Clean(ctx, keep, 0)
+	n, err3 := p.Stores.Housekeeping.Clean(ctx, keep, 0)
 	p.Log.Info("cleaned up", "rows", n, "events", trimmed, "archived_tasks", pruned)
 	return errors.Join(err1, err2, err3)
 }

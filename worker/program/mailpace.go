@@ -26,7 +26,7 @@ type mailPace struct {
 
 // newMailPace returns the limits of mails, which may be none but those that domains ask for.
 func (p *program) newMailPace() *mailPace {
-	return &mailPace{redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, time.Now, p.alone), deliverydb.NewWarmUps(p.DB), p.Config.Mail.WarmUp, app.Clock, p.Log}
+	return &mailPace{redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, time.Now, p.alone), p.Stores.WarmUps, p.Config.Mail.WarmUp, app.Clock, p.Log}
 }
 
 // dayFor bounds a statement about the day's count.
@@ -111,7 +111,7 @@ func (p *mailPace) giveBack(ctx context.Context, day time.Time, unsent map[strin
 
 // warmUpAlert adds that the mails of the day are sent and others wait.
 func (p *program) warmUpAlert(ctx context.Context, list []alert.Condition) ([]alert.Condition, error) {
-	b, err := deliverydb.NewWarmUps(p.DB).Budget(ctx, p.Config.Mail.WarmUp, app.Clock())
+	b, err := p.Stores.WarmUps.Budget(ctx, p.Config.Mail.WarmUp, app.Clock())
 	if b.UsedUp {
 		name := delivery.Email.String()
 		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":warmup", Name: name, Detail: alert.DetailWarmUp, Path: "/channels"})

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
@@ -78,7 +76,7 @@ func (p *program) gauge(ctx context.Context) error {
 var circuits = map[string]float64{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
 
 func (p *program) gaugeChannels(ctx context.Context) error {
-	settings, err := deliverydb.NewChannels(p.DB).Settings(ctx)
+	settings, err := p.Stores.Channels.Settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,12 +106,12 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 		return err
 	}
 	p.metrics.unsettled.Set(float64(unsettled))
-	days, err := workdb.NewHousekeeping(p.DB).EventDaysAhead(ctx)
+	days, err := p.Stores.Housekeeping.EventDaysAhead(ctx)
 	if err != nil {
 		return err
 	}
 	p.metrics.eventAhead.Set(float64(days) * 24 * 60 * 60)
-	backlogs, err := deliverydb.NewChannels(p.DB).Backlogs(ctx)
+	backlogs, err := p.Stores.Channels.Backlogs(ctx)
 	p.metrics.backlog.Reset()
 	p.metrics.oldest.Reset()
 	p.metrics.timed.Reset()

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/config"
-	"dropbell/adapters/postgres"
-	accessdb "dropbell/adapters/postgres/access"
+	"dropbell/app"
 	"dropbell/domain/staff"
 )
 
@@ -24,8 +23,8 @@ func printPasswordLink(ctx context.Context, args []string, getenv func(string) s
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		service := &staff.Service{Store: accessdb.NewStaff(db), PasswordsOff: cfg.PasswordsOff, Now: func() time.Time { return time.Now().UTC() }}
+	return withDatabase(ctx, cfg, func(stores app.Stores) error {
+		service := &staff.Service{Store: stores.Staff, PasswordsOff: cfg.PasswordsOff, Now: func() time.Time { return time.Now().UTC() }}
 		_, token, err := service.NewPasswordLinkOf(ctx, args[0])
 		switch {
 		case errors.Is(err, staff.ErrNotFound):

@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -20,10 +19,10 @@ const codesHere = 8
 // of all text messages and under the same limits, and the one that stores receipts that
 // came before their messages were known.
 func (p *program) wirePhones(sms delivery.Sender, limits delivery.Admission) {
-	p.codes = &verification.Sender{Store: audiencedb.NewVerifications(p.DB), Keys: verification.NewKeys(p.Config.LinkSecret), SMS: sms, Admission: limits}
+	p.codes = &verification.Sender{Store: p.Stores.Verifications, Keys: verification.NewKeys(p.Config.LinkSecret), SMS: sms, Admission: limits}
 	reports := deliverydb.NewFeedback(p.DB, nil)
 	p.OnClose(func() error { reports.Close(); return nil })
-	p.matcher = &feedback.Matcher{Store: deliverydb.NewSerials(p.DB), Refs: feedback.NewRefs(p.Config.LinkSecret), Reports: reports}
+	p.matcher = &feedback.Matcher{Store: p.Stores.Serials, Refs: feedback.NewRefs(p.Config.LinkSecret), Reports: reports}
 }
 
 // listenPhones queues the codes that users request.

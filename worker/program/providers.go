@@ -69,5 +69,5 @@ func (p *providerCalls) take() (worker string, list []deliverydb.ProviderCalls) 
 // would be shown for a minute only.
 func (p *program) recordCalls(ctx context.Context) error {
 	worker, list := p.providers.take()
-	return deliverydb.NewChannels(p.DB).RecordCalls(ctx, worker, list)
+	return p.Stores.Channels.RecordCalls(ctx, worker, list)
 }

@@ -8,7 +8,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/push/pushtest"
 	"dropbell/adapters/redis"
@@ -34,7 +33,7 @@ func newMiniPrograms(t *testing.T) *miniPrograms {
 	w := pgtest.On(t, localstack.Database(t))
 	box, err := seal.New(provider.SealPurpose, providersKey)
 	w.Must(err)
-	return &miniPrograms{w, localstack.RedisServer(t).URL(), &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: box, Keyed: true, IsCountry: sms.IsCountry}}
+	return &miniPrograms{w, localstack.RedisServer(t).URL(), &provider.Service{Store: app.NewStores(w.DB).Providers, Box: box, Keyed: true, IsCountry: sms.IsCountry}}
 }
 
 func (m *miniPrograms) create(url, secret string, of *pushtest.WeChat) int64 {
@@ -52,7 +51,7 @@ func (m *miniPrograms) routes(key string) *routes {
 	client, err := redis.Open(m.redis)
 	m.Must(err)
 	m.Cleanup(func() { _ = client.Close() })
-	p := &program{App: &app.App{DB: m.DB, Redis: client, Log: slog.New(slog.DiscardHandler), Config: config.Config{ProvidersKeys: []string{key}, ProvidersPrivate: true}},
+	p := &program{App: &app.App{DB: m.DB, Stores: app.NewStores(m.DB), Redis: client, Log: slog.New(slog.DiscardHandler), Config: config.Config{ProvidersKeys: []string{key}, ProvidersPrivate: true}},
 		metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
 	r, err := p.newRoutes(map[delivery.Channel]delivery.Sender{}, nil, senderStores{}, nil)
 	m.Must(err)

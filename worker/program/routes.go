@@ -54,7 +54,7 @@ func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, pushes
 	if err != nil {
 		return nil, err
 	}
-	r := &routes{program: p, store: deliverydb.NewConfigured(p.DB), box: box, stores: stores, routers: map[delivery.Channel]*provider.Router{},
+	r := &routes{program: p, store: p.Stores.Providers, box: box, stores: stores, routers: map[delivery.Channel]*provider.Router{},
 		state: -1, built: map[int64]*built{}}
 	for _, c := range provider.Channels() {
 		if senders[c] != nil {

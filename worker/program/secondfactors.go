@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/config"
-	"dropbell/adapters/postgres"
-	accessdb "dropbell/adapters/postgres/access"
+	"dropbell/app"
 	"dropbell/domain/staff"
 )
 
@@ -23,8 +22,8 @@ func resetSecondFactors(ctx context.Context, args []string, getenv func(string) 
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		service := &staff.Service{Store: accessdb.NewStaff(db), Now: func() time.Time { return time.Now().UTC() }}
+	return withDatabase(ctx, cfg, func(stores app.Stores) error {
+		service := &staff.Service{Store: stores.Staff, Now: func() time.Time { return time.Now().UTC() }}
 		n, err := service.ResetFactorsOf(ctx, args[0])
 		if errors.Is(err, staff.ErrNotFound) {
 			return config.Mistake{Err: errors.New("no member of staff has this e-mail address")}

@@ -8,7 +8,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/inapp"
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/push"
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/push/fcm"
@@ -32,7 +31,7 @@ func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
 func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	if _, err := audiencedb.NewUsers(p.DB).RemovePush(ctx, id, gone); err != nil {
+	if _, err := p.Stores.Users.RemovePush(ctx, id, gone); err != nil {
 		p.Log.Warn("a push subscription that is gone was not removed", "error", err)
 	}
 }
@@ -41,7 +40,7 @@ func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.Pu
 func (p *program) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	if _, err := audiencedb.NewUsers(p.DB).RemoveGone(ctx, id, gone); err != nil {
+	if _, err := p.Stores.Users.RemoveGone(ctx, id, gone); err != nil {
 		p.Log.Warn("a phone whose app is gone was not removed", "error", err)
 	}
 }

@@ -33,7 +33,7 @@ func TestAPushSubscriptionThatIsGoneIsRemoved(t *testing.T) {
 	if err := users.Upsert(t.Context(), []user.Change{{ID: 7, Push: &push}}, staff.Entry{}); err != nil {
 		t.Fatal(err)
 	}
-	p := &program{App: &app.App{DB: db, Log: slog.New(slog.DiscardHandler)}}
+	p := &program{App: &app.App{DB: db, Stores: app.NewStores(db), Log: slog.New(slog.DiscardHandler)}}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.subscriptionGone(over, 7, push[0])

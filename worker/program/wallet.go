@@ -57,7 +57,7 @@ func (p *program) newWallets() (*wallets, error) {
 	if !w.Apple() && !w.Google() {
 		return &wallets{}, nil
 	}
-	store := couponsdb.NewWallet(p.DB)
+	store := p.Stores.Wallet
 	u := &wallet.Updater{Store: store, Now: app.Clock, Observe: func(service string, a wallet.Answer) {
 		answers.WithLabelValues(service, walletResults[a.Verdict]).Inc()
 		if a.Verdict == wallet.Failed || a.Verdict == wallet.Refused {

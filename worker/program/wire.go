@@ -15,12 +15,8 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
-	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
-	dropsdb "dropbell/adapters/postgres/drops"
-	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/push"
 	"dropbell/adapters/redis"
@@ -104,8 +100,8 @@ type program struct {
 // build connects adapters and use cases, from top to bottom of this file. Nothing
 // runs yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
-	p := &program{App: stores, metrics: newMetrics(stores.Registry), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
+	opened, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
+	p := &program{App: opened, metrics: newMetrics(opened.Registry), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
 	if err != nil {
 		return p, err
 	}
@@ -123,7 +119,7 @@ func (p *program) wireWires() (err error) {
 		return err
 	}
 	p.OnClose(p.queue.Close)
-	dead := workdb.NewDeadMessages(p.DB)
+	dead := p.Stores.DeadMessages
 	p.bus, err = watermill.NewBus(watermill.BusConfig{
 		RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "worker-" + uuid.NewString(),
 		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {
@@ -143,22 +139,22 @@ func (p *program) wireWires() (err error) {
 
 // wireUseCases makes what this worker does, by subject, except delivering.
 func (p *program) wireUseCases() error {
-	templates, err := lookup.New(dropsdb.NewTemplates(p.DB), app.Clock)
+	templates, err := lookup.New(p.Stores.Templates, app.Clock)
 	if err != nil {
 		return err
 	}
 	// Work.
-	p.outbox = workdb.NewOutbox(p.DB)
+	p.outbox = p.Stores.Outbox
 	p.outbox.Summed = slices.Sorted(maps.Keys(sums))
 
 	// Drops.
-	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
-	p.timers = &reminder.Timers{Store: dropsdb.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
+	p.template = &template.Service{Store: p.Stores.Templates, Now: app.Clock}
+	p.timers = &reminder.Timers{Store: p.Stores.Slots, Queue: p.queue, Now: app.Clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare}
-	p.announcer = &reminder.Announcer{Store: dropsdb.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
+	p.announcer = &reminder.Announcer{Store: p.Stores.Announcements, Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
 
 	// Campaigns.
-	p.campaigns = campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
+	p.campaigns = p.Stores.Campaigns
 	p.launcher = &campaign.Launcher{Store: p.campaigns, Wire: rangeWire{p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}
 
 	// Coupons.
@@ -184,7 +180,7 @@ func (p *program) wireUseCases() error {
 	}
 
 	// Jobs of all subjects, and the census of all.
-	p.jobs = &job.Worker{Store: workdb.NewJobs(p.DB), Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
+	p.jobs = &job.Worker{Store: p.Stores.Jobs, Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
 		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
 	p.figures = newFigures(p)
 	p.census = newCensus(p)
@@ -193,8 +189,8 @@ func (p *program) wireUseCases() error {
 
 // runners work off the jobs, by kind.
 func (p *program) runners() map[string]job.Runner {
-	segments, grants, tables := audiencedb.NewSegments(p.DB), couponsdb.NewGrants(p.DB), p.tables(sheet.Limits{})
-	importer := &user.Importer{Store: audiencedb.NewUsers(p.DB), Tables: tables, Now: app.Clock}
+	segments, grants, tables := p.Stores.Segments, p.Stores.Grants, p.tables(sheet.Limits{})
+	importer := &user.Importer{Store: p.Stores.Users, Tables: tables, Now: app.Clock}
 	return map[string]job.Runner{
 		template.BulkKind:   &template.Bulks{Templates: p.template},
 		segment.CountJob:    &segment.Counter{Store: segments, Now: app.Clock},
@@ -203,7 +199,7 @@ func (p *program) runners() map[string]job.Runner {
 		user.ImportJob:      importer,
 		redeemcode.JobKind:  p.codeGenerator(),
 		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(p.DB)}},
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: p.Stores.CouponSteps}},
 	}
 }
 
@@ -219,7 +215,7 @@ func (p *program) wireDelivery() error {
 	}
 	p.addresses = workdb.NewAlerts(p.DB, box)
 	p.mailPace = p.newMailPace()
-	stores := senderStores{p.mailPace, deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
+	stores := senderStores{p.mailPace, p.SMSBudget(), p.Stores.Serials}
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
 	p.OnClose(closers...)
 	if err != nil {
@@ -229,12 +225,12 @@ func (p *program) wireDelivery() error {
 	for c, s := range senders {
 		senders[c] = p.observed(s, 0)
 	}
-	admission := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log)
+	admission := newAdmission(p.Stores, p.Redis, p.pacer, p.alone, p.Log)
 	if p.routes, err = p.newRoutes(senders, pushes, stores, admission.circuits); err != nil {
 		return err
 	}
 	admission.routes = p.routes.routers
-	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
+	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
 		return err
 	}
@@ -250,14 +246,14 @@ func (p *program) wireDelivery() error {
 		// Guards are asked about the recipients of batches right before sending.
 		Guards: map[delivery.Kind]delivery.Guard{
 			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
-			delivery.KindNotice:   coupon.Guard{Store: couponsdb.NewNotices(p.DB)},
+			delivery.KindNotice:   coupon.Guard{Store: p.Stores.Notices},
 		},
 	}
 	if p.bounces, err = p.emptyMailbox(); err != nil {
 		return err
 	}
-	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
-	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
+	p.deadLetters = &delivery.DeadLetters{Store: p.Stores.DeadLetters}
+	p.tester = &delivery.Tester{Store: p.Stores.ChannelTests, Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
 	p.wirePhones(senders[delivery.SMS], admission)
 	p.notifier, err = p.newNotifier()
 	return err
@@ -275,7 +271,7 @@ func (p *program) wireEvents() error {
 	p.bus.Handle("announcements", event.AnnouncementCreated, app.Decoded(func(ctx context.Context, _ string, e event.Announcement) error {
 		return p.queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
 	}))
-	counters := dropsdb.NewCounters(p.DB)
+	counters := p.Stores.Counters
 	p.bus.Handle("bookings", event.ReservationsChanged, app.Decoded(counters.Count), watermill.Parallel(2))
 
 	// Campaigns.
@@ -298,7 +294,7 @@ func (p *program) wireEvents() error {
 		}
 		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
 	}))
-	tallies := couponsdb.NewCouponTallies(p.DB)
+	tallies := p.Stores.CouponTallies
 	p.bus.Handle("coupon-tallies", event.CouponChanged, app.Decoded(tallies.Changed))
 	p.bus.Handle("coupon-tallies", event.CouponsExpired, app.Decoded(tallies.Expired))
 	// The sweep settles too; this is for batches whose dead letters were replayed.
@@ -345,7 +341,7 @@ func (p *program) wireTasks() error {
 	p.servers.Handle(task.TellLiveActivities, decodedTask(p.liveTask))
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
-		return errors.Join(p.figures.recount(ctx), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
+		return errors.Join(p.figures.recount(ctx), p.Stores.DeadLetters.RecountDeadLetters(ctx))
 	})
 	return nil
 }
@@ -385,5 +381,5 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 
 // tables reads uploaded files, one workbook at a time.
 func (p *program) tables(l sheet.Limits) sheet.Tables {
-	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}
+	return sheet.Tables{Open: p.Stores.Uploads.OpenUpload, Limits: l, Turns: p.workbooks}
 }
