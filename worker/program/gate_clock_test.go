@@ -14,10 +14,10 @@ import (
 	"dropbell/adapters/localstack"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redisgate"
-	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
+	"dropbell/worker/commands"
 )
 
 // opening is a drop that opens after so long, with its shards.
@@ -61,7 +61,7 @@ func TestClaimsBeforeTheOpeningAreRefusedWhenTheyAreWritten(t *testing.T) {
 		t.Errorf("%d claims were reported as early, want 3", early)
 	}
 	var audited bytes.Buffer
-	r.must(auditStock(t.Context(), app.NewStores(r.db), drop, "", &audited))
+	r.must(commands.Do(t.Context(), []string{"audit", fmt.Sprint(drop.ID)}, environment("DATABASE_URL", r.sql.Config().ConnString()), &audited))
 	if !strings.Contains(audited.String(), "3 claims were accepted before the opening") {
 		t.Errorf("the audit says %s", audited.String())
 	}

@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/worker/commands"
 )
 
 func (r *gateFixture) admin() *coupon.Admin {
@@ -203,7 +204,7 @@ func TestAuditLooksAtTheGate(t *testing.T) {
 		t.Helper()
 		var out bytes.Buffer
 		env := map[string]string{"DATABASE_URL": r.sql.Config().ConnString(), "REDIS_URL": redisURL}
-		err := command(context.WithoutCancel(t.Context()), []string{"audit", fmt.Sprint(drop.ID)}, func(k string) string { return env[k] }, &out)
+		err := commands.Do(context.WithoutCancel(t.Context()), []string{"audit", fmt.Sprint(drop.ID)}, func(k string) string { return env[k] }, &out)
 		if (err != nil) != wantErr {
 			t.Errorf("%v\n%s", err, &out)
 		}

@@ -1,4 +1,4 @@
-package program
+package commands
 
 import (
 	"strings"
@@ -29,11 +29,11 @@ func TestResetSecondFactorsCommand(t *testing.T) {
 	env := func(name string) string { return map[string]string{"DATABASE_URL": url}[name] }
 	var out strings.Builder
 	for _, args := range [][]string{{"reset-second-factors"}, {"reset-second-factors", "bob@example.com"}} {
-		if err := command(t.Context(), args, env, &out); config.ExitCode(err) != 2 {
+		if err := Do(t.Context(), args, env, &out); config.ExitCode(err) != 2 {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	if err := command(t.Context(), []string{"reset-second-factors", "Ada@Example.com"}, env, &out); err != nil || !strings.Contains(out.String(), "removed: 1") {
+	if err := Do(t.Context(), []string{"reset-second-factors", "Ada@Example.com"}, env, &out); err != nil || !strings.Contains(out.String(), "removed: 1") {
 		t.Errorf("%v %s", err, out.String())
 	}
 	var left int

@@ -1,4 +1,4 @@
-package program
+package commands
 
 import (
 	"strings"
@@ -27,11 +27,11 @@ func TestPasswordLinkCommand(t *testing.T) {
 	env := func(name string) string { return variables[name] }
 	var out strings.Builder
 	for _, args := range [][]string{{"password-link"}, {"password-link", "bob@example.com"}, {"password-link", "former@example.com"}} {
-		if err := command(t.Context(), args, env, &out); config.ExitCode(err) != 2 {
+		if err := Do(t.Context(), args, env, &out); config.ExitCode(err) != 2 {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	if err := command(t.Context(), []string{"password-link", "Ada@Example.com"}, env, &out); err != nil {
+	if err := Do(t.Context(), []string{"password-link", "Ada@Example.com"}, env, &out); err != nil {
 		t.Fatal(err)
 	}
 	address, _, _ := strings.Cut(out.String(), "\n")
@@ -45,7 +45,7 @@ func TestPasswordLinkCommand(t *testing.T) {
 		t.Errorf("%q, purpose %q, %v", address, stored, err)
 	}
 	variables["CONSOLE_PASSWORDS"] = "off"
-	if err := command(t.Context(), []string{"password-link", "ada@example.com"}, env, &out); config.ExitCode(err) != 2 {
+	if err := Do(t.Context(), []string{"password-link", "ada@example.com"}, env, &out); config.ExitCode(err) != 2 {
 		t.Errorf("while passwords are off: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package program
+package commands
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"migrate"}, {"migrate", "contract"}} {
-		err := command(t.Context(), args, environment("DATABASE_URL", url), io.Discard)
+		err := Do(t.Context(), args, environment("DATABASE_URL", url), io.Discard)
 		if !errors.Is(err, migrations.ErrTooOld) || !strings.Contains(err.Error(), "migration 54") {
 			t.Errorf("%v: %v", args, err)
 		}
@@ -285,7 +285,7 @@ func TestMigrateWithoutASuperuser(t *testing.T) {
 	to := url.URL{Scheme: "postgres", User: url.UserPassword(name, "x"), Host: net.JoinHostPort(address.Host, fmt.Sprint(address.Port)), Path: name}
 	env := func(variable string) string { return map[string]string{"DATABASE_URL": to.String()}[variable] }
 	for range 2 {
-		if err := command(t.Context(), []string{"migrate", "contract"}, env, io.Discard); err != nil {
+		if err := Do(t.Context(), []string{"migrate", "contract"}, env, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
