@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
+	"dropbell/worker/shell"
 )
 
 const (
@@ -43,7 +44,7 @@ func (p *program) sealAddresses(ctx context.Context) error {
 			return nil
 		}
 		p.Log.Warn("addresses of chat groups cannot be sealed yet", "error", err)
-		if !sleep(ctx, 10*time.Second) {
+		if !shell.Sleep(ctx, 10*time.Second) {
 			return nil
 		}
 	}

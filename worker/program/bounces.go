@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/config"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/feedback"
+	"dropbell/worker/shell"
 )
 
 // bouncesEvery is how often the bounce mailbox is looked into.
@@ -25,7 +26,7 @@ func (p *program) emptyMailbox() (func(context.Context) error, error) {
 	for _, f := range []feedback.Fate{feedback.Reported, feedback.Ignored, feedback.Foreign, feedback.Unreadable} {
 		mails.WithLabelValues(string(f)) // from 0, so that alerts see the first one
 	}
-	if p.Config.Mail.BounceMailbox == "" || !p.has(houseRole) {
+	if p.Config.Mail.BounceMailbox == "" || !p.has(shell.House) {
 		return nil, nil
 	}
 	cfg, err := bouncemail.ParseURL(p.Config.Mail.BounceMailbox)

@@ -13,6 +13,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/worker/shell"
 )
 
 const (
@@ -35,11 +36,10 @@ type census struct {
 	deadLetters deliverydb.DeadLetters
 	forecaster  *reminder.Forecaster
 	leader      workdb.Housekeeping
-	stock       stockCensus
 	balances    balances
 	campaigns   *campaignCensus
-	notices     noticeCensus
 	figures     figures
+	counts      []shell.Count
 
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
@@ -56,6 +56,7 @@ func newCensus(p *program) *census {
 	c := &census{
 		campaigns: newCampaignCensus(p),
 		figures:   p.figures,
+		counts:    p.roles.Counts,
 		balances:  balances{&p.balances, p.Stores.Templates},
 		boards:    p.Stores.Boards, deadLetters: p.Stores.DeadLetters, leader: p.Stores.Housekeeping,
 		forecaster: p.Forecaster(),
@@ -67,7 +68,6 @@ func newCensus(p *program) *census {
 		dead:      perChannel("dropbell_dead_letters", "Dead letters that wait for a decision."),
 		misses:    perChannel("dropbell_forecast_misses", "Messages due within 24 hours that would not go out before their opening."),
 	}
-	c.stock, c.notices = newStockCensus(p.Stores, p.metrics.registry), newNoticeCensus(p.Stores, p.metrics.registry)
 	p.metrics.registry.MustRegister(c.differences, c.recounted, c.countedAt, c.expired, c.dead, c.misses)
 	return c
 }
@@ -77,7 +77,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 	return p.census.leader.Leader(ctx, "census", func(ctx context.Context) error {
 		defer p.census.forget()
 		for end := time.Now().Add(censusTerm); time.Now().Before(end); {
-			if err := p.census.count(ctx); err != nil || !sleep(ctx, censusEvery) {
+			if err := p.census.count(ctx); err != nil || !shell.Sleep(ctx, censusEvery) {
 				return err
 			}
 		}
@@ -88,7 +88,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 func (c *census) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, censusEvery)
 	defer cancel()
-	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.notices.count(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx), c.figures.correct(ctx)); err != nil {
+	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.countDead(ctx), c.forecast(ctx), c.figures.correct(ctx), c.take(ctx)); err != nil {
 		return err
 	}
 	c.countedAt.SetToCurrentTime()
@@ -142,15 +142,23 @@ func (c *census) forecast(ctx context.Context) error {
 	return nil
 }
 
+func (c *census) take(ctx context.Context) (err error) {
+	for _, one := range c.counts {
+		err = errors.Join(err, one.Take(ctx))
+	}
+	return err
+}
+
 // forget removes what the next worker will say, so that nothing stale stays.
 func (c *census) forget() {
 	for _, v := range []*prometheus.GaugeVec{c.differences, c.expired, c.dead, c.misses} {
 		v.Reset()
 	}
 	c.recounted.Set(0)
-	c.stock.forget()
 	c.campaigns.forget()
-	c.notices.forget()
+	for _, one := range c.counts {
+		one.Forget()
+	}
 }
 
 func setAll(v *prometheus.GaugeVec, values [delivery.Channels]int64) {

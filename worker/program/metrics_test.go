@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/inapp"
@@ -22,6 +21,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/worker/workertest"
 )
 
 // assembled returns a worker that does not run, and a connection to look
@@ -52,38 +52,16 @@ func assembledOn(t *testing.T, database, redis string) (*program, *pgx.Conn) {
 	return p, conn
 }
 
-// value returns a gauge or counter with exactly these labels ("channel=sms"),
-// and whether there is one.
-func value(t *testing.T, g prometheus.Gatherer, name string, labels ...string) (float64, bool) {
+// taskOf returns what does the queue's tasks of the name.
+func taskOf(t *testing.T, p *program, name string) func(context.Context, []byte) error {
 	t.Helper()
-	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.Metric {
-			if f.GetName() == name && slices.Equal(labelsOf(m), slices.Sorted(slices.Values(labels))) {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()), true
-			}
+	for _, one := range p.roles.Tasks {
+		if one.Name == name {
+			return one.Do
 		}
 	}
-	return 0, false
-}
-
-func labelsOf(m *dto.Metric) []string {
-	var list []string
-	for _, l := range m.Label {
-		list = append(list, l.GetName()+"="+l.GetValue())
-	}
-	slices.Sort(list)
-	return list
-}
-
-func expect(t *testing.T, p *program, want float64, name string, labels ...string) {
-	t.Helper()
-	if got, ok := value(t, p.metrics.registry, name, labels...); got != want || !ok {
-		t.Errorf("%s %v = %v (there: %v), want %v", name, labels, got, ok, want)
-	}
+	t.Fatalf("no room does %s", name)
+	return nil
 }
 
 // TestHandbookListsTheMetrics and nothing else.
@@ -124,7 +102,7 @@ func TestHandbookListsTheLoops(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(raw), "## Background job fails")
 	section, _, _ := strings.Cut(rest, "\n## ")
-	sources, err := filepath.Glob("*.go")
+	sources, err := filepath.Glob("../*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +112,7 @@ func TestHandbookListsTheLoops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?:\.every\([^"\n]+, |\.attempts\(|\badd\([a-z]+Role, )"([a-z ]+)",`).FindAllSubmatch(source, -1) {
+		for _, m := range regexp.MustCompile(`(?:\.Every\([^"\n]+, |\.Attempts\(|\badd\(shell\.[A-Z][a-z]+, |Role: shell\.[A-Z][a-z]+, Name: )"([a-z ]+)",`).FindAllSubmatch(source, -1) {
 			loops[string(m[1])] = true
 			if !strings.Contains(section, "\n| "+string(m[1])+" |") {
 				t.Errorf("the loop %s is not in the handbook", m[1])
@@ -173,13 +151,13 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and no recipients
-	expect(t, p, 1, "dropbell_balance_slots")
-	expect(t, p, 4, "dropbell_notice_difference", "template=7", "run=9")
-	expect(t, p, 1, "dropbell_notice_runs_recounted")
-	expect(t, p, 7, "dropbell_dead_letters", "channel=email")
-	expect(t, p, 0, "dropbell_dead_letters", "channel=sms")
-	if missed, _ := value(t, p.metrics.registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {
+	workertest.Expect(t, p.metrics.registry, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and no recipients
+	workertest.Expect(t, p.metrics.registry, 1, "dropbell_balance_slots")
+	workertest.Expect(t, p.metrics.registry, 4, "dropbell_notice_difference", "template=7", "run=9")
+	workertest.Expect(t, p.metrics.registry, 1, "dropbell_notice_runs_recounted")
+	workertest.Expect(t, p.metrics.registry, 7, "dropbell_dead_letters", "channel=email")
+	workertest.Expect(t, p.metrics.registry, 0, "dropbell_dead_letters", "channel=sms")
+	if missed, _ := workertest.Value(t, p.metrics.registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {
 		t.Errorf("%v messages would miss the opening", missed)
 	}
 	if _, err := conn.Exec(t.Context(), `update slot_results set reserved = 0, sent = 0`); err != nil {
@@ -204,11 +182,11 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if n := forecasts(); n < 8_300_000 || n > 8_400_000 { // 55 minutes at 500 a second
 		t.Errorf("%d would miss in the forecast that is kept of a slot that is due soon", n)
 	}
-	if n, there := value(t, p.metrics.registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
+	if n, there := workertest.Value(t, p.metrics.registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
 		t.Errorf("a difference that is gone is still told: %v", n)
 	}
 	p.census.forget()
-	if _, there := value(t, p.metrics.registry, "dropbell_dead_letters", "channel=email"); there {
+	if _, there := workertest.Value(t, p.metrics.registry, "dropbell_dead_letters", "channel=email"); there {
 		t.Error("a worker that does not count any more goes on telling")
 	}
 }
@@ -227,10 +205,10 @@ func TestChannelGauges(t *testing.T) {
 	if err := p.gauge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p, 1, "dropbell_channel_paused", "channel=webpush")
-	expect(t, p, 0, "dropbell_channel_paused", "channel=sms")
-	expect(t, p, 2, "dropbell_breaker_state", "channel=sms")
-	expect(t, p, 0, "dropbell_breaker_state", "channel=email")
+	workertest.Expect(t, p.metrics.registry, 1, "dropbell_channel_paused", "channel=webpush")
+	workertest.Expect(t, p.metrics.registry, 0, "dropbell_channel_paused", "channel=sms")
+	workertest.Expect(t, p.metrics.registry, 2, "dropbell_breaker_state", "channel=sms")
+	workertest.Expect(t, p.metrics.registry, 0, "dropbell_breaker_state", "channel=email")
 	// The circuits of a channel with providers of staff are those of the providers.
 	if _, err := conn.Exec(t.Context(), `insert into providers (id, channel, kind, name, enabled, changed, created_by) overriding system value
 		select id, 2, 'json', 'x', id < 3, 1, 'x' from generate_series(1, 3) id`); err != nil {
@@ -245,7 +223,7 @@ func TestChannelGauges(t *testing.T) {
 		if err := p.gauge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, p, open, "dropbell_breaker_state", "channel=sms")
+		workertest.Expect(t, p.metrics.registry, open, "dropbell_breaker_state", "channel=sms")
 		list, err := p.failingChannels(t.Context())
 		if err != nil || len(list) != int(open)/2 {
 			t.Errorf("with %d of two circuits open the alert is %+v, %v", id, list, err)
@@ -269,9 +247,9 @@ func TestChannelGauges(t *testing.T) {
 		list[0] != (alert.Condition{Kind: alert.Channel, Object: "webpush:provider:11", Name: "Moon", Detail: alert.DetailProvider, Path: "/providers"}) || list[1].Shop != 7 {
 		t.Errorf("with the circuits of two providers of push open the alert is %+v, %v", list, err)
 	}
-	expect(t, p, 0, "dropbell_queue_age_seconds", "queue=timers")
-	expect(t, p, float64(p.Config.DBConns), "dropbell_db_connections_limit")
-	expect(t, p, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
+	workertest.Expect(t, p.metrics.registry, 0, "dropbell_queue_age_seconds", "queue=timers")
+	workertest.Expect(t, p.metrics.registry, float64(p.Config.DBConns), "dropbell_db_connections_limit")
+	workertest.Expect(t, p.metrics.registry, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
 }
 
 type answering struct{ results []delivery.Result }
@@ -292,9 +270,9 @@ func TestProviderAnswersAreCounted(t *testing.T) {
 		t.Fatalf("%d results", len(got))
 	}
 	for class, want := range map[string]float64{"delivered": 2, "permanent": 1, "transient": 1, "throttled": 0} {
-		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
+		workertest.Expect(t, p.metrics.registry, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
 	}
-	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
+	workertest.Expect(t, p.metrics.registry, 1, "dropbell_provider_call_seconds", "channel=sms")
 }
 
 // TestEachProviderOfPushIsCountedOnce: answers of configured services are not the
@@ -325,12 +303,12 @@ func TestMessagesThatAreKeptBackAreNoAnswers(t *testing.T) {
 		}
 	}
 	for class, want := range map[string]float64{"delivered": 1, "permanent": 0, "transient": 1, "throttled": 0} {
-		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
-		if n, _ := value(t, p.metrics.registry, "dropbell_push_answers_total", "service=fcm", "class="+class); n != want {
+		workertest.Expect(t, p.metrics.registry, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
+		if n, _ := workertest.Value(t, p.metrics.registry, "dropbell_push_answers_total", "service=fcm", "class="+class); n != want {
 			t.Errorf("%v answers of FCM are %s, want %v", n, class, want)
 		}
 	}
-	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
+	workertest.Expect(t, p.metrics.registry, 1, "dropbell_provider_call_seconds", "channel=sms")
 	_, calls := p.providers.take()
 	if len(calls) != 1 || calls[0].Calls != 1 || calls[0].Messages != 2 || calls[0].Failed != 1 || calls[0].Error != "down" {
 		t.Errorf("stored are %+v", calls)

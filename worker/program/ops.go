@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
+	"dropbell/worker/shell"
 )
 
 // serveHTTP answers /livez, /readyz and /metrics until ctx ends.
@@ -58,7 +59,7 @@ func (p *program) awaitSchema(ctx context.Context) bool {
 			told = err.Error()
 			p.Log.Warn("worker waits for its database", "error", err)
 		}
-		if !sleep(ctx, schemaPause) {
+		if !shell.Sleep(ctx, schemaPause) {
 			return false
 		}
 	}

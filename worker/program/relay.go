@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/domain/event"
 	"dropbell/domain/hook"
+	"dropbell/worker/shell"
 )
 
 const (
@@ -84,7 +85,7 @@ func (p *program) relay(ctx context.Context) error {
 			}
 		}
 	}
-	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
+	attempt := p.runner.Attempts("outbox relay", func(ctx context.Context) error {
 		err := some(ctx)
 		if err != nil {
 			failed = time.Now()
@@ -94,14 +95,14 @@ func (p *program) relay(ctx context.Context) error {
 		return err
 	})
 	for {
-		if time.Since(failed) > 2*relayRest {
+		if time.Since(failed) > 2*shell.Rest {
 			attempt(ctx)
 		}
 		pause := relayIdle
 		if time.Since(last) > relayRestAfter {
-			pause = relayRest
+			pause = shell.Rest
 		}
-		if !sleep(ctx, untilNext(time.Now(), pause)) {
+		if !shell.Sleep(ctx, shell.UntilNext(time.Now(), pause)) {
 			return nil
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/worker/workertest"
 )
 
 // A relayFixture is a worker whose events are relayed step by step, and a shop whose server
@@ -104,7 +106,7 @@ func (f *relayFixture) settle() {
 }
 
 func (f *relayFixture) again() float64 {
-	n, _ := value(f.T, f.p.metrics.registry, "dropbell_events_republished_total")
+	n, _ := workertest.Value(f.T, f.p.metrics.registry, "dropbell_events_republished_total")
 	return n
 }
 
@@ -384,3 +386,5 @@ func TestShopsAreToldWhatARestoredDatabaseLacks(t *testing.T) {
 		t.Error(errors.Join(errors.New("events are still held back"), err))
 	}
 }
+
+func userID(n int64) user.ID { return user.ID(n) }

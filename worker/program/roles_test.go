@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/app"
 	"dropbell/domain/task"
+	"dropbell/worker/shell"
 )
 
 func TestQueuesOfRoles(t *testing.T) {
@@ -74,7 +75,7 @@ func TestRolesTogetherDoEverything(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	for _, r := range []role{timersRole, deliveryRole, eventsRole, jobsRole, gateRole, houseRole} {
+	for _, r := range []shell.Role{shell.Timers, shell.Delivery, shell.Events, shell.Jobs, shell.Gate, shell.House} {
 		env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "WORKER_ROLES": string(r)}
 		all.Go(func() {
 			if err := run(ctx, func(name string) string { return env[name] }, io.Discard); err != nil {

@@ -2,29 +2,34 @@ package program
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 
 	"dropbell/adapters/asynq"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
+	"dropbell/worker/shell"
 )
 
-// decodedTask does a task of the queue whose payload is a P in JSON.
-func decodedTask[P any](do func(context.Context, P) error) asynq.Handler {
+// task returns what does a task of a room.
+func (p *program) task(t shell.Task) asynq.Handler {
+	if !t.Turn {
+		return t.Do
+	}
 	return func(ctx context.Context, payload []byte) error {
-		var p P
-		if err := json.Unmarshal(payload, &p); err != nil {
-			return fault.ErrInvalid.Because("payload: %v", err)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(p.life, cancel)()
+		if err := t.Do(ctx, payload); err != nil && p.life.Err() == nil {
+			return err
 		}
-		return do(ctx, p)
+		return nil
 	}
 }
 
 // slotTask does a task about a slot.
 func slotTask(do func(context.Context, int64) error) asynq.Handler {
-	return decodedTask(func(ctx context.Context, s task.SlotPayload) error { return do(ctx, s.SlotID) })
+	return shell.Decoded(func(ctx context.Context, s task.SlotPayload) error { return do(ctx, s.SlotID) })
 }
 
 // watchTask is the watchdog's look at slots that were fired together.
@@ -42,7 +47,7 @@ func (p *program) watchTask(ctx context.Context, s task.SlotsPayload) error {
 
 // campaignTask does a task about a campaign.
 func campaignTask(do func(context.Context, int64) error) asynq.Handler {
-	return decodedTask(func(ctx context.Context, c task.CampaignPayload) error { return do(ctx, c.CampaignID) })
+	return shell.Decoded(func(ctx context.Context, c task.CampaignPayload) error { return do(ctx, c.CampaignID) })
 }
 
 func (p *program) deliverTask(ctx context.Context, b task.BatchPayload) error {

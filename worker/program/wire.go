@@ -40,6 +40,8 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
+	"dropbell/worker/coupons"
+	"dropbell/worker/shell"
 )
 
 const (
@@ -47,8 +49,7 @@ const (
 	watchEvery     = 10 * time.Second // the watchdog's period
 	sweepEvery     = time.Second
 	relayIdle      = 50 * time.Millisecond
-	relayRest      = 250 * time.Millisecond // between looks at an outbox that has been empty
-	relayRestAfter = 5 * time.Second        // for this long
+	relayRestAfter = 5 * time.Second // for this long
 	houseEvery     = 10 * time.Minute
 	drainFor       = 10 * time.Second // shutdown waits this long for running batches
 	// firingShare is how many database connections there are for each slot or group
@@ -70,9 +71,7 @@ type program struct {
 	campaigns   campaignsdb.Campaigns
 	launcher    *campaign.Launcher
 	deadLetters *delivery.DeadLetters
-	couponLife  *coupons
 	jobs        *job.Worker
-	gate        *gateWork
 	outbox      workdb.Outbox
 	bounces     func(context.Context) error // nil without a bounce mailbox
 	metrics     *metrics
@@ -85,7 +84,6 @@ type program struct {
 	matcher     *feedback.Matcher
 	notifier    *alert.Notifier // nil without keys for push
 	hooks       *hooks
-	wallets     *wallets
 	activities  *activities
 	providers   *providerCalls
 	processes   *app.Processes
@@ -95,6 +93,8 @@ type program struct {
 	routes      *routes
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
+	roles       shell.Roles     // what the rooms do
+	runner      shell.Runner
 }
 
 // build connects adapters and use cases, from top to bottom of this file. Nothing
@@ -105,6 +105,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	if err != nil {
 		return p, err
 	}
+	p.runner = shell.Runner{Log: p.Log, Ask: p.DB.Ask, Known: func(name string) { p.metrics.failures.WithLabelValues(name) }, Failed: p.metrics.jobFailed}
 	for _, wire := range []func() error{p.wireWires, p.wireUseCases, p.wireDelivery, p.wireEvents, p.wireTasks} {
 		if err := wire(); err != nil {
 			return p, err
@@ -159,18 +160,13 @@ func (p *program) wireUseCases() error {
 
 	// Coupons.
 	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.Options{})
-	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
+	couponWork, err := p.coupons()
+	if err != nil {
 		return err
 	}
-	p.couponLife = p.newCoupons()
 
 	// Events for the servers of shops.
 	if p.hooks, err = p.newHooks(); err != nil {
-		return err
-	}
-
-	// Passes of coupons in wallets.
-	if p.wallets, err = p.newWallets(); err != nil {
 		return err
 	}
 
@@ -183,12 +179,14 @@ func (p *program) wireUseCases() error {
 	p.jobs = &job.Worker{Store: p.Stores.Jobs, Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
 		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
 	p.figures = newFigures(p)
+	p.roles = shell.Join(coupons.Roles(couponWork))
 	p.census = newCensus(p)
 	return nil
 }
 
 // runners work off the jobs, by kind.
 func (p *program) runners() map[string]job.Runner {
+	codeKeys, _ := redeemcode.ParseKeys(p.Config.CodeKeys) // config has checked them
 	segments, grants, tables := p.Stores.Segments, p.Stores.Grants, p.tables(sheet.Limits{})
 	importer := &user.Importer{Store: p.Stores.Users, Tables: tables, Now: app.Clock}
 	return map[string]job.Runner{
@@ -197,8 +195,8 @@ func (p *program) runners() map[string]job.Runner {
 		segment.ListJob:     &segment.Filler{Store: segments, Tables: tables, Now: app.Clock},
 		user.CheckJob:       importer,
 		user.ImportJob:      importer,
-		redeemcode.JobKind:  p.codeGenerator(),
-		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
+		redeemcode.JobKind:  &redeemcode.Generator{Store: p.Stores.Codes, Keys: codeKeys},
+		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: coupons.Lists{Tables: p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: p.Stores.CouponSteps}},
 	}
 }
@@ -245,7 +243,7 @@ func (p *program) wireDelivery() error {
 		Reference:   p.reference(), Named: p.routes.names, VerifiedOnly: p.Config.SMS.VerifiedOnly,
 		// Guards are asked about the recipients of batches right before sending.
 		Guards: map[delivery.Kind]delivery.Guard{
-			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
+			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: coupons.Granter{Gate: p.claims.All()}},
 			delivery.KindNotice:   coupon.Guard{Store: p.Stores.Notices},
 		},
 	}
@@ -286,29 +284,13 @@ func (p *program) wireEvents() error {
 	}), watermill.Timeout(time.Minute), watermill.Parallel(rangeHandlers))
 	p.bus.Handle("campaigns", event.CampaignChanged, app.Decoded(p.campaignChanged))
 
-	// Coupons.
-	p.gate.listen(p)
-	p.bus.Handle("coupon-timers", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
-		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
-			return nil
-		}
-		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
-	}))
-	tallies := p.Stores.CouponTallies
-	p.bus.Handle("coupon-tallies", event.CouponChanged, app.Decoded(tallies.Changed))
-	p.bus.Handle("coupon-tallies", event.CouponsExpired, app.Decoded(tallies.Expired))
-	// The sweep settles too; this is for batches whose dead letters were replayed.
-	p.bus.Handle("notices", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
-		if e.Kind != string(delivery.KindNotice) {
-			return nil
-		}
-		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
-	}), watermill.Ahead())
-
 	// Events for the servers of shops.
 	p.hooks.listen(p.bus)
-	p.wallets.listen(p.bus)
 	p.activities.listen(p.bus)
+
+	for _, h := range p.roles.Handlers {
+		p.bus.Handle(h.Group, h.Topic, h.Do, h.Options...)
+	}
 
 	// Delivery and jobs.
 	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
@@ -325,20 +307,21 @@ func (p *program) wireEvents() error {
 func (p *program) wireTasks() error {
 	p.servers.Handle(task.FireSlot, slotTask(p.timers.Fire))
 	p.servers.Handle(task.Watch, slotTask(func(ctx context.Context, id int64) error { return p.timers.Watch(ctx, id) }))
-	p.servers.Handle(task.WatchMany, decodedTask(p.watchTask))
-	p.servers.Handle(task.Announcing, decodedTask(func(ctx context.Context, a task.AnnouncementPayload) error {
+	p.servers.Handle(task.WatchMany, shell.Decoded(p.watchTask))
+	p.servers.Handle(task.Announcing, shell.Decoded(func(ctx context.Context, a task.AnnouncementPayload) error {
 		return p.announcer.Cut(ctx, a.AnnouncementID)
 	}))
-	p.servers.Handle(task.Deliver, decodedTask(p.deliverTask))
-	p.servers.Handle(task.Test, decodedTask(func(ctx context.Context, t task.TestPayload) error { return p.tester.Run(ctx, t.TestID) }))
-	p.servers.Handle(task.SendCode, decodedTask(p.codeTask))
+	p.servers.Handle(task.Deliver, shell.Decoded(p.deliverTask))
+	p.servers.Handle(task.Test, shell.Decoded(func(ctx context.Context, t task.TestPayload) error { return p.tester.Run(ctx, t.TestID) }))
+	p.servers.Handle(task.SendCode, shell.Decoded(p.codeTask))
 	p.servers.Handle(task.StartCampaign, campaignTask(p.launcher.Start))
 	p.servers.Handle(task.CutCampaign, campaignTask(p.launcher.Cut))
-	p.servers.Handle(task.EndLock, decodedTask(p.endLockTask))
-	p.servers.Handle(task.WorkJob, decodedTask(p.jobTask))
-	p.servers.Handle(task.SendHooks, decodedTask(p.hookTask))
-	p.servers.Handle(task.TellWallet, decodedTask(p.walletTask))
-	p.servers.Handle(task.TellLiveActivities, decodedTask(p.liveTask))
+	p.servers.Handle(task.WorkJob, shell.Decoded(p.jobTask))
+	p.servers.Handle(task.SendHooks, shell.Decoded(p.hookTask))
+	p.servers.Handle(task.TellLiveActivities, shell.Decoded(p.liveTask))
+	for _, t := range p.roles.Tasks {
+		p.servers.Handle(t.Name, p.task(t))
+	}
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(p.figures.recount(ctx), p.Stores.DeadLetters.RecountDeadLetters(ctx))
@@ -348,31 +331,31 @@ func (p *program) wireTasks() error {
 
 // startRoles starts the loops of this process's roles.
 func (p *program) startRoles(start func(name string, loop func(context.Context) error)) {
-	of := func(r role, name string, loop func(context.Context) error) {
+	of := func(r shell.Role, name string, loop func(context.Context) error) {
 		if p.has(r) {
 			start(name, loop)
 		}
 	}
 	watcher := p.newWatcher()
-	of(eventsRole, "event bus", p.bus.Run)
-	of(eventsRole, "outbox relay", p.relay)
-	of(houseRole, "housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
-	of(houseRole, "gauges", p.every(5*time.Second, "gauges", p.gauge))
-	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
-	of(houseRole, "alerts", p.every(alertsEvery, "alerts", watcher.Look))
-	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
+	of(shell.Events, "event bus", p.bus.Run)
+	of(shell.Events, "outbox relay", p.relay)
+	of(shell.House, "housekeeping", p.runner.Every(houseEvery, "housekeeping", p.scheduleHouse))
+	of(shell.House, "gauges", p.runner.Every(5*time.Second, "gauges", p.gauge))
+	of(shell.House, "census", p.runner.Every(5*time.Second, "census", p.takeCensus))
+	of(shell.House, "alerts", p.runner.Every(alertsEvery, "alerts", watcher.Look))
+	of(shell.House, "campaign results", p.runner.Every(resultsEvery, "campaign results", p.countResults))
 	if p.sends() {
-		start("providers", p.every(routesEvery, "providers", p.routes.refresh))
+		start("providers", p.runner.Every(routesEvery, "providers", p.routes.refresh))
 	}
 	if p.bounces != nil {
-		of(houseRole, "bounce mailbox", p.every(bouncesEvery, "bounce mailbox", p.bounces))
+		of(shell.House, "bounce mailbox", p.runner.Every(bouncesEvery, "bounce mailbox", p.bounces))
 	}
-	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
-	if p.has(gateRole) {
-		p.gate.start(p, start)
+	of(shell.Delivery, "provider calls", p.runner.Every(callsEvery, "provider calls", p.recordCalls))
+	for _, l := range p.roles.Loops {
+		of(l.Role, l.Name, p.runner.Every(l.Every, l.Name, l.Do))
 	}
 	if list := p.sweeps(watcher); len(list) > 0 {
-		start("sweeps", p.chores(sweepEvery, list))
+		start("sweeps", p.runner.Sweeps(sweepEvery, list, sweepsWait))
 	}
 	if len(p.queues()) > 0 {
 		start("task servers", p.serveTasks)

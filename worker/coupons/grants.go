@@ -1,4 +1,4 @@
-package program
+package coupons
 
 import (
 	"context"
@@ -18,12 +18,12 @@ import (
 // those that arrive together in one transaction.
 const grantsAtOnce = 256
 
-// granter gives the coupons of campaigns through the gate of all claims.
-type granter struct{ gate claim.Gate }
+// Granter gives the coupons of campaigns through the gate of all claims.
+type Granter struct{ Gate claim.Gate }
 
 // Grant implements [campaign.Granter]: a key per campaign and user makes
 // asking again safe.
-func (g granter) Grant(ctx context.Context, wish campaign.Grant) (map[user.ID]string, error) {
+func (g Granter) Grant(ctx context.Context, wish campaign.Grant) (map[user.ID]string, error) {
 	var mu sync.Mutex
 	refused := map[user.ID]string{}
 	var failed error
@@ -46,8 +46,8 @@ func (g granter) Grant(ctx context.Context, wish campaign.Grant) (map[user.ID]st
 	return refused, failed
 }
 
-func (g granter) one(ctx context.Context, wish campaign.Grant, id user.ID) (reason string, err error) {
-	_, err = g.gate.Claim(ctx, claim.Request{ID: claim.NewID(rand.Uint64(), wish.TemplateID), TemplateID: wish.TemplateID, UserID: id, Origin: claim.ByCampaign,
+func (g Granter) one(ctx context.Context, wish campaign.Grant, id user.ID) (reason string, err error) {
+	_, err = g.Gate.Claim(ctx, claim.Request{ID: claim.NewID(rand.Uint64(), wish.TemplateID), TemplateID: wish.TemplateID, UserID: id, Origin: claim.ByCampaign,
 		Key: fmt.Sprintf("%d:%d", wish.CampaignID, id)})
 	switch fault.KindOf(err) {
 	case 0, fault.Unavailable, fault.Throttled:

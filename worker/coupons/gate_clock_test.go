@@ -1,11 +1,10 @@
-package program
+package coupons_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 	"dropbell/worker/commands"
+	"dropbell/worker/coupons"
 )
 
 // opening is a drop that opens after so long, with its shards.
@@ -61,7 +61,7 @@ func TestClaimsBeforeTheOpeningAreRefusedWhenTheyAreWritten(t *testing.T) {
 		t.Errorf("%d claims were reported as early, want 3", early)
 	}
 	var audited bytes.Buffer
-	r.must(commands.Do(t.Context(), []string{"audit", fmt.Sprint(drop.ID)}, environment("DATABASE_URL", r.sql.Config().ConnString()), &audited))
+	r.must(commands.Do(t.Context(), []string{"audit", fmt.Sprint(drop.ID)}, func(name string) string { return map[string]string{"DATABASE_URL": r.sql.Config().ConnString()}[name] }, &audited))
 	if !strings.Contains(audited.String(), "3 claims were accepted before the opening") {
 		t.Errorf("the audit says %s", audited.String())
 	}
@@ -139,16 +139,16 @@ func TestAnotherRedisHasAllGatesLookedAt(t *testing.T) {
 	server := localstack.RedisServer(t)
 	r := newGateFixture(t, server.URL(), 2)
 	drop := r.opening(9 * time.Hour)
-	g := &gateWork{log: slog.New(slog.DiscardHandler), members: redisgate.NewMembers(r.client, "w"), keeper: r.keepers[0], missing: newCallQueue()}
-	r.must(g.beat(t.Context()))
-	r.must(g.beat(t.Context()))
-	if id, ok := g.missing.take(); ok {
+	g := coupons.WatchRedis(redisgate.NewMembers(r.client, "w"), r.keepers[0])
+	r.must(g.Beat(t.Context()))
+	r.must(g.Beat(t.Context()))
+	if id, ok := g.Missing(); ok {
 		t.Errorf("gate %d is looked at although nothing has changed", id)
 	}
 	r.must(server.Kill())
 	r.must(server.Restart(context.Background(), false))
-	r.eventually("Redis answers", func() error { return g.beat(t.Context()) })
-	if id, ok := g.missing.take(); !ok || id != drop.ID {
+	r.eventually("Redis answers", func() error { return g.Beat(t.Context()) })
+	if id, ok := g.Missing(); !ok || id != drop.ID {
 		t.Fatalf("gate %d is looked at, %v", id, ok)
 	}
 	r.must(r.keepers[0].Rescue(t.Context(), drop.ID))

@@ -1,4 +1,4 @@
-package program
+package coupons
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
+	"dropbell/worker/shell"
 )
 
 const (
@@ -60,12 +61,21 @@ type gateWork struct {
 	skewed     prometheus.Counter
 }
 
-func (p *program) newGateWork(consumer string) (*gateWork, error) {
-	codes, err := p.newCodeMarks()
-	if err != nil {
-		return nil, err
-	}
-	g := &gateWork{log: p.Log, store: p.Stores.Gates, stream: redisgate.NewStream(p.Redis, consumer), members: redisgate.NewMembers(p.Redis, consumer),
+// GateDeps are what the work on the claim gate stands on. The room sets what keeper and
+// writer call.
+type GateDeps struct {
+	Store   couponsdb.Gates
+	Stream  redisgate.Stream
+	Members redisgate.Members
+	Keeper  *gate.Keeper
+	Writer  *gate.Writer
+	Codes   CodeMarks
+	// Listen hears of claims that wait, until ctx ends.
+	Listen func(ctx context.Context, calls redisgate.Calls) error
+}
+
+func newGateWork(d Deps) *gateWork {
+	g := &gateWork{log: d.Log, store: d.Gate.Store, stream: d.Gate.Stream, members: d.Gate.Members, keeper: d.Gate.Keeper, writer: d.Gate.Writer,
 		unwritten: newCallQueue(), missing: newCallQueue(),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
@@ -82,7 +92,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		skewed: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_gate_clocks_set_total",
 			Help: "How often the clock of a gate was set again, because it was off or its shards had moved to another server."}),
 	}
-	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written, g.recovered, g.early, g.skewed)
+	d.Registry.MustRegister(g.difference, g.coupons, g.builds, g.written, g.recovered, g.early, g.skewed)
 	for _, reason := range []string{gate.ReasonNew, gate.ReasonUnfinished, gate.ReasonLost, gate.ReasonDifference,
 		gate.ReasonExcess, gate.ReasonRestored} {
 		g.builds.WithLabelValues(reason)
@@ -90,34 +100,35 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	for _, result := range []string{"issued", "refused"} {
 		g.written.WithLabelValues(result)
 	}
-	g.writer = &gate.Writer{Stream: g.stream, Recorder: p.Stores.GateRecorder, Wrote: func(issued, refused int) {
+	g.writer.Wrote = func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
-	}, Early: func(id int64, claims int) {
+	}
+	g.writer.Early = func(id int64, claims int) {
 		g.early.Add(float64(claims))
-		p.Log.Error("a gate accepted claims before the opening: the clock of its Redis was wrong. They are refused", "template", id, "claims", claims)
-	}, Used: func(ctx context.Context, keys []string) {
-		if err := codes.mark(ctx, keys); err != nil {
-			p.Log.Warn("used codes are not marked in Redis; a repeated use is refused by the database instead", "codes", len(keys), "error", err)
+		d.Log.Error("a gate accepted claims before the opening: the clock of its Redis was wrong. They are refused", "template", id, "claims", claims)
+	}
+	g.writer.Used = func(ctx context.Context, keys []string) {
+		if err := d.Gate.Codes.mark(ctx, keys); err != nil {
+			d.Log.Warn("used codes are not marked in Redis; a repeated use is refused by the database instead", "codes", len(keys), "error", err)
 		}
-	}}
-	g.keeper = &gate.Keeper{Store: g.store, Shards: redisgate.NewShards(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
-		Divide: gate.Divider(p.Config.GateShards),
-		Built: func(id int64, reason string) {
-			g.builds.WithLabelValues(reason).Inc()
-			p.Log.Info("gate built", "template", id, "reason", reason)
-		},
-		Skewed: func(id int64, by time.Duration) {
-			g.skewed.Inc()
-			p.Log.Warn("the clock of a gate is set again: its Redis failed over, was restarted, or had its clock set", "template", id, "off", by)
-		},
-		Restored: func(id, coupons int64) {
-			g.recovered.Add(float64(coupons))
-			p.Log.Error("a gate knew of claims that the database does not have: was PostgreSQL restored, or did it fail over and lose transactions? "+
-				"The gate was built anew and these claims were decided once more", "template", id, "coupons", coupons)
-		},
-		Cleared: g.forget, Released: g.forget, Mine: g.mine, Unwritten: g.unwritten.add}
-	return g, nil
+	}
+	k := g.keeper
+	k.Seen, k.Cleared, k.Released, k.Mine, k.Unwritten = g.seen, g.forget, g.forget, g.mine, g.unwritten.add
+	k.Built = func(id int64, reason string) {
+		g.builds.WithLabelValues(reason).Inc()
+		d.Log.Info("gate built", "template", id, "reason", reason)
+	}
+	k.Skewed = func(id int64, by time.Duration) {
+		g.skewed.Inc()
+		d.Log.Warn("the clock of a gate is set again: its Redis failed over, was restarted, or had its clock set", "template", id, "off", by)
+	}
+	k.Restored = func(id, coupons int64) {
+		g.recovered.Add(float64(coupons))
+		d.Log.Error("a gate knew of claims that the database does not have: was PostgreSQL restored, or did it fail over and lose transactions? "+
+			"The gate was built anew and these claims were decided once more", "template", id, "coupons", coupons)
+	}
+	return g
 }
 
 func (g *gateWork) seen(plan gate.Plan, l gate.Ledger) {
@@ -134,28 +145,31 @@ func (g *gateWork) forget(templateID int64) {
 	g.coupons.DeletePartialMatch(prometheus.Labels{"template": id})
 }
 
-// listen lets every change of a template reach its shards at once.
-func (g *gateWork) listen(p *program) {
+// handlers let every change of a template reach its shards at once.
+func (g *gateWork) handlers() (list []shell.Handler) {
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
-		p.bus.Handle("gate", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
+		list = append(list, shell.On("gate", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
 			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable && !errors.Is(err, template.ErrNotFound) {
 				return err
 			}
 			return nil // the sweep tries again; a draft may have been deleted since
-		}), watermill.Timeout(time.Minute))
+		}), watermill.Timeout(time.Minute)))
 	}
+	return list
 }
 
-// start runs the loops.
-func (g *gateWork) start(p *program, start func(name string, loop func(context.Context) error)) {
-	start("gate members", p.every(redisgate.MemberEvery, "gate members", g.beat))
-	start("gate calls", p.every(retryGate, "gate calls", g.listenToCalls(p)))
+func (g *gateWork) loops(listen func(context.Context, redisgate.Calls) error) []shell.Loop {
+	list := []shell.Loop{
+		{Role: shell.Gate, Name: "gate members", Every: redisgate.MemberEvery, Do: g.beat},
+		{Role: shell.Gate, Name: "gate calls", Every: retryGate, Do: g.listenToCalls(listen)},
+	}
 	for range gateRescuers {
-		start("gate keeper", p.every(0, "gate keeper", g.rescue))
+		list = append(list, shell.Loop{Role: shell.Gate, Name: "gate keeper", Do: g.rescue})
 	}
 	for range gateWriters {
-		start("gate writer", p.every(0, "gate writer", g.write))
+		list = append(list, shell.Loop{Role: shell.Gate, Name: "gate writer", Do: g.write})
 	}
+	return list
 }
 
 // beat keeps this worker among the keepers, and learns which others there are. When
@@ -186,14 +200,14 @@ func (g *gateWork) mine(templateID int64) bool {
 }
 
 // listenToCalls hears of claims that wait, until the program ends.
-func (g *gateWork) listenToCalls(p *program) func(context.Context) error {
+func (g *gateWork) listenToCalls(listen func(context.Context, redisgate.Calls) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			_ = g.members.Leave(ctx) // or the others notice
 		}()
-		return redisgate.Listen(ctx, p.Redis, redisgate.Calls{Deaf: g.keeper.CallAll, Missing: g.missing.add,
+		return listen(ctx, redisgate.Calls{Deaf: g.keeper.CallAll, Missing: g.missing.add,
 			Unwritten: func(id int64) {
 				g.unwritten.add(id)
 				g.keeper.Call(id)

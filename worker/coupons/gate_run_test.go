@@ -1,4 +1,4 @@
-package program
+package coupons_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
+	"dropbell/worker/program"
 )
 
 // TestAWorkerKeepsTheGate runs a whole worker: publishing builds the gate, what
@@ -22,7 +23,7 @@ func TestAWorkerKeepsTheGate(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": r.sql.Config().ConnString(), "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
+	go func() { ended <- program.Run(ctx, func(name string) string { return env[name] }, io.Discard) }()
 	drop := r.published(5, 1)
 	for by := int64(1); by <= 5; by++ {
 		if by == 3 {

@@ -1,4 +1,4 @@
-package program
+package coupons_test
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"dropbell/adapters/redisgate"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/worker/program"
+	"dropbell/worker/shell"
 )
 
 // worker runs a whole worker on the rig's stores until the test ends.
@@ -28,7 +30,7 @@ func (r *gateFixture) worker(redisURL string) {
 	env := map[string]string{"DATABASE_URL": r.sql.Config().ConnString(), "REDIS_URL": redisURL, "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
+	go func() { ended <- program.Run(ctx, func(name string) string { return env[name] }, io.Discard) }()
 	r.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -76,7 +78,7 @@ func TestIdleGatesCostNothing(t *testing.T) {
 
 	r.eventually("the gates are quiet", func() error {
 		before := r.commands()["xlen"]
-		if sleep(t.Context(), time.Second); r.commands()["xlen"]-before > gates/2 {
+		if shell.Sleep(t.Context(), time.Second); r.commands()["xlen"]-before > gates/2 {
 			return errors.New("not yet")
 		}
 		return nil

@@ -1,4 +1,4 @@
-package program
+package coupons_test
 
 import (
 	"context"
@@ -25,6 +25,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/worker/shell"
 )
 
 // gateFixture is a claim gate with everything around it: two nodes that decide,
@@ -98,14 +99,14 @@ func (r *gateFixture) run() {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if r.writeOnce(ctx, i) == 0 {
-					sleep(ctx, 20*time.Millisecond)
+					shell.Sleep(ctx, 20*time.Millisecond)
 				}
 			}
 		})
 		all.Go(func() {
 			for ctx.Err() == nil {
 				_ = r.keepers[i].Sweep(ctx)
-				sleep(ctx, 50*time.Millisecond)
+				shell.Sleep(ctx, 50*time.Millisecond)
 			}
 		})
 		all.Go(func() {
@@ -141,7 +142,7 @@ func (r *gateFixture) Claim(ctx context.Context, q claim.Request) (claim.Claim, 
 		if !errors.Is(err, claim.ErrOverloaded) || time.Now().After(deadline) || ctx.Err() != nil {
 			return c, err
 		}
-		sleep(ctx, 2*time.Millisecond)
+		shell.Sleep(ctx, 2*time.Millisecond)
 	}
 }
 
@@ -212,7 +213,7 @@ func (r *gateFixture) eventually(what string, do func() error) {
 		if time.Now().After(end) {
 			r.Fatalf("%s: still %v", what, err)
 		}
-		sleep(context.Background(), 5*time.Millisecond)
+		shell.Sleep(context.Background(), 5*time.Millisecond)
 	}
 }
 

@@ -1,4 +1,4 @@
-package program
+package coupons_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/worker/shell"
 )
 
 // persistent lets every user claim until the coupon is issued, as a user does who looks
@@ -77,7 +78,7 @@ func (p *persistent) claim(by user.ID) {
 			if p.stopped.Load() {
 				return
 			}
-			sleep(context.Background(), time.Millisecond)
+			shell.Sleep(context.Background(), time.Millisecond)
 		}
 	}
 	p.Errorf("user %d has no coupon", by)

@@ -1,4 +1,4 @@
-package program
+package coupons_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/worker/shell"
 )
 
 // rush is a crowd of clients: each repeats its request with the same key until
@@ -59,7 +60,7 @@ func (rs *rush) ask(by user.ID, key string) {
 	for {
 		got, err := rs.Claim(rs.Context(), claimtest.Tap(rs.drop, by, key))
 		if fault.KindOf(err) == fault.Unavailable {
-			sleep(rs.Context(), time.Millisecond)
+			shell.Sleep(rs.Context(), time.Millisecond)
 			select {
 			case <-rs.stop: // Redis may never come back
 				return
@@ -90,7 +91,7 @@ func (rs *rush) check() {
 		}
 		l, err := rs.ledger(rs.drop.ID)
 		if err != nil {
-			sleep(context.Background(), time.Millisecond)
+			shell.Sleep(context.Background(), time.Millisecond)
 			continue
 		}
 		rs.looks.Add(1)
@@ -135,7 +136,7 @@ func (rs *rush) end(users int) {
 			rs.Fatal(err)
 		default:
 			by--
-			sleep(rs.Context(), 5*time.Millisecond)
+			shell.Sleep(rs.Context(), 5*time.Millisecond)
 		}
 	}
 }

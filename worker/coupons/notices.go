@@ -1,14 +1,17 @@
-package program
+package coupons
 
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	couponsdb "dropbell/adapters/postgres/coupons"
-	"dropbell/app"
 )
+
+// recountWindow is how old runs of notices may be that are recounted each time.
+const recountWindow = time.Hour
 
 // noticeRunsRecounted bounds how many runs of notices are recounted each time:
 // up to a thousand readers each.
@@ -21,12 +24,12 @@ type noticeCensus struct {
 	recounted   prometheus.Gauge
 }
 
-func newNoticeCensus(stores app.Stores, r *prometheus.Registry) noticeCensus {
-	c := noticeCensus{notices: stores.Notices,
+func newNoticeCensus(d Deps) noticeCensus {
+	c := noticeCensus{notices: d.NoticeRuns,
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_notice_difference",
 			Help: "Readers of recent notices before coupons expire who are not accounted for; only what does not balance."}, []string{"template", "run"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_notice_runs_recounted", Help: "Recent runs of notices that were recounted."})}
-	r.MustRegister(c.differences, c.recounted)
+	d.Registry.MustRegister(c.differences, c.recounted)
 	return c
 }
 

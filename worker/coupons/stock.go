@@ -1,4 +1,4 @@
-package program
+package coupons
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	couponsdb "dropbell/adapters/postgres/coupons"
-	"dropbell/app"
 )
 
 const (
@@ -27,12 +26,12 @@ type stockCensus struct {
 	recounted   prometheus.Gauge
 }
 
-func newStockCensus(stores app.Stores, r *prometheus.Registry) stockCensus {
-	c := stockCensus{ledgers: stores.StockLedgers,
+func newStockCensus(d Deps) stockCensus {
+	c := stockCensus{ledgers: d.Stock,
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_stock_difference",
 			Help: "Coupons that a stock ledger is off by; only ledgers that do not add up."}, []string{"template"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_stock_ledgers", Help: "Templates selling now whose stock was accounted for."})}
-	r.MustRegister(c.differences, c.recounted)
+	d.Registry.MustRegister(c.differences, c.recounted)
 	return c
 }
 

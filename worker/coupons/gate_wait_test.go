@@ -1,4 +1,4 @@
-package program
+package coupons_test
 
 import (
 	"context"

@@ -1,23 +1,18 @@
-package program
+package coupons
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/asynq"
-	"dropbell/adapters/config"
 	couponsdb "dropbell/adapters/postgres/coupons"
-	"dropbell/adapters/wallet/googlewallet"
-	"dropbell/adapters/wallet/pkpass"
-	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/event"
 	"dropbell/domain/task"
 	"dropbell/domain/wallet"
+	"dropbell/worker/shell"
 )
 
 const (
@@ -36,7 +31,7 @@ const (
 type wallets struct {
 	store   couponsdb.Wallet
 	updater *wallet.Updater
-	queue   *asynq.Queue
+	queue   shell.Queue
 	// compared is the last pass that the sweep has compared with its coupon, 0 = it
 	// begins; again is when. Both are of the sweep alone.
 	compared int64
@@ -48,65 +43,38 @@ type wallets struct {
 	until time.Time
 }
 
-// newWallets connects what is configured.
-func (p *program) newWallets() (*wallets, error) {
+// newWallets returns what tells wallets through the updater, which may be nil.
+func newWallets(d Deps) *wallets {
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_wallet_answers_total",
 		Help: "Answers of Apple and Google that were told of changed passes, by wallet and result."}, []string{"wallet", "result"})
-	p.Registry.MustRegister(answers)
-	w := p.Config.Wallet
-	if !w.Apple() && !w.Google() {
-		return &wallets{}, nil
+	d.Registry.MustRegister(answers)
+	if d.Wallets == nil {
+		return &wallets{}
 	}
-	store := p.Stores.Wallet
-	u := &wallet.Updater{Store: store, Now: app.Clock, Observe: func(service string, a wallet.Answer) {
+	d.Wallets.Observe = func(service string, a wallet.Answer) {
 		answers.WithLabelValues(service, walletResults[a.Verdict]).Inc()
 		if a.Verdict == wallet.Failed || a.Verdict == wallet.Refused {
-			p.Log.Warn("a wallet was not told of a changed pass", "wallet", service, "error", a.Detail, "again", a.Verdict == wallet.Failed)
+			d.Log.Warn("a wallet was not told of a changed pass", "wallet", service, "error", a.Detail, "again", a.Verdict == wallet.Failed)
 		}
-	}}
-	var wrong error
-	if w.Apple() {
-		issuer, err := pkpass.New(pkpass.Config{TypeID: w.TypeID, TeamID: w.TeamID, Certificate: []byte(w.Certificate), Key: []byte(w.Key), WWDR: []byte(w.WWDR), PushURL: w.PushURL})
-		if err == nil {
-			u.Apple = issuer
-			p.OnClose(issuer.Close)
-		}
-		wrong = err
 	}
-	if w.Google() {
-		issuer, err := googlewallet.New(googlewallet.Config{Account: []byte(w.GoogleAccount), Issuer: w.GoogleIssuer, URL: w.GoogleURL})
-		if err == nil {
-			u.Google = issuer
-			p.OnClose(issuer.Close)
-		}
-		wrong = errors.Join(wrong, err)
-	}
-	if wrong != nil {
-		return nil, config.Mistake{Err: wrong}
-	}
-	return &wallets{store: store, updater: u, queue: p.queue}, nil
+	return &wallets{store: d.Passes, updater: d.Wallets, queue: d.Queue}
 }
 
 // walletResults are the verdicts as metrics name them.
 var walletResults = map[wallet.Verdict]string{wallet.Failed: "failed", wallet.Told: "told", wallet.Gone: "gone", wallet.Refused: "refused"}
 
-// listen makes each step of a coupon that has a pass a change of the pass. Without
+// changed makes each step of a coupon that has a pass a change of the pass. Without
 // wallets an event is only acknowledged: a group without readers, of the time when there
 // were some, would keep every event.
-func (w *wallets) listen(bus *watermill.Bus) {
-	bus.Handle("wallets", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
-		if w.updater == nil {
-			return nil
-		}
-		if !w.any(ctx) {
-			return nil
-		}
-		changed, err := w.store.Note(ctx, e.CouponID)
-		if err != nil || !changed {
-			return err
-		}
-		return w.queue.Enqueue(ctx, task.TellWallets(app.Clock()))
-	}), watermill.Parallel(4))
+func (w *wallets) changed(ctx context.Context, _ string, e event.Coupon) error {
+	if w.updater == nil || !w.any(ctx) {
+		return nil
+	}
+	changed, err := w.store.Note(ctx, e.CouponID)
+	if err != nil || !changed {
+		return err
+	}
+	return w.queue.Enqueue(ctx, task.TellWallets(app.Clock()))
 }
 
 // any reports whether some coupon has a pass. The answer is up to a second old: a step
@@ -156,17 +124,11 @@ func (w *wallets) noteMissed(ctx context.Context) (err error) {
 	return err
 }
 
-// walletTask tells wallets of what is due, for a turn.
-func (p *program) walletTask(ctx context.Context, _ struct{}) error {
-	if p.wallets.updater == nil {
+// tell tells wallets of what is due, for a turn.
+func (w *wallets) tell(ctx context.Context, _ struct{}) error {
+	if w.updater == nil {
 		return nil // a program with passes queued it
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.life, cancel)()
-	_, err := p.wallets.updater.Drain(ctx)
-	if p.life.Err() != nil {
-		return nil // the sweep of another worker continues
-	}
+	_, err := w.updater.Drain(ctx)
 	return err
 }
