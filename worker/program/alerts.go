@@ -29,10 +29,7 @@ const (
 func (p *program) newWatcher() *alert.Watcher {
 	groups := chat.New(chat.Config{AllowPrivate: p.Config.AlertsPrivate, Now: app.Clock})
 	p.OnClose(groups.Close)
-	return &alert.Watcher{Store: p.addresses, Sender: alertSender{groups, p.delivery.Senders[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Crashed: p.alertCrashed, Watches: []alert.Watch{
-		{Kind: alert.Channel, Look: p.failingChannels},
-		{Kind: alert.Balance, Look: func(context.Context) ([]alert.Condition, error) { return p.balances.Get(app.Clock(), balancesLife) }},
-	}}
+	return &alert.Watcher{Store: p.addresses, Sender: alertSender{groups, p.senders.ByChannel[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Crashed: p.alertCrashed, Watches: append(p.roles.Watches, alert.Watch{Kind: alert.Balance, Look: func(context.Context) ([]alert.Condition, error) { return p.balances.Get(app.Clock(), balancesLife) }})}
 }
 
 // sealAddresses seals the addresses of chat groups that are stored as they are, as soon as
@@ -117,53 +114,6 @@ func outcomeOf(r delivery.Result) alert.Outcome {
 		return alert.Outcome{State: alert.Failed, Detail: r.Detail}
 	}
 	return alert.Outcome{State: alert.Waiting, Detail: r.Detail, After: r.After}
-}
-
-// failingChannels are those whose circuit is open, see [app.App.Circuits], providers of push
-// whose circuit is, and SMS once the budget of the day is used up.
-func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, err error) {
-	states, err := p.Circuits(ctx, p.routes.environment)
-	for _, s := range states {
-		if s.State == delivery.CircuitOpen {
-			list = append(list, alert.Condition{Kind: alert.Channel, Object: s.Channel.String(), Name: s.Channel.String(), Path: "/channels"})
-		}
-	}
-	if err == nil {
-		list, err = p.pushAlerts(ctx, list)
-	}
-	if err == nil {
-		list, err = p.warmUpAlert(ctx, list)
-	}
-	perDay, perDrop := p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop
-	inMoney := p.Config.SMS.MicrosPerDay
-	if err != nil || perDay == 0 && perDrop == 0 && inMoney == 0 {
-		return list, err
-	}
-	budget, name := p.SMSBudget(), delivery.SMS.String()
-	spent, err := budget.Spent(ctx)
-	if err == nil && (perDay > 0 || inMoney > 0) && spent.RefusedAt != nil {
-		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget", Name: name, Detail: alert.DetailBudget, Path: "/channels"})
-	}
-	if err != nil || perDrop == 0 {
-		return list, err
-	}
-	over, err := budget.DropsOver(ctx)
-	for _, d := range over {
-		number := strconv.FormatInt(d.TemplateID, 10)
-		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget:" + number, Name: d.Name, Shop: d.Shop, Template: d.TemplateID,
-			Detail: alert.DetailDropBudget, Path: "/templates/" + number})
-	}
-	return list, err
-}
-
-// pushAlerts adds the providers of push whose circuit is open.
-func (p *program) pushAlerts(ctx context.Context, list []alert.Condition) ([]alert.Condition, error) {
-	failing, err := p.FailingPushProviders(ctx)
-	for _, one := range failing {
-		list = append(list, alert.Condition{Kind: alert.Channel, Object: one.Channel.String() + ":provider:" + strconv.FormatInt(one.ID, 10), Name: one.Name, Shop: one.Shop,
-			Detail: alert.DetailProvider, Path: "/providers"})
-	}
-	return list, err
 }
 
 // balances says which drops' balance sheets do not add up.

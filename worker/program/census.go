@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
@@ -32,20 +31,18 @@ const (
 // census is what one worker counts for all of them, because it is the same
 // for all and costs the database something.
 type census struct {
-	boards      dropsdb.Boards
-	deadLetters deliverydb.DeadLetters
-	forecaster  *reminder.Forecaster
-	leader      workdb.Housekeeping
-	balances    balances
-	campaigns   *campaignCensus
-	figures     figures
-	counts      []shell.Count
+	boards     dropsdb.Boards
+	forecaster *reminder.Forecaster
+	leader     workdb.Housekeeping
+	balances   balances
+	campaigns  *campaignCensus
+	figures    figures
+	counts     []shell.Count
 
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
 	countedAt   prometheus.Gauge
 	expired     *prometheus.GaugeVec
-	dead        *prometheus.GaugeVec
 	misses      *prometheus.GaugeVec
 }
 
@@ -58,17 +55,16 @@ func newCensus(p *program) *census {
 		figures:   p.figures,
 		counts:    p.roles.Counts,
 		balances:  balances{&p.balances, p.Stores.Templates},
-		boards:    p.Stores.Boards, deadLetters: p.Stores.DeadLetters, leader: p.Stores.Housekeeping,
+		boards:    p.Stores.Boards, leader: p.Stores.Housekeeping,
 		forecaster: p.Forecaster(),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_balance_slots", Help: "Recent slots whose balance sheet was recounted."}),
 		countedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_census_timestamp_seconds", Help: "When this worker last counted for all."}),
 		expired:   perChannel("dropbell_expired_reminders", "Reminders of recent slots that were not sent before the opening."),
-		dead:      perChannel("dropbell_dead_letters", "Dead letters that wait for a decision."),
 		misses:    perChannel("dropbell_forecast_misses", "Messages due within 24 hours that would not go out before their opening."),
 	}
-	p.metrics.registry.MustRegister(c.differences, c.recounted, c.countedAt, c.expired, c.dead, c.misses)
+	p.metrics.registry.MustRegister(c.differences, c.recounted, c.countedAt, c.expired, c.misses)
 	return c
 }
 
@@ -88,7 +84,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 func (c *census) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, censusEvery)
 	defer cancel()
-	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.countDead(ctx), c.forecast(ctx), c.figures.correct(ctx), c.take(ctx)); err != nil {
+	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.forecast(ctx), c.figures.correct(ctx), c.take(ctx)); err != nil {
 		return err
 	}
 	c.countedAt.SetToCurrentTime()
@@ -110,19 +106,6 @@ func (c *census) recount(ctx context.Context) error {
 	}
 	c.recounted.Set(float64(r.Slots))
 	setAll(c.expired, r.Expired)
-	return nil
-}
-
-func (c *census) countDead(ctx context.Context) error {
-	groups, err := c.deadLetters.DeadLetterGroups(ctx, delivery.DeadLetterFilter{})
-	if err != nil {
-		return err
-	}
-	var sums [delivery.Channels]int64
-	for _, g := range groups {
-		sums[g.Channel] += g.Dead
-	}
-	setAll(c.dead, sums)
 	return nil
 }
 
@@ -151,7 +134,7 @@ func (c *census) take(ctx context.Context) (err error) {
 
 // forget removes what the next worker will say, so that nothing stale stays.
 func (c *census) forget() {
-	for _, v := range []*prometheus.GaugeVec{c.differences, c.expired, c.dead, c.misses} {
+	for _, v := range []*prometheus.GaugeVec{c.differences, c.expired, c.misses} {
 		v.Reset()
 	}
 	c.recounted.Set(0)

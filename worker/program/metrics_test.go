@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,18 +10,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/config"
-	"dropbell/adapters/inapp"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
-	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/task"
 	"dropbell/worker/workertest"
 )
 
@@ -62,6 +61,28 @@ func taskOf(t *testing.T, p *program, name string) func(context.Context, []byte)
 	}
 	t.Fatalf("no room does %s", name)
 	return nil
+}
+
+// loopOf returns what the loop of the name does.
+func loopOf(t *testing.T, p *program, name string) func(context.Context) error {
+	t.Helper()
+	for _, l := range p.roles.Loops {
+		if l.Name == name {
+			return l.Do
+		}
+	}
+	t.Fatalf("no room has the loop %s", name)
+	return nil
+}
+
+// drain delivers what is ready of a channel.
+func drain(t *testing.T, p *program, c delivery.Channel) error {
+	t.Helper()
+	payload, err := json.Marshal(task.BatchPayload{Channel: c.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taskOf(t, p, task.Deliver)(t.Context(), payload)
 }
 
 // TestHandbookListsTheMetrics and nothing else.
@@ -224,7 +245,7 @@ func TestChannelGauges(t *testing.T) {
 			t.Fatal(err)
 		}
 		workertest.Expect(t, p.metrics.registry, open, "dropbell_breaker_state", "channel=sms")
-		list, err := p.failingChannels(t.Context())
+		list, err := p.roles.Watches[0].Look(t.Context())
 		if err != nil || len(list) != int(open)/2 {
 			t.Errorf("with %d of two circuits open the alert is %+v, %v", id, list, err)
 		}
@@ -242,7 +263,7 @@ func TestChannelGauges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := p.failingChannels(t.Context())
+	list, err := p.roles.Watches[0].Look(t.Context())
 	if list = slices.DeleteFunc(list, func(c alert.Condition) bool { return c.Detail != alert.DetailProvider }); err != nil || len(list) != 2 ||
 		list[0] != (alert.Condition{Kind: alert.Channel, Object: "webpush:provider:11", Name: "Moon", Detail: alert.DetailProvider, Path: "/providers"}) || list[1].Shop != 7 {
 		t.Errorf("with the circuits of two providers of push open the alert is %+v, %v", list, err)
@@ -250,67 +271,4 @@ func TestChannelGauges(t *testing.T) {
 	workertest.Expect(t, p.metrics.registry, 0, "dropbell_queue_age_seconds", "queue=timers")
 	workertest.Expect(t, p.metrics.registry, float64(p.Config.DBConns), "dropbell_db_connections_limit")
 	workertest.Expect(t, p.metrics.registry, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
-}
-
-type answering struct{ results []delivery.Result }
-
-func (answering) Channel() delivery.Channel { return delivery.SMS }
-func (answering) ChunkSize() int            { return 100 }
-func (a answering) Send(context.Context, []delivery.Message) []delivery.Result {
-	return a.results
-}
-
-func TestProviderAnswersAreCounted(t *testing.T) {
-	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	if _, wrapped := p.observed(inapp.Sender{}, 0).(measured); wrapped {
-		t.Error("the app channel, which has no provider, is measured")
-	}
-	sms := p.observed(answering{[]delivery.Result{{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Status: delivery.Delivered}, {}}}, 0)
-	if got := sms.Send(t.Context(), make([]delivery.Message, 4)); len(got) != 4 {
-		t.Fatalf("%d results", len(got))
-	}
-	for class, want := range map[string]float64{"delivered": 2, "permanent": 1, "transient": 1, "throttled": 0} {
-		workertest.Expect(t, p.metrics.registry, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
-	}
-	workertest.Expect(t, p.metrics.registry, 1, "dropbell_provider_call_seconds", "channel=sms")
-}
-
-// TestEachProviderOfPushIsCountedOnce: answers of configured services are not the
-// environment's, whose own ones beside them are.
-func TestEachProviderOfPushIsCountedOnce(t *testing.T) {
-	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	configured := delivery.Result{Status: delivery.Delivered, Via: 7, Judged: true}
-	both, held := configured, delivery.Result{Status: delivery.Throttled, Held: true}
-	both.Beside, held.Beside = &delivery.Result{Status: delivery.Permanent, Detail: "gone"}, &delivery.Result{Status: delivery.Permanent, Detail: "refused"}
-	for _, answers := range [][]delivery.Result{{configured, configured}, {configured, both, held, {Status: delivery.Delivered}}} {
-		p.observed(answering{answers}, 0).Send(t.Context(), make([]delivery.Message, len(answers)))
-	}
-	if _, list := p.providers.take(); len(list) != 1 || list[0].Provider != 0 || list[0].Calls != 1 || list[0].Messages != 3 || list[0].Failed != 2 {
-		t.Errorf("counted %+v", list)
-	}
-}
-
-// TestMessagesThatAreKeptBackAreNoAnswers: a provider that was not asked has not failed.
-func TestMessagesThatAreKeptBackAreNoAnswers(t *testing.T) {
-	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	held := delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: time.Minute, Detail: "not sent"}
-	for _, answers := range [][]delivery.Result{{{Status: delivery.Delivered}, held, {Detail: "down"}, held}, {held, held}} {
-		if got := p.observed(answering{answers}, 0).Send(t.Context(), make([]delivery.Message, len(answers))); !slices.Equal(got, answers) {
-			t.Errorf("%+v became %+v", answers, got)
-		}
-		for _, answer := range answers {
-			p.metrics.pushAnswered("fcm", answer)
-		}
-	}
-	for class, want := range map[string]float64{"delivered": 1, "permanent": 0, "transient": 1, "throttled": 0} {
-		workertest.Expect(t, p.metrics.registry, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
-		if n, _ := workertest.Value(t, p.metrics.registry, "dropbell_push_answers_total", "service=fcm", "class="+class); n != want {
-			t.Errorf("%v answers of FCM are %s, want %v", n, class, want)
-		}
-	}
-	workertest.Expect(t, p.metrics.registry, 1, "dropbell_provider_call_seconds", "channel=sms")
-	_, calls := p.providers.take()
-	if len(calls) != 1 || calls[0].Calls != 1 || calls[0].Messages != 2 || calls[0].Failed != 1 || calls[0].Error != "down" {
-		t.Errorf("stored are %+v", calls)
-	}
 }

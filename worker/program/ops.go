@@ -8,9 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
-	"dropbell/domain/delivery"
 	"dropbell/worker/shell"
 )
 
@@ -70,27 +68,13 @@ const schemaPause = 500 * time.Millisecond
 
 // gauge refreshes the gauges and, with them, the queue's registry.
 func (p *program) gauge(ctx context.Context) error {
-	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx), p.gaugeJobs(ctx), p.hooks.gauge(ctx))
+	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeJobs(ctx), p.hooks.gauge(ctx), each(ctx, p.roles.Gauges))
 }
 
-// circuits are the values of dropbell_breaker_state.
-var circuits = map[string]float64{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
-
-func (p *program) gaugeChannels(ctx context.Context) error {
-	settings, err := p.Stores.Channels.Settings(ctx)
-	if err != nil {
-		return err
-	}
-	for c, s := range settings {
-		paused := 0.0
-		if s.Paused {
-			paused = 1
-		}
-		p.metrics.paused.WithLabelValues(delivery.Channel(c).String()).Set(paused)
-	}
-	states, err := p.Circuits(ctx, p.routes.environment)
-	for _, s := range states {
-		p.metrics.breaker.WithLabelValues(s.Channel.String()).Set(circuits[s.State])
+// each does all, whatever fails.
+func each(ctx context.Context, all []func(context.Context) error) (err error) {
+	for _, do := range all {
+		err = errors.Join(err, do(ctx))
 	}
 	return err
 }
@@ -112,16 +96,7 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 		return err
 	}
 	p.metrics.eventAhead.Set(float64(days) * 24 * 60 * 60)
-	backlogs, err := p.Stores.Channels.Backlogs(ctx)
-	p.metrics.backlog.Reset()
-	p.metrics.oldest.Reset()
-	p.metrics.timed.Reset()
-	for _, b := range backlogs {
-		p.metrics.backlog.WithLabelValues(b.Channel.String()).Set(float64(b.People))
-		p.metrics.oldest.WithLabelValues(b.Channel.String()).Set(b.Oldest.Seconds())
-		p.metrics.timed.WithLabelValues(b.Channel.String()).Set(b.OldestTimed.Seconds())
-	}
-	return err
+	return nil
 }
 
 func (p *program) gaugeQueues(ctx context.Context) error {

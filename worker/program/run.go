@@ -47,7 +47,7 @@ func (p *program) serve(ctx context.Context) error {
 		})
 	}
 	start("operations server", p.serveHTTP)
-	if !p.awaitSchema(ctx) || !p.routes.await(ctx) {
+	if !p.awaitSchema(ctx) || !p.senders.Await(ctx) {
 		loops.Wait()
 		return causeOf(ctx)
 	}
@@ -97,7 +97,7 @@ func (p *program) serveTasks(ctx context.Context) error {
 func (p *program) channelNames() []string {
 	var names []string
 	for _, c := range delivery.AllChannels() {
-		if p.delivery.Senders[c] != nil && p.serves(c) {
+		if p.senders.ByChannel[c] != nil && p.serves(c) {
 			names = append(names, c.String())
 		}
 	}

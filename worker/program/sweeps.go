@@ -31,7 +31,6 @@ func (p *program) sweeps(watcher *alert.Watcher) (list []shell.Sweep) {
 	add(shell.Timers, "sweep", p.sweep)
 	add(shell.Timers, "timers", p.keepTimers())
 	add(shell.Timers, "live activities", p.activities.sweep)
-	add(shell.Timers, "test messages", p.tester.Sweep)
 	if p.serves(delivery.SMS) {
 		add(shell.Delivery, "phone codes", p.codes.Sweep)
 	}
@@ -40,9 +39,7 @@ func (p *program) sweeps(watcher *alert.Watcher) (list []shell.Sweep) {
 	if p.notifier != nil {
 		add(shell.House, "alert pushes", p.notifier.Deliver)
 	}
-	add(shell.House, "early receipts", p.matcher.Run)
 	add(shell.Jobs, "jobs", p.jobs.Sweep)
-	add(shell.Jobs, "dead letters", p.deadLetters.Step)
 	return list
 }
 

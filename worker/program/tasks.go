@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"dropbell/adapters/asynq"
-	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
 	"dropbell/worker/shell"
@@ -48,20 +47,4 @@ func (p *program) watchTask(ctx context.Context, s task.SlotsPayload) error {
 // campaignTask does a task about a campaign.
 func campaignTask(do func(context.Context, int64) error) asynq.Handler {
 	return shell.Decoded(func(ctx context.Context, c task.CampaignPayload) error { return do(ctx, c.CampaignID) })
-}
-
-func (p *program) deliverTask(ctx context.Context, b task.BatchPayload) error {
-	c, err := delivery.ParseChannel(b.Channel)
-	if err != nil {
-		return err
-	}
-	// Shutdown stops the drain after the current batch, whose calls in flight are
-	// left to finish; the queue's own context ends only when time is up.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.life, cancel)()
-	if err := p.delivery.Drain(ctx, c); err != nil && p.life.Err() == nil {
-		return err
-	}
-	return nil
 }

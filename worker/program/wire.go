@@ -16,9 +16,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/adapters/push"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
@@ -29,7 +27,6 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
-	"dropbell/domain/feedback"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -41,6 +38,8 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/verification"
 	"dropbell/worker/coupons"
+	workerdelivery "dropbell/worker/delivery"
+	"dropbell/worker/senders"
 	"dropbell/worker/shell"
 )
 
@@ -60,53 +59,47 @@ const (
 // program is everything a worker consists of.
 type program struct {
 	*app.App
-	claims      app.Claims
-	queue       *asynq.Queue
-	bus         *watermill.Bus
-	servers     *asynq.Servers
-	timers      *reminder.Timers
-	delivery    *delivery.Service
-	template    *template.Service
-	announcer   *reminder.Announcer
-	campaigns   campaignsdb.Campaigns
-	launcher    *campaign.Launcher
-	deadLetters *delivery.DeadLetters
-	jobs        *job.Worker
-	outbox      workdb.Outbox
-	bounces     func(context.Context) error // nil without a bounce mailbox
-	metrics     *metrics
-	figures     figures
-	census      *census
-	balances    alert.Memo
-	addresses   workdb.Alerts // with those of chat groups
-	tester      *delivery.Tester
-	codes       *verification.Sender
-	matcher     *feedback.Matcher
-	notifier    *alert.Notifier // nil without keys for push
-	hooks       *hooks
-	activities  *activities
-	providers   *providerCalls
-	processes   *app.Processes
-	alone       *redis.Alone
-	pacer       *redis.Pacer
-	mailPace    *mailPace
-	routes      *routes
-	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
-	life        context.Context // ends when shutdown begins
-	roles       shell.Roles     // what the rooms do
-	runner      shell.Runner
+	claims     app.Claims
+	queue      *asynq.Queue
+	bus        *watermill.Bus
+	servers    *asynq.Servers
+	timers     *reminder.Timers
+	template   *template.Service
+	announcer  *reminder.Announcer
+	campaigns  campaignsdb.Campaigns
+	launcher   *campaign.Launcher
+	jobs       *job.Worker
+	outbox     workdb.Outbox
+	metrics    *metrics
+	figures    figures
+	census     *census
+	balances   alert.Memo
+	addresses  workdb.Alerts // with those of chat groups
+	codes      *verification.Sender
+	notifier   *alert.Notifier // nil without keys for push
+	hooks      *hooks
+	activities *activities
+	processes  *app.Processes
+	alone      *redis.Alone
+	senders    *senders.Senders
+	admission  *workerdelivery.Admission
+	pacer      *redis.Pacer
+	workbooks  *sheet.Turns    // lets one XLSX file at a time be read
+	life       context.Context // ends when shutdown begins
+	roles      shell.Roles     // what the rooms do
+	runner     shell.Runner
 }
 
 // build connects adapters and use cases, from top to bottom of this file. Nothing
 // runs yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	opened, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
-	p := &program{App: opened, metrics: newMetrics(opened.Registry), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
+	p := &program{App: opened, metrics: newMetrics(opened.Registry), workbooks: sheet.NewTurns(50 * time.Second)}
 	if err != nil {
 		return p, err
 	}
 	p.runner = shell.Runner{Log: p.Log, Ask: p.DB.Ask, Known: func(name string) { p.metrics.failures.WithLabelValues(name) }, Failed: p.metrics.jobFailed}
-	for _, wire := range []func() error{p.wireWires, p.wireUseCases, p.wireDelivery, p.wireEvents, p.wireTasks} {
+	for _, wire := range []func() error{p.wireWires, p.wireUseCases, p.wireEvents, p.wireTasks} {
 		if err := wire(); err != nil {
 			return p, err
 		}
@@ -179,7 +172,21 @@ func (p *program) wireUseCases() error {
 	p.jobs = &job.Worker{Store: p.Stores.Jobs, Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
 		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
 	p.figures = newFigures(p)
-	p.roles = shell.Join(coupons.Roles(couponWork))
+	// Delivery.
+	deliveryWork, err := p.delivery()
+	if err != nil {
+		return err
+	}
+	box, err := seal.New(alert.SealPurpose, p.Config.ProvidersKeys...)
+	if err != nil {
+		return err
+	}
+	p.addresses = workdb.NewAlerts(p.DB, box)
+	p.codes = &verification.Sender{Store: p.Stores.Verifications, Keys: verification.NewKeys(p.Config.LinkSecret), SMS: p.senders.ByChannel[delivery.SMS], Admission: p.admission}
+	if p.notifier, err = p.newNotifier(); err != nil {
+		return err
+	}
+	p.roles = shell.Join(coupons.Roles(couponWork), workerdelivery.Roles(deliveryWork))
 	p.census = newCensus(p)
 	return nil
 }
@@ -199,62 +206,6 @@ func (p *program) runners() map[string]job.Runner {
 		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: coupons.Lists{Tables: p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: p.Stores.CouponSteps}},
 	}
-}
-
-// wireDelivery makes what sends messages. Test messages of staff go through the
-// senders of all other messages.
-func (p *program) wireDelivery() error {
-	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
-	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
-	p.pacer = redis.NewPacer(p.Redis, p.alone)
-	box, err := seal.New(alert.SealPurpose, p.Config.ProvidersKeys...)
-	if err != nil {
-		return err
-	}
-	p.addresses = workdb.NewAlerts(p.DB, box)
-	p.mailPace = p.newMailPace()
-	stores := senderStores{p.mailPace, p.SMSBudget(), p.Stores.Serials}
-	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
-	p.OnClose(closers...)
-	if err != nil {
-		return err
-	}
-	pushes, _ := senders[delivery.WebPush].(*push.Sender)
-	for c, s := range senders {
-		senders[c] = p.observed(s, 0)
-	}
-	admission := newAdmission(p.Stores, p.Redis, p.pacer, p.alone, p.Log)
-	if p.routes, err = p.newRoutes(senders, pushes, stores, admission.circuits); err != nil {
-		return err
-	}
-	admission.routes = p.routes.routers
-	texts, err := lookup.NewBooks(p.Stores.Messages)
-	if err != nil {
-		return err
-	}
-	batches := deliverydb.NewGroupedBatches(p.DB)
-	p.OnClose(func() error { batches.Close(); return nil })
-	p.delivery = &delivery.Service{
-		Store: batches, Queue: p.queue, Senders: senders, Texts: texts, Parallel: parallelCalls(p.Config),
-		Admission: admission,
-		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock, Uptime: app.NewUptime(),
-		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
-		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
-		Reference:   p.reference(), Named: p.routes.names, VerifiedOnly: p.Config.SMS.VerifiedOnly,
-		// Guards are asked about the recipients of batches right before sending.
-		Guards: map[delivery.Kind]delivery.Guard{
-			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: coupons.Granter{Gate: p.claims.All()}},
-			delivery.KindNotice:   coupon.Guard{Store: p.Stores.Notices},
-		},
-	}
-	if p.bounces, err = p.emptyMailbox(); err != nil {
-		return err
-	}
-	p.deadLetters = &delivery.DeadLetters{Store: p.Stores.DeadLetters}
-	p.tester = &delivery.Tester{Store: p.Stores.ChannelTests, Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
-	p.wirePhones(senders[delivery.SMS], admission)
-	p.notifier, err = p.newNotifier()
-	return err
 }
 
 // wireEvents turns facts into work. Every handler is idempotent: events
@@ -293,9 +244,6 @@ func (p *program) wireEvents() error {
 	}
 
 	// Delivery and jobs.
-	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
-		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
-	}))
 	p.listenPhones()
 	p.bus.Handle("jobs", event.JobCreated, app.Decoded(func(ctx context.Context, _ string, e event.Job) error {
 		return p.queue.Enqueue(ctx, task.RunJob(e.JobID))
@@ -311,8 +259,6 @@ func (p *program) wireTasks() error {
 	p.servers.Handle(task.Announcing, shell.Decoded(func(ctx context.Context, a task.AnnouncementPayload) error {
 		return p.announcer.Cut(ctx, a.AnnouncementID)
 	}))
-	p.servers.Handle(task.Deliver, shell.Decoded(p.deliverTask))
-	p.servers.Handle(task.Test, shell.Decoded(func(ctx context.Context, t task.TestPayload) error { return p.tester.Run(ctx, t.TestID) }))
 	p.servers.Handle(task.SendCode, shell.Decoded(p.codeTask))
 	p.servers.Handle(task.StartCampaign, campaignTask(p.launcher.Start))
 	p.servers.Handle(task.CutCampaign, campaignTask(p.launcher.Cut))
@@ -324,7 +270,7 @@ func (p *program) wireTasks() error {
 	}
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
-		return errors.Join(p.figures.recount(ctx), p.Stores.DeadLetters.RecountDeadLetters(ctx))
+		return errors.Join(p.figures.recount(ctx), each(ctx, p.roles.Recounts))
 	})
 	return nil
 }
@@ -345,12 +291,9 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	of(shell.House, "alerts", p.runner.Every(alertsEvery, "alerts", watcher.Look))
 	of(shell.House, "campaign results", p.runner.Every(resultsEvery, "campaign results", p.countResults))
 	if p.sends() {
-		start("providers", p.runner.Every(routesEvery, "providers", p.routes.refresh))
+		start("providers", p.runner.Every(time.Second, "providers", p.senders.Refresh))
 	}
-	if p.bounces != nil {
-		of(shell.House, "bounce mailbox", p.runner.Every(bouncesEvery, "bounce mailbox", p.bounces))
-	}
-	of(shell.Delivery, "provider calls", p.runner.Every(callsEvery, "provider calls", p.recordCalls))
+	of(shell.Delivery, "provider calls", p.runner.Every(5*time.Second, "provider calls", p.senders.RecordCalls))
 	for _, l := range p.roles.Loops {
 		of(l.Role, l.Name, p.runner.Every(l.Every, l.Name, l.Do))
 	}

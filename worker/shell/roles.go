@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/watermill"
+	"dropbell/domain/alert"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
 )
@@ -47,6 +48,8 @@ type Roles struct {
 	Gauges []func(context.Context) error
 	// Counts are taken by one process for all.
 	Counts []Count
+	// Watches look for what staff are told of.
+	Watches []alert.Watch
 	// Recounts compare sums with the rows, in one process every ten minutes.
 	Recounts []func(context.Context) error
 }
@@ -119,6 +122,7 @@ func Join(rooms ...Roles) (all Roles) {
 		all.Loops, all.Sweeps = slices.Concat(all.Loops, r.Loops), slices.Concat(all.Sweeps, r.Sweeps)
 		all.Handlers, all.Tasks = slices.Concat(all.Handlers, r.Handlers), slices.Concat(all.Tasks, r.Tasks)
 		all.Gauges, all.Counts = slices.Concat(all.Gauges, r.Gauges), slices.Concat(all.Counts, r.Counts)
+		all.Watches = slices.Concat(all.Watches, r.Watches)
 		all.Recounts = slices.Concat(all.Recounts, r.Recounts)
 	}
 	return all

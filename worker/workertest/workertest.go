@@ -2,11 +2,17 @@
 package workertest
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
 )
 
 // Value returns a gauge or counter with exactly these labels ("channel=sms"),
@@ -42,4 +48,10 @@ func Expect(t *testing.T, g prometheus.Gatherer, want float64, name string, labe
 	if got, ok := Value(t, g, name, labels...); got != want || !ok {
 		t.Errorf("%s %v = %v (there: %v), want %v", name, labels, got, ok, want)
 	}
+}
+
+// AloneFor are limits that so many processes share.
+func AloneFor(processes int) *redis.Alone {
+	return redis.NewAlone(redis.AloneConfig{Sharing: func(context.Context, delivery.Channel) int { return processes },
+		Counted: func(string, int) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }

@@ -1,13 +1,10 @@
-package program
+package senders
 
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/push"
 	"dropbell/adapters/sms"
 	"dropbell/app"
@@ -16,26 +13,6 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/user"
 )
-
-// routesEvery is how often a worker looks whether staff have changed a provider.
-const routesEvery = time.Second
-
-// routes keep the routers of the channels as staff have configured them.
-type routes struct {
-	*program
-	store   deliverydb.Configured
-	box     *seal.Box
-	stores  senderStores
-	routers map[delivery.Channel]*provider.Router
-	push    *push.Sender // delivers by all configured services side by side
-	// environment are the channels that the environment has a provider for.
-	environment delivery.ChannelSet
-	named       atomic.Pointer[delivery.ChannelSet] // the channels of which a provider fills in texts that greet by name
-
-	mu    sync.Mutex
-	state int64 // of the store when it was last read; -1 = never
-	built map[int64]*built
-}
 
 // built is the sender of one version of a provider.
 type built struct {
@@ -46,34 +23,32 @@ type built struct {
 	named   bool
 }
 
-// newRoutes puts a router in front of each channel's sender that staff can configure
-// providers for. Nothing is read yet.
-// pushes is the sender of push as the environment has it; nil = it configures none.
-func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, pushes *push.Sender, stores senderStores, of *breakers) (*routes, error) {
-	box, err := seal.New(provider.SealPurpose, p.Config.ProvidersKeys...)
-	if err != nil {
-		return nil, err
+// route puts a router in front of each channel's sender that staff can configure
+// providers for. Nothing is read yet. pushes is the sender of push as the environment has
+// it; nil = it configures none.
+func (r *Senders) route(pushes *push.Sender) (err error) {
+	if r.box, err = seal.New(provider.SealPurpose, r.Config.ProvidersKeys...); err != nil {
+		return err
 	}
-	r := &routes{program: p, store: p.Stores.Providers, box: box, stores: stores, routers: map[delivery.Channel]*provider.Router{},
-		state: -1, built: map[int64]*built{}}
+	r.store, r.Routers, r.state, r.built = r.Stores.Providers, map[delivery.Channel]*provider.Router{}, -1, map[int64]*built{}
 	for _, c := range provider.Channels() {
-		if senders[c] != nil {
-			r.environment |= delivery.ChannelSetOf(c)
+		if r.ByChannel[c] != nil {
+			r.Environment |= delivery.ChannelSetOf(c)
 		}
 		if c == delivery.WebPush {
 			continue
 		}
-		r.routers[c] = provider.NewRouter(c, senders[c], of, countryOf(c), app.Clock)
-		r.routers[c].Look = r.look
-		senders[c] = r.routers[c]
+		r.Routers[c] = provider.NewRouter(c, r.ByChannel[c], r.Breakers, countryOf(c), app.Clock)
+		r.Routers[c].Look = r.look
+		r.ByChannel[c] = r.Routers[c]
 	}
 	if r.push = pushes; pushes == nil {
-		r.push = push.New(push.Options{Answered: p.metrics.pushAnswered})
+		r.push = push.New(push.Options{Answered: r.metrics.pushAnswered})
 	}
-	r.push.Configurable(of, r.look)
-	senders[delivery.WebPush] = pushRoute{p.observed(r.push, 0), r.push}
-	p.OnClose(r.close)
-	return r, nil
+	r.push.Configurable(r.Breakers, r.look)
+	r.ByChannel[delivery.WebPush] = pushRoute{r.observed(r.push, 0), r.push}
+	r.OnClose(r.close)
+	return nil
 }
 
 // countryOf returns the country of a recipient, which only a phone number tells.
@@ -86,8 +61,8 @@ func countryOf(c delivery.Channel) func(*user.User) string {
 	}
 }
 
-// refresh takes over what staff have changed since the last time.
-func (r *routes) refresh(ctx context.Context) error {
+// Refresh takes over what staff have changed since the last time.
+func (r *Senders) Refresh(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	state, err := r.store.State(ctx)
@@ -125,7 +100,7 @@ func (r *routes) refresh(ctx context.Context) error {
 	r.named.Store(&named)
 	r.built, r.state = kept, state
 	waits := []func(){r.push.Set(services)}
-	for c, router := range r.routers {
+	for c, router := range r.Routers {
 		waits = append(waits, router.Set(entries[c]))
 	}
 	go func() { // a call in flight may take minutes
@@ -139,18 +114,18 @@ func (r *routes) refresh(ctx context.Context) error {
 	return nil
 }
 
-// look is [routes.refresh] for a router that knows no provider.
-func (r *routes) look() {
+// look is [Senders.Refresh] for a router that knows no provider.
+func (r *Senders) look() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := r.refresh(ctx); err != nil {
+	if err := r.Refresh(ctx); err != nil {
 		r.Log.Warn("the providers cannot be read; going on with those that are known", "error", err)
 	}
 }
 
 // build makes the sender of a provider. That it cannot be made is told once: the
 // provider's messages go to others, or wait.
-func (r *routes) build(p provider.Provider) *built {
+func (r *Senders) build(p provider.Provider) *built {
 	b := &built{version: p.Version, close: func() error { return nil }}
 	if p.Channel == delivery.WebPush {
 		return r.buildPush(b, p)
@@ -159,7 +134,7 @@ func (r *routes) build(p provider.Provider) *built {
 	var sender app.ClosingSender
 	var texts sms.Templates
 	if err == nil {
-		sender, texts, err = app.ProviderSender(r.Config, p, secrets, r.stores.serials, r.stores.mails)
+		sender, texts, err = app.ProviderSender(r.Config, p, secrets, r.guards.serials, r.guards.mails)
 	}
 	if err != nil {
 		r.unusable(p, err)
@@ -167,20 +142,20 @@ func (r *routes) build(p provider.Provider) *built {
 	}
 	b.close, b.named, b.sender = sender.Close, texts.Named(), sender
 	if p.Channel == delivery.SMS {
-		b.sender = r.stores.guard(r.Config, sender)
+		b.sender = r.guards.guard(r.Config, sender)
 	}
 	b.sender = r.observed(b.sender, p.ID)
 	return b
 }
 
-func (r *routes) unusable(p provider.Provider, err error) {
+func (r *Senders) unusable(p provider.Provider, err error) {
 	r.Log.Error("a provider cannot be used; its messages go to others, or wait", "provider", p.ID, "name", p.Name, "channel", p.Channel.String(), "error", err)
 }
 
-// await reads the providers for the first time: until then nothing may be sent.
-func (r *routes) await(ctx context.Context) bool {
+// Await reads the providers for the first time: until then nothing may be sent.
+func (r *Senders) Await(ctx context.Context) bool {
 	for {
-		err := r.refresh(ctx)
+		err := r.Refresh(ctx)
 		if err == nil {
 			return true
 		}
@@ -196,25 +171,25 @@ func (r *routes) await(ctx context.Context) bool {
 	}
 }
 
-// names reports whether any provider of the channel fills in texts that greet by name.
-func (r *routes) names(c delivery.Channel) bool {
+// Named reports whether any provider of the channel fills in texts that greet by name.
+func (r *Senders) Named(c delivery.Channel) bool {
 	configured := r.named.Load()
 	return configured != nil && configured.Has(c) || c == delivery.SMS && greetsByName(r.Config)
 }
 
-// through returns the sender of one provider, for a test of it; nil = there is none.
-func (r *routes) through(c delivery.Channel, id int64) delivery.Sender {
+// Through returns the sender of one provider, for a test of it; nil = there is none.
+func (r *Senders) Through(c delivery.Channel, id int64) delivery.Sender {
 	if c == delivery.WebPush {
 		return r.throughPush(id)
 	}
-	if r.routers[c] == nil {
+	if r.Routers[c] == nil {
 		return nil
 	}
-	return r.routers[c].Through(id)
+	return r.Routers[c].Through(id)
 }
 
 // close ends the connections of all providers.
-func (r *routes) close() (err error) {
+func (r *Senders) close() (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, b := range r.built {

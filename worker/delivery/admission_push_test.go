@@ -1,4 +1,4 @@
-package program
+package delivery_test
 
 import (
 	"context"
@@ -16,6 +16,10 @@ import (
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/worker/campaigns"
+	workerdelivery "dropbell/worker/delivery"
+	"dropbell/worker/senders"
+	"dropbell/worker/workertest"
 )
 
 // brokenPhones is a push service of the environment that fails for every iPhone.
@@ -52,10 +56,11 @@ func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 	// deliver sends one chunk to so many users with an iPhone, with an account, and with both.
 	deliver := func(phones, accounts, both user.ID) {
 		t.Helper()
-		alone := aloneFor(1)
-		admission := newAdmission(app.NewStores(w.DB), client, redis.NewPacer(client, alone), alone, slog.New(slog.DiscardHandler))
+		alone := workertest.AloneFor(1)
+		stores, pacer, circuits := app.NewStores(w.DB), redis.NewPacer(client, alone), senders.NewBreakers(client, alone, slog.New(slog.DiscardHandler))
+		admission := workerdelivery.NewAdmission(stores.Channels, pacer, campaigns.NewLimits(stores.Campaigns, pacer), circuits, nil)
 		sender := push.New(push.Options{}, brokenPhones{})
-		sender.Configurable(admission.circuits, nil)
+		sender.Configurable(circuits, nil)
 		sender.Set([]push.Configured{{Provider: mini, Service: service}})
 		tpl := w.Published(30 * time.Minute)
 		for id := user.ID(1); id <= phones+accounts+both; id++ {

@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"context"
@@ -11,11 +11,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// callsEvery is how often a worker stores the results of its providers' calls.
-const callsEvery = 5 * time.Second
-
-// providerCalls counts the calls of providers between two reports.
-type providerCalls struct {
+// calls counts the calls of providers between two reports.
+type calls struct {
 	mu     sync.Mutex
 	worker string
 	counts map[counted]*deliverydb.ProviderCalls
@@ -28,7 +25,7 @@ type counted struct {
 }
 
 // count counts one call with the answers to the messages that were handed over.
-func (p *providerCalls) count(c delivery.Channel, id int64, took time.Duration, given []delivery.Result) {
+func (p *calls) count(c delivery.Channel, id int64, took time.Duration, given []delivery.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.counts[counted{c, id}]
@@ -52,7 +49,7 @@ func (p *providerCalls) count(c delivery.Channel, id int64, took time.Duration, 
 }
 
 // take returns what was counted and begins anew.
-func (p *providerCalls) take() (worker string, list []deliverydb.ProviderCalls) {
+func (p *calls) take() (worker string, list []deliverydb.ProviderCalls) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.worker == "" {
@@ -65,9 +62,9 @@ func (p *providerCalls) take() (worker string, list []deliverydb.ProviderCalls) 
 	return p.worker, list
 }
 
-// recordCalls stores the counts; those it cannot store are lost, since they
+// RecordCalls stores the counts; those it cannot store are lost, since they
 // would be shown for a minute only.
-func (p *program) recordCalls(ctx context.Context) error {
-	worker, list := p.providers.take()
+func (p *Senders) RecordCalls(ctx context.Context) error {
+	worker, list := p.calls.take()
 	return p.Stores.Channels.RecordCalls(ctx, worker, list)
 }

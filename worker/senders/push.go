@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ func (r pushRoute) Divide(s *delivery.Subject, ids []user.ID, known []user.User)
 
 // buildPush makes the service of a provider of push. Messages of one that cannot be made
 // wait, and nothing else takes them.
-func (r *routes) buildPush(b *built, p provider.Provider) *built {
+func (r *Senders) buildPush(b *built, p provider.Provider) *built {
 	secrets, err := p.Open(r.box)
 	var service push.ConfiguredService
 	if err == nil {
@@ -48,7 +48,7 @@ func (r *routes) buildPush(b *built, p provider.Provider) *built {
 	}
 	greets, ok := service.(interface{ Named() bool })
 	b.named = ok && greets.Named()
-	b.close, b.service = service.Close, countedService{service, r.providers, p.ID}
+	b.close, b.service = service.Close, countedService{service, r.calls, p.ID}
 	b.sender = r.observed(push.New(push.Options{Answered: r.metrics.pushAnswered}, service), p.ID)
 	return b
 }
@@ -56,7 +56,7 @@ func (r *routes) buildPush(b *built, p provider.Provider) *built {
 // admitPushes shares the messages per minute of the provider among all workers, and with the
 // other providers of the same app; that of the environment's Firebase project with the
 // environment's service.
-func (r *routes) admitPushes(p provider.Provider) push.Admit {
+func (r *Senders) admitPushes(p provider.Provider) push.Admit {
 	name := string(p.Kind) + ":" + p.App().Name
 	if p.Kind == provider.FCM && p.App().Name == r.Config.FCMProject() {
 		name = environmentFCM
@@ -76,7 +76,7 @@ func tokenName(p provider.Provider, secrets map[string]string) string {
 
 // throughPush returns the sender of one configured service of push, for a test of it;
 // nil = there is none.
-func (r *routes) throughPush(id int64) delivery.Sender {
+func (r *Senders) throughPush(id int64) delivery.Sender {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b := r.built[id]; b != nil && b.service != nil {
@@ -88,7 +88,7 @@ func (r *routes) throughPush(id int64) delivery.Sender {
 // countedService is a service whose calls are counted for the list of providers.
 type countedService struct {
 	push.ConfiguredService
-	calls *providerCalls
+	calls *calls
 	id    int64
 }
 

@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// senderStores are what the senders of SMS keep, and the limits of mails.
-type senderStores struct {
+// guards are what the senders of SMS keep, and the limits of mails.
+type guards struct {
 	mails   smtp.Pace // nil = mails are not limited
 	budget  sms.Budget
 	serials feedback.Serials
@@ -30,7 +30,7 @@ func (g *smsGuard) Close() error { return g.close() }
 
 // guard bounds what a provider of SMS is handed to the countries and the budget of the
 // environment.
-func (s senderStores) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
+func (s guards) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
 	g := &sms.Guard{Sender: sender, Countries: cfg.SMS.Countries, Prices: cfg.SMS.Prices}
 	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 || cfg.SMS.MicrosPerDay > 0 {
 		g.Budget = s.budget
@@ -40,7 +40,7 @@ func (s senderStores) guard(cfg config.Config, sender delivery.Sender) *sms.Guar
 
 // newSMS builds the sender of the environment's provider; variables are those that it
 // refuses if there is an error.
-func newSMS(cfg config.Config, stores senderStores) (s *smsGuard, variables string, err error) {
+func newSMS(cfg config.Config, stores guards) (s *smsGuard, variables string, err error) {
 	s = &smsGuard{close: func() error { return nil }}
 	texts, err := sms.ParseTemplates(cfg.SMS.Templates)
 	if err != nil {

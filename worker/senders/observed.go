@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"context"
@@ -13,9 +13,9 @@ var classes = [...]string{delivery.Transient: "transient", delivery.Delivered: "
 
 // observed returns the sender of a provider with every call traced, and measured where
 // a provider can be slow or fail. id is the provider's, 0 = the environment's.
-func (p *program) observed(s delivery.Sender, id int64) delivery.Sender {
+func (p *Senders) observed(s delivery.Sender, id int64) delivery.Sender {
 	if s.Channel() != delivery.App {
-		s = measured{s, p.metrics, p.providers, id}
+		s = measured{s, p.metrics, p.calls, id}
 	}
 	return p.Tracing.Sender(s)
 }
@@ -24,7 +24,7 @@ func (p *program) observed(s delivery.Sender, id int64) delivery.Sender {
 type measured struct {
 	delivery.Sender
 	metrics *metrics
-	calls   *providerCalls
+	calls   *calls
 	id      int64
 }
 

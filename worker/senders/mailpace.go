@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/smtp"
 	"dropbell/app"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 )
 
-// mailPace limits mails by the recipients' domains and by the day of a warm-up plan.
-type mailPace struct {
+// MailPace limits mails by the recipients' domains and by the day of a warm-up plan.
+type MailPace struct {
 	domains *redis.DomainPacer
 	days    deliverydb.WarmUps
 	plan    delivery.WarmUp
-	now     func() time.Time
-	log     *slog.Logger
+	// Now is the time of the days.
+	Now func() time.Time
+	log *slog.Logger
 }
 
 // newMailPace returns the limits of mails, which may be none but those that domains ask for.
-func (p *program) newMailPace() *mailPace {
-	return &mailPace{redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, time.Now, p.alone), p.Stores.WarmUps, p.Config.Mail.WarmUp, app.Clock, p.Log}
+func newMailPace(d Deps) *MailPace {
+	return &MailPace{domains: redis.NewDomainPacer(d.Redis, d.Config.Mail.DomainRates, time.Now, d.Alone), days: d.Stores.WarmUps, plan: d.Config.Mail.WarmUp, Now: app.Clock, log: d.Log}
 }
 
 // dayFor bounds a statement about the day's count.
@@ -34,11 +34,11 @@ const dayFor = 2 * time.Second
 
 // Admit is part of [smtp.Pace]. If the day's count cannot be read, no mail of the plan
 // goes out for a moment: too many would harm the sender for weeks.
-func (p *mailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, map[string]int)) {
+func (p *MailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, map[string]int)) {
 	permits := map[string]smtp.Permit{}
 	admitted := map[string]int{}
 	var all int64
-	now := p.now()
+	now := p.Now()
 	giveBack := func(ctx context.Context, unsent map[string]int) {
 		for domain, n := range unsent {
 			p.domains.Unused(ctx, domain, now, n)
@@ -87,7 +87,7 @@ func untilTomorrow(now time.Time) time.Duration {
 }
 
 // Slow is part of [smtp.Pace].
-func (p *mailPace) Slow(ctx context.Context, server, domain string) (wait time.Duration, others bool) {
+func (p *MailPace) Slow(ctx context.Context, server, domain string) (wait time.Duration, others bool) {
 	if wait, others = p.domains.Slow(ctx, server, domain); others {
 		p.log.Info("a mail domain asks for fewer mails; those to others go on", "domain", domain, "after", wait.String())
 	}
@@ -95,11 +95,11 @@ func (p *mailPace) Slow(ctx context.Context, server, domain string) (wait time.D
 }
 
 // Taken is part of [smtp.Pace].
-func (p *mailPace) Taken(server, domain string) { p.domains.Taken(server, domain) }
+func (p *MailPace) Taken(server, domain string) { p.domains.Taken(server, domain) }
 
 // giveBack returns mails to the day. Mails that the database does not take back are
 // missing for that day.
-func (p *mailPace) giveBack(ctx context.Context, day time.Time, unsent map[string]int) {
+func (p *MailPace) giveBack(ctx context.Context, day time.Time, unsent map[string]int) {
 	mails := 0
 	for _, n := range unsent {
 		mails += n
@@ -107,14 +107,4 @@ func (p *mailPace) giveBack(ctx context.Context, day time.Time, unsent map[strin
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dayFor)
 	defer cancel()
 	_ = p.days.GiveBack(ctx, day, int64(mails))
-}
-
-// warmUpAlert adds that the mails of the day are sent and others wait.
-func (p *program) warmUpAlert(ctx context.Context, list []alert.Condition) ([]alert.Condition, error) {
-	b, err := p.Stores.WarmUps.Budget(ctx, p.Config.Mail.WarmUp, app.Clock())
-	if b.UsedUp {
-		name := delivery.Email.String()
-		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":warmup", Name: name, Detail: alert.DetailWarmUp, Path: "/channels"})
-	}
-	return list, err
 }

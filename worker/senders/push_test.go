@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"log/slog"
@@ -20,6 +20,8 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
+
+const providersKey = "a key of at least thirty-two bytes"
 
 // miniPrograms are the providers of push in a database and Redis of their own.
 type miniPrograms struct {
@@ -46,17 +48,17 @@ func (m *miniPrograms) create(url, secret string, of *pushtest.WeChat) int64 {
 }
 
 // routes are those of a worker that has the key.
-func (m *miniPrograms) routes(key string) *routes {
+func (m *miniPrograms) routes(key string) *Senders {
 	m.Helper()
 	client, err := redis.Open(m.redis)
 	m.Must(err)
 	m.Cleanup(func() { _ = client.Close() })
-	p := &program{App: &app.App{DB: m.DB, Stores: app.NewStores(m.DB), Redis: client, Log: slog.New(slog.DiscardHandler), Config: config.Config{ProvidersKeys: []string{key}, ProvidersPrivate: true}},
-		metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	r, err := p.newRoutes(map[delivery.Channel]delivery.Sender{}, nil, senderStores{}, nil)
+	r := &Senders{App: &app.App{DB: m.DB, Stores: app.NewStores(m.DB), Redis: client, Log: slog.New(slog.DiscardHandler), Config: config.Config{ProvidersKeys: []string{key}, ProvidersPrivate: true}},
+		metrics: newMetrics(prometheus.NewRegistry()), calls: &calls{}, ByChannel: map[delivery.Channel]delivery.Sender{}, Breakers: NewBreakers(client, nil, nil)}
+	err = r.route(nil)
 	m.Must(err)
 	m.Cleanup(func() { _ = r.close() })
-	m.Must(r.refresh(m.Context()))
+	m.Must(r.Refresh(m.Context()))
 	return r
 }
 
@@ -79,7 +81,7 @@ func TestAProviderOfPushThatNoKeyOpens(t *testing.T) {
 	if a := r.push.Send(t.Context(), consented(wechat, "openid-of-user-number-000001"))[0]; a.Status != delivery.Throttled || !a.Apart || !a.Unsent || a.After <= 0 || a.Via != id {
 		t.Errorf("got %+v", a)
 	}
-	if s := r.through(delivery.WebPush, id); s != nil {
+	if s := r.Through(delivery.WebPush, id); s != nil {
 		t.Error("a test has a sender")
 	}
 }
@@ -99,7 +101,7 @@ func TestAnAccessTokenBelongsToAServerAndASecret(t *testing.T) {
 		t.Helper()
 		wechat.Accept(openID)
 		elsewhere.Accept(openID)
-		if a := r.through(delivery.WebPush, id).Send(t.Context(), consented(wechat, openID))[0]; a.Status != want {
+		if a := r.Through(delivery.WebPush, id).Send(t.Context(), consented(wechat, openID))[0]; a.Status != want {
 			t.Errorf("provider %d: %+v", id, a)
 		}
 	}

@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/smtp"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/worker/workertest"
 )
 
 // Mails that no server took go back to the day that they were taken from, also after
@@ -26,7 +27,7 @@ func TestMailsOfTheDay(t *testing.T) {
 	defer client.Close()
 	evening := time.Date(2026, 12, 1, 23, 59, 59, 0, time.UTC)
 	now := evening
-	p := &mailPace{redis.NewDomainPacer(client, nil, time.Now, aloneFor(1)), app.NewStores(w.DB).WarmUps,
+	p := &MailPace{redis.NewDomainPacer(client, nil, time.Now, workertest.AloneFor(1)), app.NewStores(w.DB).WarmUps,
 		delivery.WarmUp{Start: evening.Truncate(24 * time.Hour), First: 100, Factor: 2}, func() time.Time { return now }, slog.New(slog.DiscardHandler)}
 	spent := func(day time.Time) int64 {
 		b, err := p.days.Budget(t.Context(), p.plan, day)
@@ -67,7 +68,7 @@ func TestAMailCountsOnceForItsDomain(t *testing.T) {
 	}
 	defer client.Close()
 	now := time.Now()
-	p := &mailPace{redis.NewDomainPacer(client, map[string]int{"qq.com": 1000}, time.Now, aloneFor(1)), app.NewStores(w.DB).WarmUps,
+	p := &MailPace{redis.NewDomainPacer(client, map[string]int{"qq.com": 1000}, time.Now, workertest.AloneFor(1)), app.NewStores(w.DB).WarmUps,
 		delivery.WarmUp{Start: now.UTC().Truncate(24 * time.Hour), First: 50, Factor: 2}, func() time.Time { return now }, slog.New(slog.DiscardHandler)}
 	expect := func(about string, want int64) {
 		t.Helper()

@@ -1,4 +1,4 @@
-package program
+package campaigns
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// pausedFor is how long a paused campaign's batches are put off at a time.
+	pausedFor = 3 * time.Second
 	// controlLife is how old what is known of a campaign and of more urgent
 	// work may be: a pause or a new rate takes effect within it.
 	controlLife = 300 * time.Millisecond
@@ -25,9 +27,9 @@ const (
 	campaignsKept = 1000
 )
 
-// campaignGate decides when messages of campaigns may go out: while the
+// Limits decide when messages of campaigns may go out: while the
 // campaign runs, at its own rate, and after everything more urgent.
-type campaignGate struct {
+type Limits struct {
 	store campaignsdb.Campaigns
 	pacer *redis.Pacer
 
@@ -47,13 +49,14 @@ type urgency struct {
 	readAt time.Time
 }
 
-func newCampaignGate(store campaignsdb.Campaigns, pacer *redis.Pacer) *campaignGate {
-	return &campaignGate{store: store, pacer: pacer, controls: map[int64]campaignControl{}}
+// NewLimits returns the limits of the campaigns of the store.
+func NewLimits(store campaignsdb.Campaigns, pacer *redis.Pacer) *Limits {
+	return &Limits{store: store, pacer: pacer, controls: map[int64]campaignControl{}}
 }
 
-// admit returns zero if the load may pass and what it took of the campaign's
+// Admit returns zero if the load may pass and what it took of the campaign's
 // budget, which is to be given back if something else refuses it.
-func (g *campaignGate) admit(ctx context.Context, l delivery.Load, channelRate int) (wait time.Duration, reason string, taken func()) {
+func (g *Limits) Admit(ctx context.Context, l delivery.Load, channelRate int) (wait time.Duration, reason string, taken func()) {
 	taken = func() {}
 	c := g.control(ctx, l.Owner)
 	if c.state == campaign.Paused {
@@ -74,17 +77,17 @@ func (g *campaignGate) admit(ctx context.Context, l delivery.Load, channelRate i
 		}
 		return wait, delivery.ReasonThrottled, taken
 	}
-	return 0, "", func() { g.unused(ctx, l) }
+	return 0, "", func() { g.Unused(ctx, l) }
 }
 
-// unused gives back what the load took of its campaign's budget.
-func (g *campaignGate) unused(ctx context.Context, l delivery.Load) {
+// Unused gives back what the load took of its campaign's budget.
+func (g *Limits) Unused(ctx context.Context, l delivery.Load) {
 	g.pacer.ReturnCampaign(ctx, l.Channel, l.Owner, l.Messages, g.control(ctx, l.Owner).rate)
 }
 
 // control returns what staff decided about the campaign; when it cannot be
 // read the last known stays in force.
-func (g *campaignGate) control(ctx context.Context, id int64) campaignControl {
+func (g *Limits) control(ctx context.Context, id int64) campaignControl {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.controls[id]
@@ -102,7 +105,7 @@ func (g *campaignGate) control(ctx context.Context, id int64) campaignControl {
 	return c
 }
 
-func (g *campaignGate) moreUrgent(ctx context.Context, l delivery.Load) campaignsdb.Urgent {
+func (g *Limits) moreUrgent(ctx context.Context, l delivery.Load) campaignsdb.Urgent {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := &g.urgent[l.Channel]

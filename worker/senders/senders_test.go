@@ -1,4 +1,4 @@
-package program
+package senders
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func TestAPushSubscriptionThatIsGoneIsRemoved(t *testing.T) {
 	if err := users.Upsert(t.Context(), []user.Change{{ID: 7, Push: &push}}, staff.Entry{}); err != nil {
 		t.Fatal(err)
 	}
-	p := &program{App: &app.App{DB: db, Stores: app.NewStores(db), Log: slog.New(slog.DiscardHandler)}}
+	p := &Senders{App: &app.App{DB: db, Stores: app.NewStores(db), Log: slog.New(slog.DiscardHandler)}}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.subscriptionGone(over, 7, push[0])
@@ -57,7 +57,7 @@ func TestMailNeedsTLSWhereItIsRequired(t *testing.T) {
 	for setting, want := range map[string]delivery.Status{"opportunistic": delivery.Delivered, "required": delivery.Transient} {
 		mails.Store(0)
 		cfg := config.Config{SMTPURL: "smtp://" + listener.Addr().String() + "?from=drops@shop.example", SMTPTLS: setting}
-		senders, closers, err := newSenders(cfg, pushEvents{}, senderStores{})
+		senders, closers, err := environment(cfg, pushEvents{}, guards{})
 		if err != nil {
 			t.Fatal(err)
 		}

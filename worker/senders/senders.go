@@ -1,47 +1,102 @@
-package program
+// Package senders hands messages to providers: it opens what the environment and staff have
+// configured, and measures and limits it.
+package senders
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/inapp"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/push"
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/webpush"
+	"dropbell/adapters/redis"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/seal"
 	"dropbell/domain/user"
 )
 
-// senderCrashed logs a panic of a sender. The message is dead and its recipient
-// named there; here is where the mistake is.
-func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
-	p.Log.Error("a sender panicked; the message it panicked on is a dead letter, the others are sent",
-		"channel", c.String(), "panic", crash.What, "stack", string(crash.Stack))
+// Deps are what senders are made of.
+type Deps struct {
+	*app.App
+	Pacer *redis.Pacer
+	// Alone keeps limits while Redis does not answer.
+	Alone *redis.Alone
+}
+
+// Senders hand messages to the providers of the environment, and to those that staff
+// have configured; see [Senders.Refresh].
+type Senders struct {
+	*app.App
+	// ByChannel are the senders of channels that can have a provider.
+	ByChannel map[delivery.Channel]delivery.Sender
+	// Routers choose among the configured providers of a channel.
+	Routers map[delivery.Channel]*provider.Router
+	// Environment are the channels that the environment has a provider for.
+	Environment delivery.ChannelSet
+	Breakers    *Breakers
+	Pace        *MailPace
+
+	pacer   *redis.Pacer
+	metrics *metrics
+	calls   *calls
+	guards  guards
+	store   deliverydb.Configured
+	box     *seal.Box
+	push    *push.Sender                        // delivers by all configured services side by side
+	named   atomic.Pointer[delivery.ChannelSet] // the channels of which a provider fills in texts that greet by name
+
+	mu    sync.Mutex
+	state int64 // of the store when it was last read; -1 = never
+	built map[int64]*built
+}
+
+// Open makes a sender for every channel that the environment configures, and for those
+// that staff can configure providers for. The error names every variable that a sender
+// refuses.
+func Open(d Deps) (*Senders, error) {
+	s := &Senders{App: d.App, pacer: d.Pacer, metrics: newMetrics(d.Registry), calls: &calls{}, Breakers: NewBreakers(d.Redis, d.Alone, d.Log), Pace: newMailPace(d)}
+	s.guards = guards{s.Pace, s.SMSBudget(), s.Stores.Serials}
+	senders, closers, err := environment(s.Config, pushEvents{s.subscriptionGone, s.phoneGone, s.metrics.pushAnswered, s.admitFCM}, s.guards)
+	s.OnClose(closers...)
+	if err != nil {
+		return s, err
+	}
+	pushes, _ := senders[delivery.WebPush].(*push.Sender)
+	for c, one := range senders {
+		senders[c] = s.observed(one, 0)
+	}
+	s.ByChannel = senders
+	return s, s.route(pushes)
 }
 
 // subscriptionGone removes a push subscription that its push service has
 // reported as gone. If it fails, the next push to it gets the same report.
-func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
+func (s *Senders) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	if _, err := p.Stores.Users.RemovePush(ctx, id, gone); err != nil {
-		p.Log.Warn("a push subscription that is gone was not removed", "error", err)
+	if _, err := s.Stores.Users.RemovePush(ctx, id, gone); err != nil {
+		s.Log.Warn("a push subscription that is gone was not removed", "error", err)
 	}
 }
 
-// phoneGone is [program.subscriptionGone] of a phone.
-func (p *program) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
+// phoneGone is [Senders.subscriptionGone] of a phone.
+func (s *Senders) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	if _, err := p.Stores.Users.RemoveGone(ctx, id, gone); err != nil {
-		p.Log.Warn("a phone whose app is gone was not removed", "error", err)
+	if _, err := s.Stores.Users.RemoveGone(ctx, id, gone); err != nil {
+		s.Log.Warn("a phone whose app is gone was not removed", "error", err)
 	}
 }
 
@@ -49,17 +104,8 @@ func (p *program) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
 const environmentFCM = "fcm"
 
 // admitFCM shares the quota of FCM among all workers.
-func (p *program) admitFCM(ctx context.Context, n, perMinute int) (int, time.Duration) {
-	return p.pacer.AdmitPushes(ctx, environmentFCM, n, perMinute)
-}
-
-// parallelCalls is how many calls of a channel's provider one batch makes at once.
-func parallelCalls(cfg config.Config) map[delivery.Channel]int {
-	of := map[delivery.Channel]int{}
-	for _, c := range delivery.AllChannels() {
-		of[c] = cfg.WorkerCalls[c.String()]
-	}
-	return of
+func (s *Senders) admitFCM(ctx context.Context, n, perMinute int) (int, time.Duration) {
+	return s.pacer.AdmitPushes(ctx, environmentFCM, n, perMinute)
 }
 
 // pushEvents are called by the push services: with a user's browser or phone that is
@@ -97,9 +143,9 @@ func pushServices(cfg config.Config, events pushEvents) (services []push.Service
 	return services, errors.Join(wrong...)
 }
 
-// newSenders builds a sender for every configured channel. The error names every
+// environment builds a sender for every channel that the environment configures. The error names every
 // variable that a sender refuses.
-func newSenders(cfg config.Config, events pushEvents, texts senderStores) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
+func environment(cfg config.Config, events pushEvents, texts guards) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error
 	add := func(variables string, s delivery.Sender, close func() error, err error) {
@@ -144,4 +190,13 @@ func newSenders(cfg config.Config, events pushEvents, texts senderStores) (sende
 		return nil, closers, config.Mistake{Err: errors.Join(wrong...)}
 	}
 	return senders, closers, nil
+}
+
+// ParallelCalls is how many calls of a channel's provider one batch makes at once.
+func ParallelCalls(cfg config.Config) map[delivery.Channel]int {
+	of := map[delivery.Channel]int{}
+	for _, c := range delivery.AllChannels() {
+		of[c] = cfg.WorkerCalls[c.String()]
+	}
+	return of
 }
