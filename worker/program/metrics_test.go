@@ -75,6 +75,16 @@ func loopOf(t *testing.T, p *program, name string) func(context.Context) error {
 	return nil
 }
 
+// watchOf returns what looks for alerts of the kind.
+func watchOf(p *program, k alert.Kind) func(context.Context) ([]alert.Condition, error) {
+	for _, w := range p.roles.Watches {
+		if w.Kind == k {
+			return w.Look
+		}
+	}
+	return nil
+}
+
 // drain delivers what is ready of a channel.
 func drain(t *testing.T, p *program, c delivery.Channel) error {
 	t.Helper()
@@ -96,7 +106,7 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 	section, _, _ := strings.Cut(rest, "\n## ")
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
-		p.metrics.registry.Describe(descriptions)
+		p.Registry.Describe(descriptions)
 		close(descriptions)
 	}()
 	registered := map[string]bool{}
@@ -172,13 +182,13 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	workertest.Expect(t, p.metrics.registry, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and no recipients
-	workertest.Expect(t, p.metrics.registry, 1, "dropbell_balance_slots")
-	workertest.Expect(t, p.metrics.registry, 4, "dropbell_notice_difference", "template=7", "run=9")
-	workertest.Expect(t, p.metrics.registry, 1, "dropbell_notice_runs_recounted")
-	workertest.Expect(t, p.metrics.registry, 7, "dropbell_dead_letters", "channel=email")
-	workertest.Expect(t, p.metrics.registry, 0, "dropbell_dead_letters", "channel=sms")
-	if missed, _ := workertest.Value(t, p.metrics.registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {
+	workertest.Expect(t, p.Registry, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and no recipients
+	workertest.Expect(t, p.Registry, 1, "dropbell_balance_slots")
+	workertest.Expect(t, p.Registry, 4, "dropbell_notice_difference", "template=7", "run=9")
+	workertest.Expect(t, p.Registry, 1, "dropbell_notice_runs_recounted")
+	workertest.Expect(t, p.Registry, 7, "dropbell_dead_letters", "channel=email")
+	workertest.Expect(t, p.Registry, 0, "dropbell_dead_letters", "channel=sms")
+	if missed, _ := workertest.Value(t, p.Registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {
 		t.Errorf("%v messages would miss the opening", missed)
 	}
 	if _, err := conn.Exec(t.Context(), `update slot_results set reserved = 0, sent = 0`); err != nil {
@@ -203,11 +213,11 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if n := forecasts(); n < 8_300_000 || n > 8_400_000 { // 55 minutes at 500 a second
 		t.Errorf("%d would miss in the forecast that is kept of a slot that is due soon", n)
 	}
-	if n, there := workertest.Value(t, p.metrics.registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
+	if n, there := workertest.Value(t, p.Registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
 		t.Errorf("a difference that is gone is still told: %v", n)
 	}
 	p.census.forget()
-	if _, there := workertest.Value(t, p.metrics.registry, "dropbell_dead_letters", "channel=email"); there {
+	if _, there := workertest.Value(t, p.Registry, "dropbell_dead_letters", "channel=email"); there {
 		t.Error("a worker that does not count any more goes on telling")
 	}
 }
@@ -223,13 +233,13 @@ func TestChannelGauges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.gauge(t.Context()); err != nil {
+	if err := each(t.Context(), p.roles.Gauges); err != nil {
 		t.Fatal(err)
 	}
-	workertest.Expect(t, p.metrics.registry, 1, "dropbell_channel_paused", "channel=webpush")
-	workertest.Expect(t, p.metrics.registry, 0, "dropbell_channel_paused", "channel=sms")
-	workertest.Expect(t, p.metrics.registry, 2, "dropbell_breaker_state", "channel=sms")
-	workertest.Expect(t, p.metrics.registry, 0, "dropbell_breaker_state", "channel=email")
+	workertest.Expect(t, p.Registry, 1, "dropbell_channel_paused", "channel=webpush")
+	workertest.Expect(t, p.Registry, 0, "dropbell_channel_paused", "channel=sms")
+	workertest.Expect(t, p.Registry, 2, "dropbell_breaker_state", "channel=sms")
+	workertest.Expect(t, p.Registry, 0, "dropbell_breaker_state", "channel=email")
 	// The circuits of a channel with providers of staff are those of the providers.
 	if _, err := conn.Exec(t.Context(), `insert into providers (id, channel, kind, name, enabled, changed, created_by) overriding system value
 		select id, 2, 'json', 'x', id < 3, 1, 'x' from generate_series(1, 3) id`); err != nil {
@@ -241,11 +251,11 @@ func TestChannelGauges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := p.gauge(t.Context()); err != nil {
+		if err := each(t.Context(), p.roles.Gauges); err != nil {
 			t.Fatal(err)
 		}
-		workertest.Expect(t, p.metrics.registry, open, "dropbell_breaker_state", "channel=sms")
-		list, err := p.roles.Watches[0].Look(t.Context())
+		workertest.Expect(t, p.Registry, open, "dropbell_breaker_state", "channel=sms")
+		list, err := watchOf(p, alert.Channel)(t.Context())
 		if err != nil || len(list) != int(open)/2 {
 			t.Errorf("with %d of two circuits open the alert is %+v, %v", id, list, err)
 		}
@@ -263,12 +273,12 @@ func TestChannelGauges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := p.roles.Watches[0].Look(t.Context())
+	list, err := watchOf(p, alert.Channel)(t.Context())
 	if list = slices.DeleteFunc(list, func(c alert.Condition) bool { return c.Detail != alert.DetailProvider }); err != nil || len(list) != 2 ||
 		list[0] != (alert.Condition{Kind: alert.Channel, Object: "webpush:provider:11", Name: "Moon", Detail: alert.DetailProvider, Path: "/providers"}) || list[1].Shop != 7 {
 		t.Errorf("with the circuits of two providers of push open the alert is %+v, %v", list, err)
 	}
-	workertest.Expect(t, p.metrics.registry, 0, "dropbell_queue_age_seconds", "queue=timers")
-	workertest.Expect(t, p.metrics.registry, float64(p.Config.DBConns), "dropbell_db_connections_limit")
-	workertest.Expect(t, p.metrics.registry, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
+	workertest.Expect(t, p.Registry, 0, "dropbell_queue_age_seconds", "queue=timers")
+	workertest.Expect(t, p.Registry, float64(p.Config.DBConns), "dropbell_db_connections_limit")
+	workertest.Expect(t, p.Registry, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
 }

@@ -21,7 +21,7 @@ func (p *program) serveHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", p.ready())
-	mux.Handle("GET /metrics", telemetry.Metrics(p.metrics.registry, p.Config.MetricsToken))
+	mux.Handle("GET /metrics", telemetry.Metrics(p.Registry, p.Config.MetricsToken))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
 	stopped := make(chan struct{})
 	go func() {
@@ -65,59 +65,3 @@ func (p *program) awaitSchema(ctx context.Context) bool {
 
 // schemaPause is how often a worker that waits for migrations looks.
 const schemaPause = 500 * time.Millisecond
-
-// gauge refreshes the gauges and, with them, the queue's registry.
-func (p *program) gauge(ctx context.Context) error {
-	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeJobs(ctx), p.hooks.gauge(ctx), each(ctx, p.roles.Gauges))
-}
-
-// each does all, whatever fails.
-func each(ctx context.Context, all []func(context.Context) error) (err error) {
-	for _, do := range all {
-		err = errors.Join(err, do(ctx))
-	}
-	return err
-}
-
-func (p *program) gaugeDatabase(ctx context.Context) error {
-	waiting, age, err := p.outbox.Backlog(ctx)
-	if err != nil {
-		return err
-	}
-	p.metrics.outbox.Set(float64(waiting))
-	p.metrics.outboxAge.Set(age)
-	unsettled, err := p.outbox.Unhandled(ctx)
-	if err != nil {
-		return err
-	}
-	p.metrics.unsettled.Set(float64(unsettled))
-	days, err := p.Stores.Housekeeping.EventDaysAhead(ctx)
-	if err != nil {
-		return err
-	}
-	p.metrics.eventAhead.Set(float64(days) * 24 * 60 * 60)
-	return nil
-}
-
-func (p *program) gaugeQueues(ctx context.Context) error {
-	depths, err := p.queue.Depth(ctx)
-	if err != nil {
-		return err
-	}
-	for _, d := range depths {
-		set := func(state string, n int) { p.metrics.queues.WithLabelValues(d.Queue, state).Set(float64(n)) }
-		set("pending", d.Pending)
-		set("active", d.Active)
-		set("scheduled", d.Scheduled)
-		set("retry", d.Retry)
-		set("archived", d.Archived)
-		p.metrics.queueAge.WithLabelValues(d.Queue).Set(d.Oldest.Seconds())
-	}
-	lag, err := p.bus.Lag(ctx)
-	for g, n := range lag {
-		p.metrics.lag.WithLabelValues(g.Topic, g.Name).Set(float64(n))
-		// A counter that begins with its first event has no increase for alerts to see.
-		p.metrics.deadEvents.WithLabelValues(g.Name, g.Topic)
-	}
-	return err
-}

@@ -6,7 +6,9 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/domain/delivery"
 	"dropbell/domain/task"
+	"dropbell/worker/audience"
 	"dropbell/worker/shell"
+	"dropbell/worker/work"
 )
 
 // has reports whether this process has the role.
@@ -44,13 +46,13 @@ func (p *program) queues() (list []asynq.QueueSpec) {
 		list = append(list, asynq.QueueSpec{Name: task.HouseQueue, Concurrency: 1})
 	}
 	if p.has(shell.Jobs) {
-		list = append(list, jobQueue())
+		list = append(list, work.JobQueue())
 	}
 	if p.has(shell.Events) {
-		list = append(list, asynq.QueueSpec{Name: task.HookQueue, Concurrency: hookEndpoints, Servers: 2})
+		list = append(list, asynq.QueueSpec{Name: task.HookQueue, Concurrency: work.HookEndpoints, Servers: 2})
 	}
 	if p.serves(delivery.SMS) {
-		list = append(list, asynq.QueueSpec{Name: task.CodeQueue, Concurrency: codesHere})
+		list = append(list, asynq.QueueSpec{Name: task.CodeQueue, Concurrency: audience.CodesAtOnce})
 	}
 	for _, c := range delivery.AllChannels() {
 		if p.serves(c) {

@@ -16,6 +16,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/task"
 	"dropbell/worker/shell"
+	"dropbell/worker/work"
 )
 
 func TestQueuesOfRoles(t *testing.T) {
@@ -23,7 +24,7 @@ func TestQueuesOfRoles(t *testing.T) {
 		roles, channels []string
 		want            []string
 	}{
-		{nil, nil, []string{task.TimerQueue, task.HouseQueue, jobQueue().Name, task.HookQueue, task.CodeQueue, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
+		{nil, nil, []string{task.TimerQueue, task.HouseQueue, work.JobQueue().Name, task.HookQueue, task.CodeQueue, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
 		{[]string{"delivery"}, []string{"sms", "email"}, []string{task.CodeQueue, task.ChannelQueue("email"), task.ChannelQueue("sms")}},
 		{[]string{"delivery"}, []string{"email"}, []string{task.ChannelQueue("email")}},
 		{[]string{"timers", "house"}, []string{"sms"}, []string{task.TimerQueue, task.HouseQueue}},

@@ -57,7 +57,6 @@ func (p *program) serve(ctx context.Context) error {
 	}
 	start("processes", func(ctx context.Context) error { p.processes.Run(ctx); return nil })
 	start("erasures", p.runner.Every(app.EraseEvery, "erasures", p.Erased.Look))
-	start("addresses", p.sealAddresses)
 	p.startRoles(start)
 	p.Log.Info("worker is running", "channels", p.channelNames(), "roles", p.Config.WorkerRoles)
 	loops.Wait()

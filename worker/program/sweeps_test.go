@@ -33,7 +33,7 @@ func TestALockHoldsUpOneSweep(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) })
 	begun := make(chan struct{}, 1)
-	list := append(slices.Clone(p.sweeps(p.newWatcher())), shell.Sweep{Name: "turns", Do: func(context.Context) error {
+	list := append(slices.Clone(p.roles.Sweeps), shell.Sweep{Name: "turns", Do: func(context.Context) error {
 		select {
 		case begun <- struct{}{}:
 		default:
@@ -64,7 +64,7 @@ func TestALockHoldsUpOneSweep(t *testing.T) {
 		return err
 	})
 	poll(t, "a failure of the questions is counted", func() error {
-		if n, _ := workertest.Value(t, p.metrics.registry, "dropbell_job_failures_total", "loop=questions"); n == 0 {
+		if n, _ := workertest.Value(t, p.Registry, "dropbell_job_failures_total", "loop=questions"); n == 0 {
 			return errors.New("none is")
 		}
 		return nil

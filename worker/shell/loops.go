@@ -153,10 +153,13 @@ func (r Runner) Sweeps(period time.Duration, list []Sweep, waits map[string][]po
 // meet the error.
 func (r Runner) asks(list []Sweep, waits map[string][]postgres.Question) func(context.Context) (wanted func(i int) bool) {
 	var questions []postgres.Question
-	first := make([]int, len(list)+1)
-	for i, c := range list {
-		questions = append(questions, waits[c.Name]...)
-		first[i+1] = len(questions)
+	asked := map[string][2]int{} // where the questions of a name are among all
+	for _, c := range list {
+		if _, known := asked[c.Name]; !known {
+			first := len(questions)
+			questions = append(questions, waits[c.Name]...)
+			asked[c.Name] = [2]int{first, len(questions)}
+		}
 	}
 	if len(questions) == 0 {
 		return func(context.Context) func(int) bool { return func(int) bool { return true } }
@@ -173,7 +176,8 @@ func (r Runner) asks(list []Sweep, waits map[string][]postgres.Question) func(co
 	return func(ctx context.Context) func(int) bool {
 		attempt(ctx)
 		return func(i int) bool {
-			return answers == nil || first[i] == first[i+1] || slices.Contains(answers[first[i]:first[i+1]], true)
+			of := asked[list[i].Name]
+			return answers == nil || of[0] == of[1] || slices.Contains(answers[of[0]:of[1]], true)
 		}
 	}
 }

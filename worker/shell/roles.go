@@ -54,13 +54,15 @@ type Roles struct {
 	Recounts []func(context.Context) error
 }
 
-// A Loop is run at once and then at each full period by the processes of a role. Its
-// failures are counted and logged by its name.
+// A Loop is run at once and then at each full period by the processes of a role; without
+// a role, by all. Its failures are counted and logged by its name.
 type Loop struct {
 	Role  Role
 	Name  string
 	Every time.Duration
 	Do    func(context.Context) error
+	// Run, if set, is run once instead, until its context ends; an error ends the process.
+	Run func(context.Context) error
 }
 
 // A Sweep is a short job of every second; it finds nothing, or what a queue or an event

@@ -1,25 +1,25 @@
-package program
+package work
 
 import (
 	"context"
 	"log/slog"
 	"time"
 
-	"dropbell/adapters/asynq"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"dropbell/adapters/lookup"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/watermill"
-	"dropbell/adapters/webhook"
 	"dropbell/app"
 	"dropbell/domain/event"
 	"dropbell/domain/hook"
-	"dropbell/domain/seal"
 	"dropbell/domain/task"
+	"dropbell/worker/shell"
 )
 
 const (
-	// hookEndpoints is how many endpoints a worker sends to at a time.
-	hookEndpoints = 64
+	// HookEndpoints is how many endpoints a worker sends to at a time.
+	HookEndpoints = 64
 	// hookHandlers is how many events of one topic are stored at a time, by groups.
 	hookHandlers = 16
 	// openedAtOnce and issuedAtOnce bound what one step of a sweep reads.
@@ -30,40 +30,35 @@ const (
 	skipEvery = 10 * time.Second
 )
 
-// hooks makes events for the servers of shops of what the bus announces, and sends
+// Hooks makes events for the servers of shops of what the bus announces, and sends
 // them.
-type hooks struct {
+type Hooks struct {
 	log     *slog.Logger
 	events  *workdb.HookEvents
 	store   workdb.Hooks
 	wants   *lookup.Wants
-	queue   *asynq.Queue
+	queue   shell.Queue
 	sending *hook.Deliverer
 	metrics *hookMetrics
 	skipped time.Time // when skipIssued last worked; of the sweep alone
 }
 
-func (p *program) newHooks() (*hooks, error) {
-	box, err := seal.New(hook.SealPurpose, p.Config.EventsKeys...)
-	if err != nil {
-		return nil, err
-	}
-	events := workdb.NewHookEvents(p.DB)
-	p.OnClose(func() error { events.Close(); return nil })
-	poster := webhook.NewPoster(0, p.Config.EventsInsecure)
-	p.OnClose(poster.Close)
-	h := &hooks{log: p.Log, events: events, store: p.Stores.Hooks, wants: &lookup.Wants{Load: p.Stores.Hooks.Wanted}, queue: p.queue,
-		metrics: newHookMetrics(p.Registry)}
-	h.sending = &hook.Deliverer{Store: h.store, Poster: poster, Box: box, Now: app.Clock, Observe: h.metrics.attempted}
-	return h, nil
+// NewHooks returns what tells the servers of shops. It sets what sending calls.
+func NewHooks(events *workdb.HookEvents, store workdb.Hooks, sending *hook.Deliverer, queue shell.Queue, r *prometheus.Registry, log *slog.Logger) *Hooks {
+	h := &Hooks{log: log, events: events, store: store, wants: &lookup.Wants{Load: store.Wanted}, queue: queue, sending: sending, metrics: newHookMetrics(r)}
+	sending.Observe = h.metrics.attempted
+	return h
 }
 
-// listen handles the events of the bus that some shop's server can be told of. While
+// handlers handle the events of the bus that some shop's server can be told of. While
 // none wants to be, an event is only acknowledged.
-func (h *hooks) listen(bus *watermill.Bus) {
+func (h *Hooks) handlers() (list []shell.Handler) {
+	handle := func(topic string, do watermill.HandlerFunc, options ...watermill.Option) {
+		list = append(list, shell.On("hooks", topic, do, options...))
+	}
 	at := watermill.Parallel(hookHandlers)
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
-		bus.Handle("hooks", topic, app.Decoded(func(ctx context.Context, id string, e event.Template) error {
+		handle(topic, app.Decoded(func(ctx context.Context, id string, e event.Template) error {
 			if e.At.IsZero() { // of a program of the previous version
 				e.At = app.Clock()
 			}
@@ -73,20 +68,20 @@ func (h *hooks) listen(bus *watermill.Bus) {
 			return nil
 		}))
 	}
-	bus.Handle("hooks", event.ReservationsListed, app.Decoded(func(ctx context.Context, id string, e event.ReservationList) error {
+	handle(event.ReservationsListed, app.Decoded(func(ctx context.Context, id string, e event.ReservationList) error {
 		return h.store1(ctx, id, hook.OfReservations(e)...)
 	}), at)
-	bus.Handle("hooks", event.CouponsIssued, app.Decoded(h.issued))
-	bus.Handle("hooks", event.CouponChanged, app.Decoded(func(ctx context.Context, id string, e event.Coupon) error {
+	handle(event.CouponsIssued, app.Decoded(h.issued))
+	handle(event.CouponChanged, app.Decoded(func(ctx context.Context, id string, e event.Coupon) error {
 		if x, ok := hook.OfCoupon(e); ok && h.wants.Any(ctx, x.Type) {
 			return h.store1(ctx, id, x)
 		}
 		return nil
 	}), at)
-	bus.Handle("hooks", event.ExpiredListed, app.Decoded(func(ctx context.Context, id string, e event.ExpiredList) error {
+	handle(event.ExpiredListed, app.Decoded(func(ctx context.Context, id string, e event.ExpiredList) error {
 		return h.store1(ctx, id, hook.OfExpired(e)...)
 	}))
-	bus.Handle("hooks", event.CampaignChanged, app.Decoded(func(ctx context.Context, id string, e event.Campaign) error {
+	handle(event.CampaignChanged, app.Decoded(func(ctx context.Context, id string, e event.Campaign) error {
 		if e.State != "finished" || !h.wants.Any(ctx, hook.CampaignFinished) {
 			return nil
 		}
@@ -96,7 +91,7 @@ func (h *hooks) listen(bus *watermill.Bus) {
 		}
 		return h.store1(ctx, id, hook.OfCampaign(d))
 	}))
-	bus.Handle("hooks", event.BatchFinished, app.Decoded(func(ctx context.Context, id string, e event.Batch) error {
+	handle(event.BatchFinished, app.Decoded(func(ctx context.Context, id string, e event.Batch) error {
 		if !h.wants.Any(ctx, hook.DeliveryDead) {
 			return nil
 		}
@@ -106,11 +101,12 @@ func (h *hooks) listen(bus *watermill.Bus) {
 		}
 		return h.store1(ctx, id, hook.OfDead(d, e.At)...)
 	}), watermill.Ahead())
+	return list
 }
 
 // issued tells of drops that the issue has sold out. The total of an event may be
 // that of the stock before a change, so the row is asked.
-func (h *hooks) issued(ctx context.Context, id string, e event.Coupons) error {
+func (h *Hooks) issued(ctx context.Context, id string, e event.Coupons) error {
 	if !h.wants.Any(ctx, hook.DropSoldOut) {
 		return nil
 	}
@@ -129,7 +125,7 @@ func (h *hooks) issued(ctx context.Context, id string, e event.Coupons) error {
 
 // store1 stores the webhook events of one event of the bus and wakes the workers that
 // send them. An endpoint that cannot be woken is found by the sweep.
-func (h *hooks) store1(ctx context.Context, id string, list ...hook.Event) error {
+func (h *Hooks) store1(ctx context.Context, id string, list ...hook.Event) error {
 	endpoints, err := h.events.Handle(ctx, id, list)
 	if err != nil {
 		return err
@@ -138,7 +134,7 @@ func (h *hooks) store1(ctx context.Context, id string, list ...hook.Event) error
 	return nil
 }
 
-func (h *hooks) wake(ctx context.Context, endpoints []int64) {
+func (h *Hooks) wake(ctx context.Context, endpoints []int64) {
 	tasks := make([]task.Task, len(endpoints))
 	for i, id := range endpoints {
 		tasks[i] = task.SendHook(id, app.Clock())
@@ -151,7 +147,7 @@ func (h *hooks) wake(ctx context.Context, endpoints []int64) {
 // sweep tells of drops that have opened and of issued coupons, and wakes endpoints
 // whose retries are due, or whose task was lost. Without endpoints there is nothing
 // to look for.
-func (h *hooks) sweep(ctx context.Context) error {
+func (h *Hooks) sweep(ctx context.Context) error {
 	if h.wants.None(ctx) {
 		return h.skipIssued(ctx)
 	}
@@ -165,7 +161,7 @@ func (h *hooks) sweep(ctx context.Context) error {
 	if err := h.sweepIssued(ctx); err != nil {
 		return err
 	}
-	due, err := h.store.DueEndpoints(ctx, hookEndpoints)
+	due, err := h.store.DueEndpoints(ctx, HookEndpoints)
 	if err != nil {
 		return err
 	}
@@ -173,11 +169,11 @@ func (h *hooks) sweep(ctx context.Context) error {
 	return nil
 }
 
-func (h *hooks) sweepIssued(ctx context.Context) error {
+func (h *Hooks) sweepIssued(ctx context.Context) error {
 	if !h.wants.Any(ctx, hook.CouponIssued) {
 		return h.skipIssued(ctx)
 	}
-	until := time.Now().Add(sweepEvery)
+	until := time.Now().Add(time.Second)
 	for more := true; more && time.Now().Before(until) && ctx.Err() == nil; {
 		var endpoints []int64
 		var err error
@@ -192,7 +188,7 @@ func (h *hooks) sweepIssued(ctx context.Context) error {
 // skipIssued passes over issued coupons of which no shop's server wants to be told,
 // every ten seconds: the sweep reads those of the last seconds once an endpoint wants
 // to, and tells none that is older than the endpoint.
-func (h *hooks) skipIssued(ctx context.Context) error {
+func (h *Hooks) skipIssued(ctx context.Context) error {
 	if time.Since(h.skipped) < skipEvery {
 		return nil
 	}
@@ -203,17 +199,11 @@ func (h *hooks) skipIssued(ctx context.Context) error {
 	return nil
 }
 
-// hookTask sends what is due at an endpoint for a turn.
-func (p *program) hookTask(ctx context.Context, t task.HookPayload) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.life, cancel)()
-	more, err := p.hooks.sending.Drain(ctx, t.EndpointID)
-	if p.life.Err() != nil {
-		return nil // the sweep of another worker continues
-	}
-	if more {
-		p.hooks.wake(ctx, []int64{t.EndpointID})
+// send sends what is due at an endpoint for a turn.
+func (h *Hooks) send(ctx context.Context, t task.HookPayload) error {
+	more, err := h.sending.Drain(ctx, t.EndpointID)
+	if more && ctx.Err() == nil { // or the sweep of another worker continues
+		h.wake(ctx, []int64{t.EndpointID})
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package program
+package work
 
 import (
 	"context"
@@ -26,16 +26,16 @@ type figures struct {
 	found     func(figure string, templateID, off int64)
 }
 
-func newFigures(p *program) figures {
-	f := figures{all: p.Stores.Figures(), corrected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_figures_corrected_total",
+func newFigures(d Deps) figures {
+	f := figures{all: d.Figures, corrected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_figures_corrected_total",
 		Help: "Drops whose figures differed from the rows, and were replaced."}, []string{"figure"}),
 		found: func(figure string, id, off int64) {
-			p.Log.Error("figures that events keep differed from the rows, and were replaced", "figure", figure, "template", id, "off", off)
+			d.Log.Error("figures that events keep differed from the rows, and were replaced", "figure", figure, "template", id, "off", off)
 		}}
 	for _, one := range f.all {
 		f.corrected.WithLabelValues(one.Name)
 	}
-	p.metrics.registry.MustRegister(f.corrected)
+	d.Registry.MustRegister(f.corrected)
 	return f
 }
 

@@ -1,14 +1,17 @@
-package program
+package work
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
@@ -19,6 +22,8 @@ import (
 )
 
 const (
+	relayIdle      = 50 * time.Millisecond // between looks at the outbox
+	relayRestAfter = 5 * time.Second       // without events, after which it is looked at every [shell.Rest]
 	// relayGroup is how many events one relay transaction takes along.
 	relayGroup = 500
 	// relayLead is how long at most a worker that no longer looks at the outbox keeps
@@ -35,36 +40,63 @@ const (
 	lookAgain = time.Second
 )
 
-// relay moves committed events from the outbox to the bus: at once while
+// Relay moves events to the bus, and looks after them until every handler has acknowledged
+// them.
+type Relay struct {
+	outbox workdb.Outbox
+	bus    *watermill.Bus
+	leader *redis.Leader
+	hooks  *Hooks
+	runner shell.Runner
+	log    *slog.Logger
+
+	republished, corrected prometheus.Counter
+
+	looked time.Time // when it last did; zero = it is due
+	soon   bool      // it corrected something then
+	// check is what the next look may find handled; nil = nothing.
+	check *relayCheck
+}
+
+// NewRelay returns the relay of an outbox. It tells shops, through hooks, what is after the
+// database forgot events.
+func NewRelay(outbox workdb.Outbox, bus *watermill.Bus, leader *redis.Leader, hooks *Hooks, runner shell.Runner, r *prometheus.Registry) *Relay {
+	outbox.Summed = slices.Sorted(maps.Keys(Sums))
+	k := &Relay{outbox: outbox, bus: bus, leader: leader, hooks: hooks, runner: runner, log: runner.Log,
+		republished: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_events_republished_total", Help: "Events that were published again because Redis may have forgotten them."}),
+		corrected:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_events_corrected_total", Help: "Events for shops that correct what was told before the database lost it."})}
+	r.MustRegister(k.republished, k.corrected)
+	return k
+}
+
+// Run moves committed events from the outbox to the bus: at once while
 // there are any, else every 50 ms, and every 250 ms after some seconds without
 // any. Notifications instead would take a cluster-wide lock at every commit. One of the
 // workers does it: several would share the same events, and each would merge a part of
 // them. After the seconds without any, a worker looks before it asks for the lead. One that
 // fails, or does not reach Redis, leaves the lead to another one.
-func (p *program) relay(ctx context.Context) error {
-	leader := redis.NewLeader(p.Redis, "relay", uuid.NewString())
-	defer leader.Resign(context.WithoutCancel(ctx))
-	kept := &relayed{program: p}
+func (k *Relay) Run(ctx context.Context) error {
+	defer k.leader.Resign(context.WithoutCancel(ctx))
 	var last, failed time.Time // when there was an event, and a failure
 	stuck := false             // the last time nothing could be published
 	others := false            // another worker led the last time
 	some := func(ctx context.Context) error {
 		if !others && time.Since(last) > relayRestAfter {
-			if waiting, _, unsettled, err := p.outbox.Waiting(ctx, 1); err != nil || waiting == 0 && !kept.due(unsettled) {
+			if waiting, _, unsettled, err := k.outbox.Waiting(ctx, 1); err != nil || waiting == 0 && !k.due(unsettled) {
 				return err
 			}
 		}
 		for {
-			leads, err := leader.Lead(ctx, relayLead)
+			leads, err := k.leader.Lead(ctx, relayLead)
 			if others = err == nil && !leads; err != nil || !leads {
 				return err
 			}
-			waiting, unmerged, unsettled, err := p.outbox.Waiting(ctx, relayGroup)
+			waiting, unmerged, unsettled, err := k.outbox.Waiting(ctx, relayGroup)
 			if err != nil {
 				return err
 			}
-			if kept.due(unsettled) {
-				if err := kept.look(ctx); err != nil {
+			if k.due(unsettled) {
+				if err := k.Look(ctx); err != nil {
 					return err
 				}
 			}
@@ -75,22 +107,22 @@ func (p *program) relay(ctx context.Context) error {
 			var merged error
 			if !stuck { // else they go on gathering for one sum
 				for _, topic := range unmerged {
-					merged = errors.Join(merged, p.outbox.Merge(ctx, topic, relayGroup, sums[topic]))
+					merged = errors.Join(merged, k.outbox.Merge(ctx, topic, relayGroup, Sums[topic]))
 				}
 			}
-			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)
+			n, err := k.outbox.Relay(ctx, relayGroup, k.Publish)
 			stuck = err != nil
 			if err := errors.Join(merged, err); err != nil || waiting < relayGroup && n < relayGroup {
 				return err
 			}
 		}
 	}
-	attempt := p.runner.Attempts("outbox relay", func(ctx context.Context) error {
+	attempt := k.runner.Attempts("outbox relay", func(ctx context.Context) error {
 		err := some(ctx)
 		if err != nil {
 			failed = time.Now()
-			kept.looked = time.Time{}
-			leader.Resign(ctx)
+			k.looked = time.Time{}
+			k.leader.Resign(ctx)
 		}
 		return err
 	})
@@ -108,8 +140,8 @@ func (p *program) relay(ctx context.Context) error {
 	}
 }
 
-// sums merge the waiting events of a topic, by topic.
-var sums = map[string]func(payloads [][]byte) ([][]byte, error){
+// Sums merge the waiting events of a topic, by topic.
+var Sums = map[string]func(payloads [][]byte) ([][]byte, error){
 	event.ReservationsChanged: summed(event.SumReservations),
 	event.ReservationsListed: summed(func(list []event.ReservationList) []event.ReservationList {
 		return event.SumReservationLists(list, hook.MaxItems)
@@ -141,7 +173,8 @@ func summed[E any](sum func([]E) []E) func(payloads [][]byte) ([][]byte, error) 
 // seqKey is where an event on the bus has its number among those relayed.
 const seqKey = "relayed"
 
-func (p *program) publish(ctx context.Context, list []workdb.Announcement) error {
+// Publish hands events to the bus.
+func (k *Relay) Publish(ctx context.Context, list []workdb.Announcement) error {
 	events := make([]watermill.Event, len(list))
 	for i, a := range list {
 		events[i] = watermill.Event{ID: a.ID, Topic: a.Topic, Payload: a.Payload, Metadata: map[string]string{seqKey: strconv.FormatInt(a.Seq, 10)}}
@@ -151,16 +184,7 @@ func (p *program) publish(ctx context.Context, list []workdb.Announcement) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishFor)
 	defer cancel()
-	return p.bus.Publish(ctx, events)
-}
-
-// relayed looks after events that were relayed until every handler has acknowledged them.
-type relayed struct {
-	*program
-	looked time.Time // when it last did; zero = it is due
-	soon   bool      // it corrected something then
-	// check is what the next look may find handled; nil = nothing.
-	check *relayCheck
+	return k.bus.Publish(ctx, events)
 }
 
 // relayCheck says that the events up to seq were published before the streams ended there,
@@ -172,7 +196,7 @@ type relayCheck struct {
 
 // due reports whether it is time to look, while there are events that are not settled,
 // or none.
-func (k *relayed) due(unsettled bool) bool {
+func (k *Relay) due(unsettled bool) bool {
 	every := lookIdle
 	switch {
 	case k.soon:
@@ -183,7 +207,7 @@ func (k *relayed) due(unsettled bool) bool {
 	return time.Since(k.looked) >= every
 }
 
-// look publishes events again that Redis may have forgotten, settles those that are
+// Look publishes events again that Redis may have forgotten, settles those that are
 // handled, and corrects what shops were told if the database forgot something.
 //
 // Settling rests on this order: a look that finds the marks takes the seq of
@@ -191,7 +215,7 @@ func (k *relayed) due(unsettled bool) bool {
 // the same marks knows that no stream had forgotten an event up to the seq when its end
 // was read; and once every handler has acknowledged what lies before the ends, all of
 // these are handled.
-func (k *relayed) look(ctx context.Context) error {
+func (k *Relay) Look(ctx context.Context) error {
 	k.looked, k.soon = time.Now(), false
 	r, err := k.outbox.Relayed(ctx)
 	if err != nil {
@@ -236,7 +260,7 @@ func (k *relayed) look(ctx context.Context) error {
 }
 
 // begin says what the next look may find handled.
-func (k *relayed) begin(ctx context.Context, r workdb.Relayed) error {
+func (k *Relay) begin(ctx context.Context, r workdb.Relayed) error {
 	k.check = nil
 	seq, err := k.outbox.Last(ctx)
 	if err != nil || seq <= r.Settled {
@@ -252,7 +276,7 @@ func (k *relayed) begin(ctx context.Context, r workdb.Relayed) error {
 // again publishes all that is not known to be handled. First the marks get their next
 // number: relays that began before are over when the last seq is read, and what
 // Redis forgets from then on, it forgets together with these marks.
-func (k *relayed) again(ctx context.Context, r workdb.Relayed) error {
+func (k *Relay) again(ctx context.Context, r workdb.Relayed) error {
 	if err := k.bus.SetMarks(ctx, r.Mark+1); err != nil {
 		return err
 	}
@@ -269,7 +293,7 @@ func (k *relayed) again(ctx context.Context, r workdb.Relayed) error {
 		if len(list) == 0 {
 			break
 		}
-		if err := k.publish(ctx, list); err != nil {
+		if err := k.Publish(ctx, list); err != nil {
 			return err
 		}
 		n, at = n+len(list), list[len(list)-1].Seq
@@ -277,8 +301,8 @@ func (k *relayed) again(ctx context.Context, r workdb.Relayed) error {
 	if err := k.outbox.Remark(ctx, r.Mark); err != nil {
 		return err
 	}
-	k.metrics.again.Add(float64(n))
-	k.Log.Info("events that no handler is known to have handled were published again: Redis is new, was emptied, or has started anew", "events", n)
+	k.republished.Add(float64(n))
+	k.log.Info("events that no handler is known to have handled were published again: Redis is new, was emptied, or has started anew", "events", n)
 	return nil
 }
 
@@ -302,7 +326,7 @@ func lostEvent[E any](add func(*hook.Lost, E)) func(*hook.Lost, []byte) error {
 
 // correct tells shops what is after the database forgot transactions whose events were
 // published: it was restored, or a standby took over that lacked them.
-func (k *relayed) correct(ctx context.Context, r workdb.Relayed, greatest int64) error {
+func (k *Relay) correct(ctx context.Context, r workdb.Relayed, greatest int64) error {
 	lost, lacks := &hook.Lost{}, 0
 	if r.History != "" {
 		for topic, add := range toldTopics {
@@ -319,15 +343,15 @@ func (k *relayed) correct(ctx context.Context, r workdb.Relayed, greatest int64)
 	}
 	k.hooks.wake(ctx, endpoints)
 	if r.History != "" {
-		k.metrics.corrected.Add(float64(n))
-		k.Log.Error("the database has another history: it was restored, or a standby took over. Shops were told what is about each event that it lacks", "events", lacks, "corrections", n)
+		k.corrected.Add(float64(n))
+		k.log.Error("the database has another history: it was restored, or a standby took over. Shops were told what is about each event that it lacks", "events", lacks, "corrections", n)
 	}
 	return nil
 }
 
 // lost calls add with the payload of each event of a stream that the database lacks, and
 // returns how many there were.
-func (k *relayed) lost(ctx context.Context, topic string, add func(payload []byte) error) (n int, err error) {
+func (k *Relay) lost(ctx context.Context, topic string, add func(payload []byte) error) (n int, err error) {
 	err = k.bus.Newest(ctx, topic, relayGroup, func(events []watermill.Event) (bool, error) {
 		var list []workdb.Announcement
 		for _, e := range events {

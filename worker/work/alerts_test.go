@@ -1,4 +1,4 @@
-package program
+package work
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func TestAlertsByMail(t *testing.T) {
 		{Status: delivery.Throttled, Detail: "421 busy", After: time.Minute}: {State: alert.Waiting, Detail: "421 busy", After: time.Minute},
 	} {
 		m := &mailServer{answer: answer}
-		s := alertSender{noGroups{t}, m}
+		s := AlertSender{noGroups{t}, m}
 		for range 2 {
 			if got := s.Send(t.Context(), d, "E-mail is failing.\nhttps://shop.example/channels"); got != want {
 				t.Errorf("%+v became %+v, not %+v", answer, got, want)
@@ -54,7 +54,7 @@ func TestAlertsByMail(t *testing.T) {
 			t.Error("a repeated mail looks like another one")
 		}
 	}
-	if got := (alertSender{noGroups{t}, nil}).Send(t.Context(), d, "x"); got.State != alert.Failed || got.Detail == "" {
+	if got := (AlertSender{noGroups{t}, nil}).Send(t.Context(), d, "x"); got.State != alert.Failed || got.Detail == "" {
 		t.Errorf("without a mail server: %+v", got)
 	}
 	for _, m := range []*mailServer{nil, {answer: delivery.Result{Status: delivery.Delivered}}} {
@@ -64,7 +64,7 @@ func TestAlertsByMail(t *testing.T) {
 			environment, want = m, alert.Outcome{State: alert.Sent}
 		}
 		router := provider.NewRouter(delivery.Email, environment, nil, nil, time.Now)
-		if got := (alertSender{noGroups{t}, router}).Send(t.Context(), d, "x"); got != want {
+		if got := (AlertSender{noGroups{t}, router}).Send(t.Context(), d, "x"); got != want {
 			t.Errorf("with a router, and %v in the environment: %+v", m != nil, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package program
+package work
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (m *hookMetrics) attempted(t hook.Type, a hook.Answer) {
 }
 
 // gauge takes the state of the endpoints.
-func (h *hooks) gauge(ctx context.Context) error {
+func (h *Hooks) gauge(ctx context.Context) error {
 	s, err := h.store.State(ctx)
 	if err != nil {
 		return err
