@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 )
 
 const (
@@ -40,7 +41,7 @@ func newCensus(d Deps) *census {
 	perChannel := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"channel"})
 	}
-	c := &census{boards: d.Boards, forecaster: d.Forecaster, balances: balances{&alert.Memo{}, d.Rows},
+	c := &census{boards: d.Boards, forecaster: d.Forecaster, balances: balances{&alert.Memo{}, d.Templates.Store},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_balance_slots", Help: "Recent slots whose balance sheet was recounted."}),
@@ -106,7 +107,7 @@ func setAll(v *prometheus.GaugeVec, values [delivery.Channels]int64) {
 // balances says which drops' balance sheets do not add up.
 type balances struct {
 	memo  *alert.Memo
-	drops dropsdb.Templates
+	drops template.Store
 }
 
 // found notes the lines that a recount found off.

@@ -35,7 +35,6 @@ type Deps struct {
 	LiveRows    dropsdb.Live
 	Boards      dropsdb.Boards
 	Bookings    dropsdb.Counters
-	Rows        dropsdb.Templates
 	Queue       shell.Queue
 
 	Registry *prometheus.Registry

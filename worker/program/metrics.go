@@ -27,10 +27,6 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	return m
 }
 
-// group makes the count of a group's dead events visible before the first one: a counter
-// that begins with its first event has no increase for alerts to see.
-func (m *metrics) group(handler, topic string) { m.deadEvents.WithLabelValues(handler, topic) }
-
 func (m *metrics) handled(handler, topic string, took time.Duration, err error) {
 	m.events.WithLabelValues(handler, topic, result(err)).Observe(took.Seconds())
 }

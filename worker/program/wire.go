@@ -145,6 +145,7 @@ func (p *program) wireRooms() error {
 	p.census = newCensus(p.roles.Counts, p.Registry)
 	for _, h := range p.roles.Handlers {
 		p.bus.Handle(h.Group, h.Topic, h.Do, h.Options...)
+		p.metrics.deadEvents.WithLabelValues(h.Group, h.Topic) // from 0, so that alerts see the first one
 	}
 	for _, t := range p.roles.Tasks {
 		p.servers.Handle(t.Name, p.task(t))

@@ -37,24 +37,25 @@ const (
 func (p *program) work() (work.Deps, error) {
 	d := work.Deps{
 		Jobs:    &job.Worker{Store: p.Stores.Jobs, Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn, Now: app.Clock, Random: rand.Float64},
-		JobRows: p.Stores.Jobs, Figures: p.Stores.Figures(), Outbox: p.Stores.Outbox, House: p.Stores.Housekeeping,
-		Keep: workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
-			Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour, Hooks: p.Config.RetainHooks},
-		Bus: p.bus, Queue: p.queue, Group: p.metrics.group, Registry: p.Registry, Log: p.Log,
+		JobRows: p.Stores.Jobs, Figures: p.Stores.Figures(),
+		House: work.House{Housekeeping: p.Stores.Housekeeping, Keep: workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
+			Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour, Hooks: p.Config.RetainHooks}},
+		Queue: p.queue, Registry: p.Registry, Log: p.Log,
 	}
 	box, err := seal.New(alert.SealPurpose, p.Config.ProvidersKeys...)
 	if err != nil {
 		return d, err
 	}
-	d.Addresses = workdb.NewAlerts(p.DB, box)
+	addresses := workdb.NewAlerts(p.DB, box)
+	d.Seal = addresses.SealStored
 	if d.Notifier, err = p.notifier(); err != nil {
 		return d, err
 	}
 	if d.Hooks, err = p.hooks(); err != nil {
 		return d, err
 	}
-	p.relay = work.NewRelay(d.Outbox, p.bus, redis.NewLeader(p.Redis, "relay", uuid.NewString()), d.Hooks, p.runner, p.Registry)
-	p.jobs, p.watcher = d.Jobs, p.newWatcher(d.Addresses)
+	p.relay = work.NewRelay(p.Stores.Outbox, p.bus, redis.NewLeader(p.Redis, "relay", uuid.NewString()), d.Hooks, p.runner, p.Registry)
+	p.jobs, p.watcher = d.Jobs, p.newWatcher(addresses)
 	d.Relay, d.Watcher = p.relay, p.watcher
 	return d, nil
 }

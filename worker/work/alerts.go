@@ -22,7 +22,7 @@ const (
 // the database lets it.
 func (d Deps) sealAddresses(ctx context.Context) error {
 	for {
-		err := d.Addresses.SealStored(ctx)
+		err := d.Seal(ctx)
 		if err == nil {
 			return nil
 		}

@@ -39,13 +39,13 @@ func newGauges(d Deps) *gauges {
 }
 
 func (g *gauges) setOutbox(ctx context.Context) error {
-	waiting, age, err := g.Outbox.Backlog(ctx)
+	waiting, age, err := g.Relay.outbox.Backlog(ctx)
 	if err != nil {
 		return err
 	}
 	g.outbox.Set(float64(waiting))
 	g.outboxAge.Set(age)
-	unsettled, err := g.Outbox.Unhandled(ctx)
+	unsettled, err := g.Relay.outbox.Unhandled(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,10 +72,9 @@ func (g *gauges) setQueues(ctx context.Context) error {
 		set("archived", d.Archived)
 		g.queueAge.WithLabelValues(d.Queue).Set(d.Oldest.Seconds())
 	}
-	lag, err := g.Bus.Lag(ctx)
+	lag, err := g.Relay.bus.Lag(ctx)
 	for group, n := range lag {
 		g.lag.WithLabelValues(group.Topic, group.Name).Set(float64(n))
-		g.Group(group.Name, group.Topic)
 	}
 	return err
 }

@@ -5,9 +5,16 @@ import (
 	"errors"
 	"time"
 
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/task"
 )
+
+// House removes rows past their retention.
+type House struct {
+	workdb.Housekeeping
+	Keep workdb.Retention
+}
 
 // houseEvery is how often the periodic chores are queued.
 const houseEvery = 10 * time.Minute
@@ -25,9 +32,9 @@ const eventLife = time.Hour
 func (d Deps) cleanUp(ctx context.Context, _ []byte) error {
 	// Redis first: trimming its memory does not wait for trimming a disk. No part keeps
 	// another one from its work.
-	trimmed, err1 := d.Bus.Trim(ctx, eventLife)
+	trimmed, err1 := d.Relay.bus.Trim(ctx, eventLife)
 	pruned, err2 := d.Queue.PruneArchive(ctx, 7*24*time.Hour)
-	n, err3 := d.House.Clean(ctx, d.Keep, 0)
+	n, err3 := d.House.Clean(ctx, d.House.Keep, 0)
 	d.Log.Info("cleaned up", "rows", n, "events", trimmed, "archived_tasks", pruned)
 	return errors.Join(err1, err2, err3)
 }

@@ -10,7 +10,6 @@ import (
 
 	"dropbell/adapters/asynq"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/event"
@@ -22,21 +21,17 @@ import (
 // Deps are what the room stands on. All are required but Notifier, which is nil without
 // keys for push. The room sets what Jobs, Watcher and Notifier call.
 type Deps struct {
-	Relay     *Relay
-	Hooks     *Hooks
-	Jobs      *job.Worker
-	JobRows   workdb.Jobs
-	Watcher   *alert.Watcher
-	Notifier  *alert.Notifier
-	Addresses workdb.Alerts // with the keys of chat groups
-	Figures   app.Figures
-	Outbox    workdb.Outbox
-	House     workdb.Housekeeping
-	Keep      workdb.Retention
-	Bus       *watermill.Bus
-	Queue     *asynq.Queue
-	// Group is called with each group of handlers that there is.
-	Group func(name, topic string)
+	Relay    *Relay
+	Hooks    *Hooks
+	Jobs     *job.Worker
+	JobRows  workdb.Jobs
+	Watcher  *alert.Watcher
+	Notifier *alert.Notifier
+	// Seal seals the addresses of chat groups that are stored as they are.
+	Seal    func(context.Context) error
+	Figures app.Figures
+	House   House
+	Queue   *asynq.Queue
 
 	Registry *prometheus.Registry
 	Log      *slog.Logger
@@ -48,7 +43,7 @@ func Roles(d Deps) shell.Roles {
 	d.Jobs.Failed, d.Watcher.Crashed = d.jobSetBack, d.alertCrashed
 	r := shell.Roles{
 		Loops: []shell.Loop{
-			{Name: "event bus", Role: shell.Events, Run: d.Bus.Run},
+			{Name: "event bus", Role: shell.Events, Run: d.Relay.bus.Run},
 			{Name: "outbox relay", Role: shell.Events, Run: d.Relay.Run},
 			{Role: shell.House, Name: "housekeeping", Every: houseEvery, Do: d.scheduleHouse},
 			{Role: shell.House, Name: "alerts", Every: alertsEvery, Do: d.Watcher.Look},
