@@ -24,7 +24,6 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/worker/coupons"
 	"dropbell/worker/work"
 )
 
@@ -108,7 +107,7 @@ func (p *program) runners() map[string]job.Runner {
 		user.CheckJob:       importer,
 		user.ImportJob:      importer,
 		redeemcode.JobKind:  &redeemcode.Generator{Store: p.Stores.Codes, Keys: codeKeys},
-		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: coupons.Lists{Tables: p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
+		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: sheet.Lists{Tables: p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: p.Stores.CouponSteps}},
 	}
 }

@@ -1,7 +1,6 @@
 package consoletest
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -120,13 +119,6 @@ func (b *Browser) SentList(page, name, content string) string {
 	return b.Upload(page+"/new", name, content).Is(303).Header.Get("Location")
 }
 
-// lists opens uploads as a worker does.
-type lists struct{ tables.Tables }
-
-func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
-	return l.OpenTable(ctx, uploadID, job.Reading{}, nil)
-}
-
 // WorkGrants runs the waiting jobs about lists, as a worker would.
 func (g *Fixture) WorkGrants() {
 	g.Helper()
@@ -134,7 +126,7 @@ func (g *Fixture) WorkGrants() {
 	defer gate.Close()
 	store := g.Stores.Grants
 	runners := map[string]job.Runner{
-		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: g.Stores.Uploads.OpenUpload}}, Gate: gate, Random: rand.Uint64},
+		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: tables.Lists{Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}}, Gate: gate, Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Admin{Store: g.Stores.CouponSteps}}}
 	w := &job.Worker{Store: g.Stores.Jobs, Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
 	due, err := g.Stores.Jobs.DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
