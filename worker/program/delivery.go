@@ -32,7 +32,7 @@ func (p *program) delivery() (d workerdelivery.Deps, err error) {
 	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
 	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
 	p.pacer = redis.NewPacer(p.Redis, p.alone)
-	if p.senders, err = senders.Open(senders.Deps{App: p.App, Pacer: p.pacer, Alone: p.alone}); err != nil {
+	if p.senders, err = senders.Open(p.App, p.pacer, p.alone); err != nil {
 		return d, err
 	}
 	p.admission = workerdelivery.NewAdmission(p.Stores.Channels, p.pacer, campaigns.NewLimits(p.Stores.Campaigns, p.pacer), p.senders.Breakers, p.senders.Routers)

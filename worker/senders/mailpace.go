@@ -25,8 +25,8 @@ type MailPace struct {
 }
 
 // newMailPace returns the limits of mails, which may be none but those that domains ask for.
-func newMailPace(d Deps) *MailPace {
-	return &MailPace{domains: redis.NewDomainPacer(d.Redis, d.Config.Mail.DomainRates, time.Now, d.Alone), days: d.Stores.WarmUps, plan: d.Config.Mail.WarmUp, Now: app.Clock, log: d.Log}
+func newMailPace(a *app.App, alone *redis.Alone) *MailPace {
+	return &MailPace{domains: redis.NewDomainPacer(a.Redis, a.Config.Mail.DomainRates, time.Now, alone), days: a.Stores.WarmUps, plan: a.Config.Mail.WarmUp, Now: app.Clock, log: a.Log}
 }
 
 // dayFor bounds a statement about the day's count.

@@ -27,14 +27,6 @@ import (
 	"dropbell/domain/user"
 )
 
-// Deps are what senders are made of.
-type Deps struct {
-	*app.App
-	Pacer *redis.Pacer
-	// Alone keeps limits while Redis does not answer.
-	Alone *redis.Alone
-}
-
 // Senders hand messages to the providers of the environment, and to those that staff
 // have configured; see [Senders.Refresh].
 type Senders struct {
@@ -63,10 +55,10 @@ type Senders struct {
 }
 
 // Open makes a sender for every channel that the environment configures, and for those
-// that staff can configure providers for. The error names every variable that a sender
-// refuses.
-func Open(d Deps) (*Senders, error) {
-	s := &Senders{App: d.App, pacer: d.Pacer, metrics: newMetrics(d.Registry), calls: &calls{}, Breakers: NewBreakers(d.Redis, d.Alone, d.Log), Pace: newMailPace(d)}
+// that staff can configure providers for. alone keeps limits while Redis does not answer.
+// The error names every variable that a sender refuses.
+func Open(a *app.App, pacer *redis.Pacer, alone *redis.Alone) (*Senders, error) {
+	s := &Senders{App: a, pacer: pacer, metrics: newMetrics(a.Registry), calls: &calls{}, Breakers: NewBreakers(a.Redis, alone, a.Log), Pace: newMailPace(a, alone)}
 	s.guards = guards{s.Pace, s.SMSBudget(), s.Stores.Serials}
 	senders, closers, err := environment(s.Config, pushEvents{s.subscriptionGone, s.phoneGone, s.metrics.pushAnswered, s.admitFCM}, s.guards)
 	s.OnClose(closers...)
