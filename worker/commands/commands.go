@@ -1,5 +1,5 @@
-// Package commands holds the commands of an operator: migrations, audits, and what helps
-// people whom the console cannot help.
+// Package commands holds the commands of an operator: migrations, audits, erasing a user, and
+// passwords and second factors of staff who cannot sign in.
 package commands
 
 import (

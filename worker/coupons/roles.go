@@ -1,5 +1,5 @@
 // Package coupons is the room of worker for coupons: the claim gate, locks and expiry, notices
-// before coupons expire, passes in wallets, and what accounts for the stock.
+// before coupons expire, passes in wallets, and the recount of stocks.
 package coupons
 
 import (

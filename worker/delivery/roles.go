@@ -1,5 +1,5 @@
 // Package delivery is the room of worker for delivering messages: batches and their limits,
-// test messages, dead letters, and what providers report.
+// test messages, dead letters, and reports of providers.
 package delivery
 
 import (

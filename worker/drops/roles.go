@@ -1,5 +1,5 @@
 // Package drops is the room of worker for drops: timers of slots, announcements, bookings,
-// Live Activities, and what accounts for reminders.
+// Live Activities, and the recount of reminders.
 package drops
 
 import (

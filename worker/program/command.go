@@ -1,5 +1,5 @@
-// Package program is the program worker: it opens what the rooms beside it need, joins
-// what they do, and runs that.
+// Package program is the program worker: it opens stores and senders, makes the use cases of
+// each room, joins the rooms' loops, handlers and tasks, and runs them.
 package program
 
 import (

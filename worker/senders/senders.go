@@ -1,5 +1,5 @@
-// Package senders hands messages to providers: it opens what the environment and staff have
-// configured, and measures and limits it.
+// Package senders opens the providers that the environment and staff have configured, and
+// hands messages to them. It measures every call and limits mails and pushes.
 package senders
 
 import (

@@ -1,5 +1,5 @@
-// Package shell is what the rooms of worker share: what a room gives the program to run,
-// and the loops that run it.
+// Package shell is shared by the rooms of worker. Roles are the loops, sweeps, handlers and
+// tasks that a room gives the program; a Runner runs loops and sweeps.
 package shell
 
 import (
@@ -37,8 +37,8 @@ const (
 	House Role = "house"
 )
 
-// Roles are what a room gives the program to run. Handlers and tasks are run by all
-// processes that take them from the bus and the queues.
+// Roles are the loops, sweeps, handlers, tasks and figures of a room. Handlers and tasks are
+// run by all processes that read the bus and the queues.
 type Roles struct {
 	Loops    []Loop
 	Sweeps   []Sweep

@@ -1,5 +1,5 @@
-// Package work is the room of worker for what carries the work of the others: the outbox and
-// its relay, jobs, housekeeping, events for the servers of shops, and what staff are told of.
+// Package work is the room of worker for the outbox and its relay, background jobs,
+// housekeeping, webhooks of shops, and alerts to staff.
 package work
 
 import (
@@ -37,7 +37,7 @@ type Deps struct {
 	Log      *slog.Logger
 }
 
-// Roles returns what worker does so that other work is done.
+// Roles returns the loops, sweeps, handlers and tasks of the room.
 func Roles(d Deps) shell.Roles {
 	f, g := newFigures(d), newGauges(d)
 	d.Jobs.Failed, d.Watcher.Crashed = d.jobSetBack, d.alertCrashed
