@@ -18,7 +18,6 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 )
@@ -42,6 +41,9 @@ type Options struct {
 	Name string
 	// Statements bounds every database statement; 0 = no bound.
 	Statements time.Duration
+	// Replica opens the standby that the configuration names, for reports of the console. The
+	// caller runs [postgres.Replica.Watch].
+	Replica bool
 }
 
 // An App is a program's configuration and open stores. Close it, also after
@@ -52,11 +54,11 @@ type App struct {
 	Registry *prometheus.Registry
 	Tracing  *telemetry.Tracing
 	DB       *postgres.DB
-	// Reports is DB, except that reports may be read from Replica.
-	Reports *postgres.DB
-	// Replica is nil without DATABASE_REPLICA_URL; see [App.OpenReplica].
+	// Replica is nil without [Options.Replica] or DATABASE_REPLICA_URL. It does not have to answer.
 	Replica *postgres.Replica
-	Redis   goredis.UniversalClient
+	// Stores are those of DB, whose reports may be read from Replica.
+	Stores Stores
+	Redis  goredis.UniversalClient
 	// Erased knows the users who claim and reserve nothing, once the program looks.
 	Erased *lookup.Erased
 
@@ -78,9 +80,14 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (
 		return a, err
 	}
 	a.OnClose(func() error { a.DB.Close(); return nil })
-	a.Reports = a.DB
-	a.Erased = &lookup.Erased{Load: audiencedb.NewUsers(a.DB).ErasedSince}
 	a.measurePool()
+	if o.Replica && cfg.ReplicaURL != "" {
+		if err := a.openReplica(ctx, o); err != nil {
+			return a, err
+		}
+	}
+	a.Stores = NewStores(a.DB.WithReplica(a.Replica))
+	a.Erased = &lookup.Erased{Load: a.Stores.Users.ErasedSince}
 	if a.Redis, err = redis.Open(cfg.RedisURL); err != nil {
 		return a, err
 	}
@@ -88,19 +95,13 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (
 	return a, a.Tracing.Redis(a.Redis)
 }
 
-// OpenReplica opens the standby that the configuration names, if it names one,
-// for reports. It does not have to answer. The caller runs [postgres.Replica.Watch].
-func (a *App) OpenReplica(ctx context.Context, o Options) (err error) {
-	if a.Config.ReplicaURL == "" {
-		return nil
-	}
+func (a *App) openReplica(ctx context.Context, o Options) (err error) {
 	a.Replica, err = postgres.OpenReplica(ctx, a.DB, a.Config.ReplicaURL, a.Config.ReplicaMaxLag, postgres.Options{MaxConns: int32(a.Config.DBConns),
 		AppName: "dropbell-" + o.Name + "-reports", Log: a.Log, Statements: o.Statements, TransactionPool: a.Config.TransactionPool(), Tracer: a.Tracing.Queries()})
 	if err != nil {
 		return err
 	}
 	a.OnClose(func() error { a.Replica.Close(); return nil })
-	a.Reports = a.DB.WithReplica(a.Replica)
 	a.measureReplica()
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
@@ -20,7 +19,7 @@ func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]
 	if err != nil {
 		return nil, err
 	}
-	all, err := deliverydb.NewConfigured(a.DB).All(ctx)
+	all, err := a.Stores.Providers.All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +43,7 @@ func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]
 // has paused is half open until the next message comes, and its failure has not ended. Each holds
 // up the devices of its own app alone, so that the channel's circuit says nothing about them.
 func (a *App) FailingPushProviders(ctx context.Context) (failing []provider.Provider, err error) {
-	all, err := deliverydb.NewConfigured(a.DB).All(ctx)
+	all, err := a.Stores.Providers.All(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, 
 	c := Claims{Erased: a.Erased, Templates: templates, Durable: couponsdb.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })
 	gate.Later, gate.Now = c.Durable, Clock
-	c.Gate = redisgate.New(a.Redis, gateFacts{couponsdb.NewGates(a.DB), templates}, gate)
+	c.Gate = redisgate.New(a.Redis, gateFacts{a.Stores.Gates, templates}, gate)
 	return c
 }
 

@@ -3,10 +3,6 @@ package app
 import (
 	"context"
 	"time"
-
-	"dropbell/adapters/postgres"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	dropsdb "dropbell/adapters/postgres/drops"
 )
 
 // recountHorizon is how long before its opening the reservations of a drop are recounted
@@ -27,9 +23,9 @@ type Figure struct {
 	Off, Recount func(ctx context.Context, templateID int64) (int64, error)
 }
 
-// NewFigures returns the figures of db.
-func NewFigures(db *postgres.DB) Figures {
-	counters, tallies := dropsdb.NewCounters(db), couponsdb.NewCouponTallies(db)
+// Figures returns the sums of the stores.
+func (s Stores) Figures() Figures {
+	counters, tallies := s.Counters, s.CouponTallies
 	return Figures{
 		{"reservations", func(ctx context.Context, limit int) ([]int64, error) {
 			return counters.ToRecount(ctx, recountHorizon, limit)

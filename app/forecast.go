@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/provider"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -20,12 +18,12 @@ const (
 
 // Forecaster returns what forecasts reminders, with the limits of the environment.
 func (a *App) Forecaster() *reminder.Forecaster {
-	store := dropsdb.NewForecasts(a.DB)
+	store := a.Stores.Forecasts
 	contacts := func(ctx context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
 		return store.Contacts(ctx, templates, a.Config.SMS.VerifiedOnly)
 	}
 	return &reminder.Forecaster{Store: store, Past: store, Now: Clock, Quotas: a.pushQuotas, Contacts: reminder.KeptContacts(contactsLife, Clock, contacts),
-		Mails: reminder.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: deliverydb.NewWarmUps(a.DB).Sent, Shares: reminder.KeptShares(sharesLife, Clock, store.MailShares)}}
+		Mails: reminder.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: a.Stores.WarmUps.Sent, Shares: reminder.KeptShares(sharesLife, Clock, store.MailShares)}}
 }
 
 // pushQuotas are those of the Firebase projects: of the environment, and of the providers
@@ -34,7 +32,7 @@ func (a *App) pushQuotas(ctx context.Context) (quotas []reminder.PushQuota, err 
 	if perSecond := a.Config.AndroidPerSecond(); perSecond > 0 {
 		quotas = append(quotas, reminder.PushQuota{Account: provider.Account{App: provider.App{Platform: user.Android, Name: a.Config.FCMProject()}}, PerSecond: perSecond})
 	}
-	list, err := deliverydb.NewConfigured(a.DB).All(ctx)
+	list, err := a.Stores.Providers.All(ctx)
 	if err != nil {
 		return nil, err
 	}

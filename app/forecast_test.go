@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"dropbell/adapters/config"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
@@ -18,7 +17,7 @@ import (
 // and of every provider of FCM that is enabled.
 func TestQuotasOfProjects(t *testing.T) {
 	w := pgtest.New(t)
-	store := deliverydb.NewConfigured(w.DB)
+	store := NewStores(w.DB).Providers
 	for _, p := range []provider.Provider{
 		{Kind: provider.FCM, Enabled: true, Settings: map[string]string{"project": "first-project"}},
 		{Kind: provider.FCM, Enabled: true, Order: 1, Settings: map[string]string{"project": "second-project", "per_minute": "1200000"}},
@@ -29,7 +28,7 @@ func TestQuotasOfProjects(t *testing.T) {
 		_, err := store.Create(t.Context(), p, "", staff.System())
 		w.Must(err)
 	}
-	a := &App{DB: w.DB, Config: config.Config{FCMAccount: `{"project_id":"env-project"}`, FCMPerMinute: 60_000}}
+	a := &App{DB: w.DB, Stores: NewStores(w.DB), Config: config.Config{FCMAccount: `{"project_id":"env-project"}`, FCMPerMinute: 60_000}}
 	got, err := a.pushQuotas(t.Context())
 	w.Must(err)
 	want := []reminder.PushQuota{

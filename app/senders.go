@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"dropbell/adapters/config"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/push"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/aliyun"
@@ -56,6 +57,11 @@ func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedb
 	}
 	s, err = sms.New(sms.Config{Control: control, URL: c.URL, Token: c.Token})
 	return s, "SMS_URL, SMS_TOKEN", err
+}
+
+// SMSBudget returns what the environment bounds text messages to.
+func (a *App) SMSBudget() deliverydb.SMSBudget {
+	return deliverydb.NewSMSBudget(a.DB, a.Config.SMS.BudgetPerDay, a.Config.SMS.BudgetPerDrop).WithMoney(a.Config.SMS.MicrosPerDay)
 }
 
 // staffControl judges the addresses of providers that staff configure: those that are not public

@@ -84,6 +84,9 @@ func refusal(s source, imp string) string {
 		if isOwn && within(s.dir, api) {
 			return apiRefusal(s.dir, own)
 		}
+		if top == "worker" {
+			return workerRefusal(s, own, isOwn)
+		}
 		return consoleRefusal(s, own, isOwn)
 	}
 	return ""
@@ -104,6 +107,23 @@ func apiRefusal(dir, own string) string {
 		return "the pipeline and the parts of the API know no subject, so that every subject can stand on them"
 	case !within(own, pipeline, parts):
 		return "a subject of the API knows the pipeline and the parts, and no other subject; what two need belongs there or to the domain"
+	}
+	return ""
+}
+
+// workerRefusal keeps the rooms of worker apart: worker/program opens what they need and runs
+// what they do, and each imports only worker/shell.
+func workerRefusal(s source, own string, isOwn bool) string {
+	const shell, program, fixture = "worker/shell", "worker/program", "worker/workertest"
+	switch {
+	case isOwn && own == fixture:
+		return "what the program runs does not depend on a fixture of tests"
+	case !isOwn || s.dir == "worker" || s.dir == program || !within(own, "worker") || within(own, s.dir):
+		return ""
+	case s.dir == shell:
+		return "the shell knows no room, so that every room can stand on it"
+	case own != shell:
+		return "a room of worker knows the shell and no other room; what two need comes in through an interface, from worker/program"
 	}
 	return ""
 }
@@ -362,6 +382,12 @@ func TestImportLaw(t *testing.T) {
 		{"web/program", other, "dropbell/web/console/consoletest", false},
 		{"worker", main, "dropbell/web/api", false},
 		{"worker/program", other, "dropbell/web/program", false},
+		{"worker/program", other, "dropbell/worker/coupons", true},
+		{"worker/coupons", other, "dropbell/worker/shell", true},
+		{"worker/coupons", other, "dropbell/worker/campaigns", false},
+		{"worker/coupons", other, "dropbell/worker/program", false},
+		{"worker/shell", other, "dropbell/worker/coupons", false},
+		{"worker/coupons", other, "dropbell/worker/workertest", false},
 		{"web/program", other, "dropbell/worker/program", false},
 		{"dropbell", main, "dropbell/web/program", true},
 		{"dropbell", main, "dropbell/worker/program", true},

@@ -141,7 +141,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: deliverydb.NewInbox(r.db)}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
 		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
-			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewFigures(r.db)},
+			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
 			Explainer: &reminder.Explainer{Store: reservations, Coupons: steps, Reminders: reminders},
 			Forecaster: &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
 				return forecasts.Contacts(ctx, ids, false)

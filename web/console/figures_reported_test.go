@@ -9,7 +9,6 @@ import (
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 	"dropbell/domain/reminder"
@@ -102,7 +101,7 @@ func TestReportedFiguresAreWhatTheRowsSay(t *testing.T) {
 		t.Errorf("the file counts %+v, reported were %v", file, ofCampaign)
 	}
 	var receipt strings.Builder
-	g.Must((&reminder.Receipts{Store: dropsdb.NewBoards(g.DB)}).Write(t.Context(), staff.Actor{Role: staff.Admin}, g.Number(`select id from slots where template_id = $1 and slot = 12`, drop.ID), &receipt))
+	g.Must((&reminder.Receipts{Store: g.Stores.Boards}).Write(t.Context(), staff.Actor{Role: staff.Admin}, g.Number(`select id from slots where template_id = $1 and slot = 12`, drop.ID), &receipt))
 	if want := fmt.Sprintf("# reported,email,delivered=%d,bounced=%d,complained=%d\n", ofDrop[feedback.Delivered], ofDrop[feedback.Bounced], ofDrop[feedback.Complained]); !strings.Contains(receipt.String(), want) {
 		t.Errorf("%s is missing in\n%s", want, receipt.String())
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -210,7 +209,7 @@ func (f *figures) opened(t template.Template, users ...user.ID) {
 	for _, id := range users {
 		readers = append(readers, reminder.Reader{TemplateID: t.ID, UserID: id, Slot: 12, Channel: delivery.Email})
 	}
-	f.Must(dropsdb.NewOpenings(f.DB).Open(f.Context(), readers))
+	f.Must(f.Stores.Openings.Open(f.Context(), readers))
 }
 
 // become puts so many of the drop's unused coupons into the state, as events do.

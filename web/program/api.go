@@ -3,9 +3,6 @@ package program
 import (
 	"context"
 
-	accessdb "dropbell/adapters/postgres/access"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/web/api"
@@ -29,10 +26,10 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			return nil, err
 		}
 	}
-	keys, templates, uploads := workdb.NewIdempotency(p.DB), dropsdb.NewTemplates(p.DB), workdb.NewUploads(p.DB)
+	keys, templates, uploads := workdb.NewIdempotency(p.DB), p.Stores.Templates, p.Stores.Uploads
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
-		Deps: pipeline.Deps{Keys: accessdb.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+		Deps: pipeline.Deps{Keys: p.Stores.Staff, Tokens: tokens, Idempotency: keys, Security: p.security,
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
@@ -41,8 +38,8 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.couponAdmin, Codes: p.codes, Redeemer: p.redeemer, Grants: p.grants,
 			Templates: p.templates, Uploads: uploads, Passes: p.passes},
 		Delivery: apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},
-		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: dropsdb.NewBoards(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
-			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), templates, p.accounts}, Tallies: couponsdb.NewCouponTallies(p.DB), Figures: app.NewFigures(p.DB)},
+		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: p.Stores.Boards, Cockpits: p.Stores.Cockpits, Forecaster: p.Forecaster(),
+			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{p.Stores.StockLedgers, templates, p.accounts}, Tallies: p.Stores.CouponTallies, Figures: p.Stores.Figures()},
 			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
 		Work: work.Deps{Jobs: p.jobs, Hooks: p.hooks, Closing: p.hub.Closed},
 	}), nil

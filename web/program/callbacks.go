@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/mailfeedback"
-	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/sms"
 	"dropbell/app"
@@ -29,7 +28,7 @@ func (p *program) mountCallbacks(r chi.Router) error {
 		Help: "Reports in these calls: stored, known before, or ignored because they name no message that is kept."}, []string{"result"})
 	p.Registry.MustRegister(calls, reports)
 	r.Mount(callbacks.Prefix, callbacks.New(callbacks.Deps{Sources: sources, Provided: p.newProviderSources().find, Reports: countedReports{p.feedback, reports}, PublicURL: p.Config.PublicURL,
-		Replies: feedback.Replier{Words: audiencedb.NewUsers(p.DB), Forms: sms.Forms},
+		Replies: feedback.Replier{Words: p.Stores.Users, Forms: sms.Forms},
 		Budget:  callbacks.NewBudget(p.budgets), Now: app.Clock, Log: p.Log,
 		Answered: func(source, result string) { calls.WithLabelValues(source, result).Inc() }}))
 	return nil
@@ -62,7 +61,7 @@ func (p *program) callbackSources() (sources []callbacks.Source, err error) {
 
 // suppressions is what staff do with addresses that nothing is sent to.
 func (p *program) suppressions() *feedback.Suppressions {
-	return &feedback.Suppressions{Store: deliverydb.NewSuppressions(p.DB)}
+	return &feedback.Suppressions{Store: p.Stores.Suppressions}
 }
 
 // startFeedback makes what stores reports.

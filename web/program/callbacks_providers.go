@@ -36,7 +36,7 @@ type providerSources struct {
 }
 
 func (p *program) newProviderSources() *providerSources {
-	return &providerSources{program: p, store: deliverydb.NewConfigured(p.DB), refs: feedback.NewRefs(p.Config.LinkSecret)}
+	return &providerSources{program: p, store: p.Stores.Providers, refs: feedback.NewRefs(p.Config.LinkSecret)}
 }
 
 // find returns the source of a provider; nil if there is none of that name.
@@ -93,7 +93,7 @@ func (s *providerSources) source(p provider.Provider, secrets map[string]string)
 	case "aliyun":
 		return aliyun.Source{Key: secrets["token"], Refs: s.refs}, nil
 	case "tencent":
-		return tencent.Source{Key: secrets["token"], Refs: s.refs, Serials: deliverydb.NewSerials(s.DB)}, nil
+		return tencent.Source{Key: secrets["token"], Refs: s.refs, Serials: s.Stores.Serials}, nil
 	case "ses":
 		topics := strings.FieldsFunc(p.Settings["topics"], func(c rune) bool { return c == ',' || c == ' ' })
 		if len(topics) > 0 {

@@ -2,7 +2,6 @@ package program
 
 import (
 	"dropbell/adapters/config"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/aliyun"
 	"dropbell/adapters/sms/tencent"
@@ -23,7 +22,7 @@ func (p *program) smsSources(refs feedback.Refs) []callbacks.Source {
 	case c.Provider == config.SMSAliyun:
 		return []callbacks.Source{aliyun.Source{Key: c.Token, Refs: refs}}
 	case c.Provider == config.SMSTencent:
-		return []callbacks.Source{tencent.Source{Key: c.Token, Refs: refs, Serials: deliverydb.NewSerials(p.DB)}}
+		return []callbacks.Source{tencent.Source{Key: c.Token, Refs: refs, Serials: p.Stores.Serials}}
 	case c.Provider == config.SMSJSON:
 		return []callbacks.Source{sms.Source{Token: c.Token, Refs: refs}}
 	}

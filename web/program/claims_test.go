@@ -23,7 +23,6 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/event"
 )
@@ -264,7 +263,7 @@ func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 	t.Cleanup(func() { _ = p.Close() })
 	// By a clock that stands still what was found stays as it is until it is forgotten.
 	now := time.Now()
-	if p.lookup, err = lookup.New(dropsdb.NewTemplates(p.DB), func() time.Time { return now }); err != nil {
+	if p.lookup, err = lookup.New(p.Stores.Templates, func() time.Time { return now }); err != nil {
 		t.Fatal(err)
 	}
 	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])

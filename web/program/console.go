@@ -4,13 +4,6 @@ import (
 	"time"
 
 	"dropbell/adapters/asynq"
-	accessdb "dropbell/adapters/postgres/access"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	deliverydb "dropbell/adapters/postgres/delivery"
-	dropsdb "dropbell/adapters/postgres/drops"
-	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
@@ -39,19 +32,19 @@ import (
 
 // newConsole gives each subject of the console what its pages stand on.
 func (p *program) newConsole(described *api.API) *console.Console {
-	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.Reports), deliverydb.NewChannels(p.DB)
-	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
-	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
-	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
+	templates, audit, channels := p.Stores.Templates, p.Stores.Audit, p.Stores.Channels
+	boards, users, campaignStore := p.Stores.Boards, p.Stores.Users, p.Stores.Campaigns
+	tallies, deadMessages := p.Stores.CouponTallies, p.Stores.DeadMessages
+	files := &upload.Files{Uploads: p.Stores.Uploads, Tables: p.tables(), Log: p.Log}
 	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB, p.addresses)}
-	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: &p.channels, Patience: 3 * time.Second}
+	tests := &delivery.ChannelTests{Store: p.Stores.ChannelTests, Configured: &p.channels, Patience: 3 * time.Second}
 	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), &p.channels, p.completeSMS)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: p.Stores.StockLedgers, Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: p.Stores.Sessions,
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(p.DB)}, Shops: templates, SingleSignOn: p.singleSignOn(),
+		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: p.Stores.Staff}, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
@@ -59,22 +52,22 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Templates: p.templates, Segments: p.segments, Audit: audit, States: states, Channels: &p.channels,
 			VerifiedOnly: p.Config.SMS.VerifiedOnly, LinkExample: p.campaignLinks().Example(p.Config.PublicURL)},
 		Coupons: coupons.Deps{Templates: p.templates, Coupons: p.couponAdmin, Codes: p.codes, Grants: p.grants, Jobs: p.jobs, Files: files,
-			Notices: couponsdb.NewNotices(p.DB), Tallies: tallies, Sales: sales},
+			Notices: p.Stores.Notices, Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: &p.channels, Providers: p.consoleProviders(), Mail: p.mailCheck()},
+			Ledger: &delivery.Ledger{Store: p.Stores.Deliveries}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: &p.channels, Providers: p.consoleProviders(), Mail: p.mailCheck()},
 		Docs: docs.Deps{API: described.Pipeline},
-		Drops: drops.Deps{Templates: p.templates, Models: template.Models{Store: dropsdb.NewModels(p.DB), Templates: p.templates}, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
-			Reminders: drops.Reminders{Board: boards, Figures: app.NewFigures(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
+		Drops: drops.Deps{Templates: p.templates, Models: template.Models{Store: p.Stores.Models, Templates: p.templates}, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
+			Reminders: drops.Reminders{Board: boards, Figures: p.Stores.Figures(), Cockpits: p.Stores.Cockpits, Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
 				Forecaster:    p.Forecaster(),
 				TextCosts:     p.textCosts(),
-				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
-			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(p.DB), Sales: sales, Looks: p.messages, Setups: template.Setups{Store: dropsdb.NewSetups(p.DB)},
+				Announcements: &reminder.Announcements{Store: p.Stores.Announcements, Now: app.Clock}},
+			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: p.Stores.Hooks, Sales: sales, Looks: p.messages, Setups: template.Setups{Store: p.Stores.Setups},
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: &p.channels},
-		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
+		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: p.Stores.Messages, Tests: tests,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
-		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(p.DB, nil), PublicKey: p.Config.VAPIDPublicKey}, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: p.Stores.Alerts, PublicKey: p.Config.VAPIDPublicKey}, Uploads: p.Stores.Uploads, DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
 }

@@ -14,7 +14,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
-	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim/gate"
@@ -95,8 +94,8 @@ func (n gateNode) eventually(what string, done func() bool) {
 // startGateWorker does what a worker does for the gate.
 func startGateWorker(t *testing.T, p *program) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	store := couponsdb.NewGates(p.DB)
-	w := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "worker"), Recorder: couponsdb.NewGateRecorder(p.DB)}
+	store := p.Stores.Gates
+	w := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "worker"), Recorder: p.Stores.GateRecorder}
 	k := &gate.Keeper{Store: store, Shards: redisgate.NewShards(p.Redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -223,7 +222,7 @@ func TestAClaimRightAfterPublishing(t *testing.T) {
 	if status, got := a.call("POST", "/claims", 2, "k", wish); status != http.StatusAccepted {
 		t.Errorf("right after raising the stock: %d %v", status, got)
 	}
-	if plan, err := couponsdb.NewGates(a.program.DB).Plan(t.Context(), 1); err != nil || plan.Shards != 3 || plan.Epoch != 1 {
+	if plan, err := a.program.Stores.Gates.Plan(t.Context(), 1); err != nil || plan.Shards != 3 || plan.Epoch != 1 {
 		t.Errorf("%+v %v", plan, err)
 	}
 }

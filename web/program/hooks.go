@@ -5,7 +5,6 @@ import (
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/lookup"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/hook"
 	"dropbell/domain/seal"
@@ -15,7 +14,7 @@ import (
 // wireListed makes reservations name their users while some shop's server wants
 // to be told of them.
 func (p *program) wireListed() {
-	wants := &lookup.Wants{Load: workdb.NewHooks(p.DB).Wanted}
+	wants := &lookup.Wants{Load: p.Stores.Hooks.Wanted}
 	p.reservations.Listed = func(ctx context.Context, cancelled bool) bool {
 		if cancelled {
 			return wants.Any(ctx, hook.ReservationCancelled)
@@ -36,7 +35,7 @@ func (p *program) newHooks() (*hook.Service, error) {
 		return nil, err
 	}
 	p.OnClose(queue.Close)
-	return &hook.Service{Store: workdb.NewHooks(p.DB), Box: box, Insecure: p.Config.EventsInsecure, Now: app.Clock,
+	return &hook.Service{Store: p.Stores.Hooks, Box: box, Insecure: p.Config.EventsInsecure, Now: app.Clock,
 		Wake: func(ctx context.Context, endpointID int64) {
 			if err := queue.Enqueue(ctx, task.SendHook(endpointID, app.Clock())); err != nil {
 				p.Log.WarnContext(ctx, "webhooks wait for the sweep", "err", err)

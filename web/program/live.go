@@ -4,13 +4,12 @@ import (
 	"context"
 
 	"dropbell/adapters/lookup"
-	dropsdb "dropbell/adapters/postgres/drops"
 )
 
 // wireLive makes what names the broadcast channels of drops; nothing without APNS_LIVE.
 func (p *program) wireLive() (err error) {
 	if p.Config.APNSLive {
-		p.channelNames, err = lookup.NewChannels(dropsdb.NewLive(p.DB).Channel)
+		p.channelNames, err = lookup.NewChannels(p.Stores.Live.Channel)
 	}
 	return err
 }

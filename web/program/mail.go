@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"dropbell/adapters/dnsrecords"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -42,13 +41,13 @@ func (p *program) mailPace(ctx context.Context) (pace delivery.MailPace, err err
 		}
 	}
 	pace.Plan = p.Config.Mail.WarmUp.Days(now, daysBefore, daysBehind)
-	return pace, deliverydb.NewWarmUps(p.DB).Fill(ctx, pace.Plan)
+	return pace, p.Stores.WarmUps.Fill(ctx, pace.Plan)
 }
 
 // completeMail adds what is left of the day of a warm-up plan.
 func (p *program) completeMail(ctx context.Context, all *[delivery.Channels]delivery.ChannelStatus) (err error) {
 	if s := &all[delivery.Email]; s.Configured {
-		s.Budget, err = deliverydb.NewWarmUps(p.DB).Budget(ctx, p.Config.Mail.WarmUp, app.Clock())
+		s.Budget, err = p.Stores.WarmUps.Budget(ctx, p.Config.Mail.WarmUp, app.Clock())
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/redis"
 	"dropbell/app"
@@ -32,7 +31,7 @@ func TestThePaceOfMails(t *testing.T) {
 	t.Cleanup(func() { _ = p.Close() })
 	pacer := redis.NewDomainPacer(p.Redis, cfg.Mail.DomainRates, app.Clock, redis.NewAlone(redis.AloneConfig{Now: app.Clock}))
 	pacer.Admit(t.Context(), "qq.com", redis.Mails{All: 80, Until: now.Add(time.Hour)})
-	if _, err := deliverydb.NewWarmUps(p.DB).Take(t.Context(), now, 70, 200); err != nil {
+	if _, err := p.Stores.WarmUps.Take(t.Context(), now, 70, 200); err != nil {
 		t.Fatal(err)
 	}
 	pace, err := p.mailPace(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 )
@@ -14,7 +13,7 @@ const openingsEnd = 5 * time.Second
 
 // startOpenings makes the recorder of users who open the links in messages about drops.
 func (p *program) startOpenings() {
-	p.openings = &reminder.Openings{Store: dropsdb.NewOpenings(p.DB), Failed: func(err error, waiting int) {
+	p.openings = &reminder.Openings{Store: p.Stores.Openings, Failed: func(err error, waiting int) {
 		p.Log.Warn("openings of links could not be stored and wait", "waiting", waiting, "error", err)
 	}}
 	p.openings.Start()

@@ -3,8 +3,6 @@ package program
 import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/oidc"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
@@ -44,13 +42,13 @@ func (p *program) campaignLinks() campaign.Links {
 }
 
 func (p *program) tables() job.Tables {
-	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
+	return sheet.Tables{Open: p.Stores.Uploads.OpenUpload, Turns: p.workbooks}
 }
 
 func (p *program) telling(s template.Store) template.Store {
-	gates := couponsdb.NewGates(p.DB)
+	gates := p.Stores.Gates
 	// The streams are only read; no group is taken.
-	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
+	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: p.Stores.GateRecorder}
 	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShards)}, p.claims.Gate}
 }

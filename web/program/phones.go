@@ -1,7 +1,6 @@
 package program
 
 import (
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 	"dropbell/domain/verification"
@@ -9,7 +8,7 @@ import (
 
 // newPhones makes what users prove their phone numbers with.
 func (p *program) newPhones() *verification.Service {
-	return &verification.Service{Store: audiencedb.NewVerifications(p.DB), Users: audiencedb.NewUsers(p.DB), Keys: verification.NewKeys(p.Config.LinkSecret),
+	return &verification.Service{Store: p.Stores.Verifications, Users: p.Stores.Users, Keys: verification.NewKeys(p.Config.LinkSecret),
 		Sends:     func() bool { return p.channels.Has(delivery.SMS) },
 		Numbers:   verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf},
 		Countries: p.Config.SMS.Countries}

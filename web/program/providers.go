@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sms"
 	"dropbell/app"
@@ -26,9 +25,9 @@ func (p *program) newProviders() (*provider.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &provider.Service{Store: deliverydb.NewConfigured(p.DB), Box: box, Keyed: len(p.Config.ProvidersKeys) > 0, IsCountry: sms.IsCountry,
+	return &provider.Service{Store: p.Stores.Providers, Box: box, Keyed: len(p.Config.ProvidersKeys) > 0, IsCountry: sms.IsCountry,
 		Check: func(one provider.Provider, secrets map[string]string) error {
-			s, _, err := app.ProviderSender(p.Config, one, secrets, deliverydb.NewSerials(p.DB), nil)
+			s, _, err := app.ProviderSender(p.Config, one, secrets, p.Stores.Serials, nil)
 			if err != nil {
 				return err
 			}
@@ -80,7 +79,7 @@ func (p *program) provided() delivery.ChannelSet {
 }
 
 func (p *program) providedNow(ctx context.Context) (set delivery.ChannelSet, err error) {
-	list, err := deliverydb.NewConfigured(p.DB).All(ctx)
+	list, err := p.Stores.Providers.All(ctx)
 	for _, one := range list {
 		if one.Enabled && one.Shop == 0 {
 			set |= delivery.ChannelSetOf(one.Channel)
@@ -93,7 +92,7 @@ func (p *program) providedNow(ctx context.Context) (set delivery.ChannelSet, err
 // environment configures, and those with an enabled provider for all shops. While the
 // database does not answer they stay as they are.
 func (p *program) watchProviders(ctx context.Context, again <-chan time.Time) {
-	store, last := deliverydb.NewConfigured(p.DB), int64(-1)
+	store, last := p.Stores.Providers, int64(-1)
 	for {
 		select {
 		case <-again:

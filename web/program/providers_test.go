@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dropbell/adapters/config"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
@@ -52,7 +51,7 @@ func TestAChannelThatStaffConfigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &provider.Service{Store: deliverydb.NewConfigured(processes[0].DB), Box: box, Keyed: true, IsCountry: sms.IsCountry}
+	s := &provider.Service{Store: processes[0].Stores.Providers, Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	always := delivery.ChannelSetOf(delivery.App, delivery.Webhook)
 	want("at first", always)
 	create := func(kind provider.Kind, shop int64, settings, secrets map[string]string) provider.Provider {

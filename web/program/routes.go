@@ -8,8 +8,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/app"
 	"dropbell/domain/user"
 	"dropbell/web/links"
@@ -96,7 +94,7 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 func (p *program) mountLinks(r chi.Router) {
 	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: &p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
-	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), p.Stores.Campaigns))
 	r.Mount(links.DropPrefix, links.NewDropLinks(pages, p.dropLinks(), p.lookup, p.openings))
 	r.Mount(links.ReportPrefix, links.NewReports(pages, p.reports.Signed, p.reports))
 }

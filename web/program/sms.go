@@ -5,9 +5,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
-	deliverydb "dropbell/adapters/postgres/delivery"
-	dropsdb "dropbell/adapters/postgres/drops"
-	messagesdb "dropbell/adapters/postgres/messages"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -18,12 +15,12 @@ var smsNames = map[string]string{config.SMSTwilio: "Twilio", config.SMSAliyun: "
 
 // textCosts estimates what reminders by SMS cost; nil = there are no texts to measure.
 func (p *program) textCosts() *reminder.TextCosts {
-	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
+	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
 		return nil
 	}
 	c := p.Config.SMS
-	return &reminder.TextCosts{Store: dropsdb.NewForecasts(p.DB), Texts: texts, Prices: c.Prices, PerDay: int64(c.BudgetPerDay), PerDrop: int64(c.BudgetPerDrop),
+	return &reminder.TextCosts{Store: p.Stores.Forecasts, Texts: texts, Prices: c.Prices, PerDay: int64(c.BudgetPerDay), PerDrop: int64(c.BudgetPerDrop),
 		MicrosPerDay: c.MicrosPerDay, VerifiedOnly: c.VerifiedOnly, Countries: c.Countries, Country: sms.CountryOf}
 }
 
@@ -41,7 +38,7 @@ func (p *program) completeSMS(ctx context.Context, all *[delivery.Channels]deliv
 	if perDay == 0 && inMoney == 0 {
 		return nil
 	}
-	spent, err := deliverydb.NewSMSBudget(p.DB, perDay, p.Config.SMS.BudgetPerDrop).Spent(ctx)
+	spent, err := p.SMSBudget().Spent(ctx)
 	s.Budget = delivery.ChannelBudget{PerDay: int64(perDay), Spent: spent.Parts, MicrosPerDay: inMoney, MicrosSpent: spent.Micros, Currency: p.Config.SMS.Prices.Currency, UsedUp: spent.RefusedAt != nil}
 	return err
 }

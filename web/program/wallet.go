@@ -8,8 +8,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	messagesdb "dropbell/adapters/postgres/messages"
 	"dropbell/adapters/wallet/googlewallet"
 	"dropbell/adapters/wallet/pkpass"
 	"dropbell/app"
@@ -28,12 +26,12 @@ func (p *program) wireWallet() error {
 	if !w.Apple() && !w.Google() {
 		return nil
 	}
-	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
+	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
 		return err
 	}
 	address := strings.TrimSuffix(p.Config.PublicURL, "/")
-	passes := &wallet.Service{Store: couponsdb.NewWallet(p.DB), Texts: texts, Signed: user.NewLinks(p.Config.LinkSecret), Address: address, Now: app.Clock}
+	passes := &wallet.Service{Store: p.Stores.Wallet, Texts: texts, Signed: user.NewLinks(p.Config.LinkSecret), Address: address, Now: app.Clock}
 	if w.Apple() {
 		service := ""
 		if strings.HasPrefix(address, "https://") { // devices call no other

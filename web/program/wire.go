@@ -22,14 +22,8 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
-	accessdb "dropbell/adapters/postgres/access"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
-	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
-	messagesdb "dropbell/adapters/postgres/messages"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
@@ -126,13 +120,9 @@ const statements = 30 * time.Second
 
 // build connects adapters and use cases. Nothing is served yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	options := app.Options{Name: "web", Statements: statements}
-	stores, err := app.Open(ctx, cfg, log, options)
-	p := &program{App: stores, hub: &apidelivery.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	opened, err := app.Open(ctx, cfg, log, app.Options{Name: "web", Statements: statements, Replica: true})
+	p := &program{App: opened, hub: &apidelivery.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
 	if err != nil {
-		return p, err
-	}
-	if err := p.OpenReplica(ctx, options); err != nil {
 		return p, err
 	}
 	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireWallet, p.wireLive, p.wireStaff, p.wireEvents} {
@@ -143,22 +133,18 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	return p, nil
 }
 
-// Stores that are opened on p.Reports read lists, exports, estimates and
-// receipts from the replica, in pages of the console that are [shell.Report]s; all
-// their other statements, and every other store, use the primary, p.DB.
-
 // wireStores opens what holds connections, groups or caches of this process.
 func (p *program) wireStores() (err error) {
 	p.budgets = middleware.NewBudgetMetrics(p.Registry)
-	p.security = security.New(accessdb.NewAudit(p.DB), p.Log, app.Clock, p.Registry)
+	p.security = security.New(p.Stores.Audit, p.Log, app.Clock, p.Registry)
 	if p.monitor, err = asynq.NewMonitor(p.Config.RedisURL, "/monitor/queues"); err != nil {
 		return err
 	}
 	p.OnClose(p.monitor.Close)
-	if p.lookup, err = lookup.New(dropsdb.NewTemplates(p.DB), app.Clock); err != nil {
+	if p.lookup, err = lookup.New(p.Stores.Templates, app.Clock); err != nil {
 		return err
 	}
-	if p.codeLookup, err = lookup.NewCodes(couponsdb.NewCodes(p.DB)); err != nil {
+	if p.codeLookup, err = lookup.NewCodes(p.Stores.Codes); err != nil {
 		return err
 	}
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
@@ -168,7 +154,7 @@ func (p *program) wireStores() (err error) {
 	p.wireListed()
 	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
-	p.accounts = gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
+	p.accounts = gate.Accounts{Plans: p.Stores.Gates, Shards: redisgate.NewShards(p.Redis)}
 	return nil
 }
 
@@ -178,12 +164,12 @@ func (p *program) wireUseCases() error {
 	if err != nil {
 		return err
 	}
-	couponSteps, users, segments := couponsdb.NewCouponSteps(p.Reports), audiencedb.NewUsers(p.Reports), audiencedb.NewSegments(p.Reports)
+	couponSteps, users, segments := p.Stores.CouponSteps, p.Stores.Users, p.Stores.Segments
 	p.channels.Replace(configured(p.Config) | p.provided())
-	p.jobs = &job.Service{Store: workdb.NewJobs(p.DB)}
+	p.jobs = &job.Service{Store: p.Stores.Jobs}
 
 	// Drops and delivery.
-	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
+	p.templates = &template.Service{Store: refreshingStore{p.telling(p.Stores.Templates), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: &p.channels, Erased: p.Erased.Has, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	if p.providers, err = p.newProviders(); err != nil {
@@ -192,23 +178,23 @@ func (p *program) wireUseCases() error {
 	if p.hooks, err = p.newHooks(); err != nil {
 		return err
 	}
-	p.messages = &message.Service{Store: messagesdb.NewMessages(p.DB)}
-	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
+	p.messages = &message.Service{Store: p.Stores.Messages}
+	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
 		return err
 	}
 	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
 		TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)}}
-	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.Reports)}
+	p.deadLetters = &delivery.DeadLetters{Store: p.Stores.DeadLetters}
 
-	p.reports = &report.Service{Templates: p.templates, Reminders: dropsdb.NewCockpits(p.DB), Board: dropsdb.NewBoards(p.Reports), Stock: p.accounts,
-		Tallies: couponsdb.NewCouponTallies(p.DB), Curves: couponsdb.NewLedgers(p.DB), Forecasts: p.Forecaster(), Store: dropsdb.NewReports(p.Reports),
+	p.reports = &report.Service{Templates: p.templates, Reminders: p.Stores.Cockpits, Board: p.Stores.Boards, Stock: p.accounts,
+		Tallies: p.Stores.CouponTallies, Curves: p.Stores.StockLedgers, Forecasts: p.Forecaster(), Store: p.Stores.Reports,
 		Signed: report.Links{Links: user.NewLinks(p.Config.LinkSecret)}, Now: app.Clock}
 
 	// Audience and campaigns.
 	p.users = &user.Service{Store: users}
 	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
-	store := campaignsdb.NewCampaigns(p.Reports, segments)
+	store := p.Stores.Campaigns
 	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: &p.channels, Texts: texts, Now: app.Clock,
 		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
@@ -220,9 +206,9 @@ func (p *program) wireUseCases() error {
 		Random: rand.Uint64}
 	p.coupons = &coupon.Service{Store: countedCoupons{couponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
 	p.couponAdmin = &coupon.Admin{Store: couponSteps}
-	p.grants = &coupon.Grants{Store: couponsdb.NewGrants(p.Reports), Jobs: p.jobs, Now: app.Clock}
-	p.codes = &redeemcode.Service{Store: couponsdb.NewCodes(p.Reports), Keys: codeKeys, Now: app.Clock}
-	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: couponsdb.NewCodes(p.DB),
+	p.grants = &coupon.Grants{Store: p.Stores.Grants, Jobs: p.jobs, Now: app.Clock}
+	p.codes = &redeemcode.Service{Store: p.Stores.Codes, Keys: codeKeys, Now: app.Clock}
+	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: p.Stores.Codes,
 		// In front of the durable gate nothing is refused from memory: a used code
 		// gets another answer than a sold-out drop.
 		Gate:     count(p.claims.All(), answered),
@@ -237,7 +223,7 @@ func (p *program) wireStaff() error {
 	if err != nil {
 		return err
 	}
-	p.staff = &staff.Service{Store: accessdb.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
+	p.staff = &staff.Service{Store: p.Stores.Staff, Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
 	return nil
 }

@@ -1,16 +1,18 @@
 package program
 
 import (
-	"context"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
+	"dropbell/worker/campaigns"
+	workerdelivery "dropbell/worker/delivery"
+	"dropbell/worker/senders"
 )
 
 // TestAProbeIsNotLostToTheRate: a worker that would probe a failing provider and has to
@@ -21,7 +23,7 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `update channel_settings set rate_per_second = 1 where channel = $1`, delivery.SMS); err != nil {
 		t.Fatal(err)
 	}
-	a, breaker := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log), redis.NewBreaker(p.Redis, redis.BreakerConfig{})
+	a, breaker := limitsOn(p, p.Redis, p.pacer, p.alone), redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	load := delivery.Load{Channel: delivery.SMS, Messages: 100, Kind: delivery.KindReminder}
 	if wait, _ := a.Admit(t.Context(), load); wait != 0 {
 		t.Fatalf("the first waits %v", wait)
@@ -35,7 +37,7 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 			t.Errorf("%s: the probe waits %v, %s, %v", what, wait, state, err)
 		}
 	}
-	fresh := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log) // has not seen the circuit closed
+	fresh := limitsOn(p, p.Redis, p.pacer, p.alone) // has not seen the circuit closed
 	if wait, why := fresh.Admit(t.Context(), load); wait == 0 || why != delivery.ReasonThrottled {
 		t.Fatalf("beyond the rate: wait %v, %s", wait, why)
 	}
@@ -78,7 +80,7 @@ func TestRatesHoldWithoutRedis(t *testing.T) {
 	} {
 		now := time.Now()
 		alone := redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: func() time.Time { return now }})
-		a := newAdmission(p.DB, away, redis.NewPacer(away, alone), alone, p.Log)
+		a := limitsOn(p, away, redis.NewPacer(away, alone), alone)
 		admitted := 0
 		for range 600 {
 			if wait, _ := a.Admit(t.Context(), load); wait == 0 {
@@ -92,8 +94,7 @@ func TestRatesHoldWithoutRedis(t *testing.T) {
 	}
 }
 
-// aloneFor are limits that so many processes share.
-func aloneFor(processes int) *redis.Alone {
-	return redis.NewAlone(redis.AloneConfig{Sharing: func(context.Context, delivery.Channel) int { return processes },
-		Counted: func(string, int) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+// limitsOn are the limits of channels in a Redis.
+func limitsOn(p *program, client goredis.UniversalClient, pacer *redis.Pacer, alone *redis.Alone) *workerdelivery.Admission {
+	return workerdelivery.NewAdmission(p.Stores.Channels, pacer, campaigns.NewLimits(p.Stores.Campaigns, pacer), senders.NewBreakers(client, alone, p.Log), nil)
 }

@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/push/webpush"
 	"dropbell/domain/alert"
 	"dropbell/domain/user"
+	"dropbell/worker/work"
 )
 
 // pushService imitates a push service: the path's last part is the status to answer,
@@ -115,7 +116,7 @@ func TestAlertsByPush(t *testing.T) {
 	add(3, uuid.NewString(), "eleven/201")
 	add(4, uuid.NewString(), "muted/201")
 	add(5, uuid.NewString(), "off/201")
-	n := alert.Notifier{Store: store, Pusher: alertPusher{sender}}
+	n := alert.Notifier{Store: store, Pusher: work.AlertPusher{Browsers: sender}}
 	soldOut := alert.Condition{Kind: alert.SoldOut, Object: "1", Shop: 10, Name: "Moon", Count: 5, Path: "/templates/1"}
 	must(store.Reconcile(t.Context(), alert.Kinds(), []alert.Condition{soldOut}, alert.Quiet, alert.Deadline))
 	exec(`update sign_ins set revoked_at = now()`) // between the alert and its push

@@ -131,14 +131,14 @@ func TestABounceComesBackAsMail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.delivery.Drain(t.Context(), delivery.Email); err != nil {
+	if err := drain(t, p, delivery.Email); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := owner.Append("INBOX", sized{strings.NewReader("Content-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nada1@recipient.example\r\n--b--\r\n")}, &imap.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time the mailbox is empty
-		if err := p.bounces(t.Context()); err != nil {
+		if err := loopOf(t, p, "bounce mailbox")(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/worker/commands"
 )
 
 // campaignFixture is workers on one database and one Redis.
@@ -129,7 +130,7 @@ func (r *campaignFixture) audited(c campaign.Campaign) {
 	r.Helper()
 	var out strings.Builder
 	getenv := func(name string) string { return map[string]string{"DATABASE_URL": r.url}[name] }
-	if err := command(r.Context(), []string{"audit", "campaign", fmt.Sprint(c.ID)}, getenv, &out); err != nil || !strings.Contains(out.String(), "balances") {
+	if err := commands.Do(r.Context(), []string{"audit", "campaign", fmt.Sprint(c.ID)}, getenv, &out); err != nil || !strings.Contains(out.String(), "balances") {
 		r.Errorf("audit: %v\n%s", err, &out)
 	}
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // noticedWithin is how soon campaigns must have noticed that reminders are due: their
-// knowledge is up to controlLife old, and calls are in flight.
-const noticedWithin = controlLife + 500*time.Millisecond
+// knowledge is up to 300 ms old, see controlLife in worker/campaigns, and calls are in flight.
+const noticedWithin = (300 + 500) * time.Millisecond
 
 // hookLog is a webhook endpoint that notes when messages of each kind arrive.
 type hookLog struct {

@@ -1,6 +1,10 @@
 package program
 
-import "testing"
+import (
+	"testing"
+
+	"dropbell/worker/workertest"
+)
 
 func TestStockCensusTellsWhatIsOff(t *testing.T) {
 	p, conn := assembled(t)
@@ -18,17 +22,17 @@ func TestStockCensusTellsWhatIsOff(t *testing.T) {
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p, 3, "dropbell_stock_difference", "template=7") // three are counted and none is there
-	expect(t, p, 1, "dropbell_stock_ledgers")
+	workertest.Expect(t, p.Registry, 3, "dropbell_stock_difference", "template=7") // three are counted and none is there
+	workertest.Expect(t, p.Registry, 1, "dropbell_stock_ledgers")
 	do(`update templates set issued = 1 where id = 7`)
 	do(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at) values (7, 1, 1, 'claim', now(), now())`)
 	do(`insert into claim_counts values (7, 1, 1)`)
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n, there := value(t, p.metrics.registry, "dropbell_stock_difference", "template=7"); there {
+	if n, there := workertest.Value(t, p.Registry, "dropbell_stock_difference", "template=7"); there {
 		t.Errorf("a ledger that adds up is told to be off by %v", n)
 	}
 	p.census.forget()
-	expect(t, p, 0, "dropbell_stock_ledgers")
+	workertest.Expect(t, p.Registry, 0, "dropbell_stock_ledgers")
 }

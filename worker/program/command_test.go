@@ -1,21 +1,11 @@
 package program
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"net/url"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/config"
-	"dropbell/adapters/localstack"
-	"dropbell/migrations"
 )
 
 // environment is a getenv of pairs.
@@ -27,238 +17,19 @@ func environment(pairs ...string) func(string) string {
 	return func(name string) string { return set[name] }
 }
 
-// TestExitCodes: only a difference that an audit found ends it with 1.
-func TestExitCodes(t *testing.T) {
-	url := localstack.Database(t)
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), `insert into shops (number, name, timezone) values (1, 'shop', 'UTC')`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), `insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued,
-			per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 1, 'audited', 'amount_off', 100, 'EUR', 'shop', 5, n, 1, date_trunc('second', now()), now() + interval '1 day', 24, 'claim', 'durable', 'published'
-		from generate_series(0, 1) as n`); err != nil {
-		t.Fatal(err)
-	}
-	lastWeek := time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
-	if _, err := conn.Exec(t.Context(), `insert into notice_days (day, template_id, planned) values ($1, 1, 3)`, lastWeek); err != nil {
-		t.Fatal(err)
-	}
-	const away = "postgres://nobody:hunter2@127.0.0.1:1/nothing"
-	for _, c := range []struct {
-		args, database string
-		code           int
-		says           string
-	}{
-		{"audit 1", url, 0, ""},
-		{"audit 2", url, 1, "the stock ledger of template 2 is off by"},
-		{"audit 3", url, 2, "template 3 was not audited: there is no such template"},
-		{"audit campaign 1", url, 2, "campaign 1 was not audited: there is no such campaign"},
-		{"audit 1", emptyDatabase(t), 2, "run worker migrate"},
-		{"audit 1", "", 2, "DATABASE_URL is required: postgres://"},
-		{"audit campaign 1", "", 2, "DATABASE_URL is required: postgres://"},
-		{"audit 1", "mysql://u:hunter2@db/x", 2, "DATABASE_URL must begin with postgres://"},
-		{"audit 1", away, 2, "template 1 was not audited: the database cannot answer"},
-		{"audit campaign 1", away, 2, "campaign 1 was not audited: the database cannot answer"},
-		{"audit", url, 2, "usage: worker audit TEMPLATE"},
-		{"erase", url, 2, "usage: worker erase USER"},
-		{"erase x", url, 2, "is no user"},
-		{"audit 1 2", url, 2, "usage: worker audit TEMPLATE"},
-		{"audit campaign", url, 2, `"campaign" is no id; usage`},
-		{"audit 0", url, 2, `"0" is no id; usage`},
-		{"audit notices", url, 0, ""},
-		{"audit notices " + lastWeek, url, 1, "the notices are off by 3"},
-		{"audit notices 2020-01-01", url, 2, "not kept any more (RETENTION_DAYS)"},
-		{"audit notices today", url, 2, `"today" is no day such as 20`},
-		{"audit notices 1 2", url, 2, "usage: worker audit TEMPLATE"},
-		{"audit notices", away, 2, "notices were not audited: the database cannot answer"},
-		{"audit notices", "", 2, "DATABASE_URL is required: postgres://"},
-		{"audit --help", "", 0, ""},
-		{"migrate", url, 0, ""},
-		{"migrate", "", 2, "DATABASE_URL is required: postgres://"},
-		{"migrate now", url, 2, "takes no argument but contract"},
-		{"migrate", away, 1, "migrating failed, with 0 migrations applied"},
-		{"run", url, 2, `unknown command "run"`},
-		{"", "", 2, "DATABASE_URL is required: postgres://"},
-	} {
-		err := command(t.Context(), strings.Fields(c.args), environment("DATABASE_URL", c.database), io.Discard)
-		if code := config.ExitCode(err); code != c.code {
-			t.Errorf("%q ends with %d, want %d: %v", c.args, code, c.code, err)
-		}
-		if err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2")) {
-			t.Errorf("%q: %v, want %q", c.args, err, c.says)
-		}
-	}
-}
-
 // TestEveryMistakeBeforeTheStart: all of them at once, whatever sender they are of.
 func TestEveryMistakeBeforeTheStart(t *testing.T) {
-	err := command(t.Context(), nil, environment("SMTP_URL", "smtp://mail.example", "WEBHOOK_URL", "https://hooks.example/", "WEBHOOK_SECRET", "whsec_?",
+	err := run(t.Context(), environment("SMTP_URL", "smtp://mail.example", "WEBHOOK_URL", "https://hooks.example/", "WEBHOOK_SECRET", "whsec_?",
 		"SMS_URL", "sms.example", "VAPID_PUBLIC_KEY", "x"), io.Discard)
 	for _, name := range []string{"DATABASE_URL ", "REDIS_URL ", "SMTP_URL ", "WEBHOOK_SECRET ", "SMS_URL ", "VAPID_PUBLIC_KEY "} {
 		if err == nil || !strings.Contains(err.Error(), "\n"+name) {
 			t.Errorf("%sis not named: %v", name, err)
 		}
 	}
+	if !strings.Contains(err.Error(), "DATABASE_URL is required: postgres://") {
+		t.Error(err)
+	}
 	if code := config.ExitCode(err); code != 2 {
 		t.Errorf("exit code %d", code)
 	}
-}
-
-// TestTheEnvironmentJudgesAsTheSendersDo: a setting that one refuses is refused by the
-// other.
-func TestTheEnvironmentJudgesAsTheSendersDo(t *testing.T) {
-	const public, private = "BHZgwOGn-tNyw7BHNLw_Lh0q1B0T0Y9iSoh1agFvQXcXfkEaHEp5h8hQuSqSgPt8u5Mzj4BSgxxAJy7hembuO6M", "dpLDrTVAu4A8Ags67mbNiIcSMjTqDG5xQ8Ct1z_0Me0"
-	mail := func(address string) []string { return []string{"SMTP_URL", address} }
-	hook := func(secret string) []string {
-		return []string{"WEBHOOK_URL", "https://hooks.example/", "WEBHOOK_SECRET", secret}
-	}
-	push := func(public, private, subject string) []string {
-		return []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", subject}
-	}
-	for _, c := range []struct {
-		right bool
-		env   []string
-	}{
-		{true, mail("smtp://u:p@mail.example:587?from=Drop%20Bell%20%3Ca@b.example%3E&starttls=required&auth=plaintext&conns=3")},
-		{true, mail("smtps://mail.example/?from=a@b.example")},
-		{false, mail("smtp://mail.example")},
-		{false, mail("smtp://mail.example?from=b.example")},
-		{false, mail("smtp://mail.example?from=%22a%20b%22@b.example")},
-		{false, mail("smtp://mail.example?from=a@b.example.")},
-		{false, mail("smtp://mail.example:70000?from=a@b.example")},
-		{false, mail("smtp://mail.example/x?from=a@b.example")},
-		{false, mail("smtp://mail.example?from=a@b.example&conns=0")},
-		{false, mail("smtp://mail.example?from=a@b.example&conns=")},
-		{false, mail("smtp://mail.example?from=a@b.example&starttls=no")},
-		{false, mail("smtp://mail.example?from=a@b.example&auth=")},
-		{false, mail("smtp://mail.example?from=a@b.example&tls=1")},
-		{false, mail("smtp://mail.example?from=%zz")},
-		{false, mail("smtp://:p@mail.example?from=a@b.example")},
-		{false, mail("smtp://?from=a@b.example")},
-		{true, hook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")},
-		{false, hook("whsec_YW-j")},
-		{false, hook("whsec_")},
-		{true, []string{"SMS_URL", "https://sms.example/v1", "SMS_TOKEN", "t"}},
-		{false, []string{"SMS_URL", "https://sms.example/v1", "SMS_TOKEN", "t\nt"}},
-		{false, []string{"SMS_URL", "https:///v1", "SMS_TOKEN", "t"}},
-		{true, push(public, private, "mailto:a@b.example")},
-		{true, push(public+"=", private, "https://b.example")},
-		{false, push(public[1:], private, "mailto:a@b.example")},
-		{false, push(public, private[1:], "mailto:a@b.example")},
-		{false, push(private, public, "mailto:a@b.example")},
-		{false, push(public, private, "a@b.example")},
-	} {
-		cfg, err := config.Load(environment(append(c.env, "DATABASE_URL", "postgres://db/x", "REDIS_URL", "redis://cache")...))
-		if (err == nil) != c.right {
-			t.Errorf("%v: the environment says %v", c.env, err)
-		}
-		_, closers, err := newSenders(cfg, pushEvents{}, senderStores{})
-		for _, end := range closers {
-			_ = end()
-		}
-		if (err == nil) != c.right {
-			t.Errorf("%v: the senders say %v", c.env, err)
-		}
-		if err != nil && (config.ExitCode(err) != 2 || !strings.Contains(err.Error(), c.env[0])) {
-			t.Errorf("%v: %v", c.env, err)
-		}
-	}
-}
-
-// emptyDatabase returns the address of a database without a schema.
-func emptyDatabase(t *testing.T) string {
-	t.Helper()
-	address, err := url.Parse(localstack.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), address.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := conn.Config().Database + "_empty"
-	if _, err := conn.Exec(t.Context(), "create database "+name); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		_, err := conn.Exec(ctx, "drop database "+name+" with (force)")
-		if err := errors.Join(err, conn.Close(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	address.Path = "/" + name
-	return address.String()
-}
-
-// TestMigrateTells that it waits for another process, and for which one, the step that
-// begins and the steps that it has done.
-func TestMigrateTells(t *testing.T) {
-	url := emptyDatabase(t)
-	other, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(context.WithoutCancel(t.Context()))
-	const gooseLock = 4097083626
-	if _, err := other.Exec(t.Context(), `select pg_advisory_lock($1)`, gooseLock); err != nil {
-		t.Fatal(err)
-	}
-	lines := &lineWriter{line: make(chan string)}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- command(t.Context(), []string{"migrate"}, environment("DATABASE_URL", url), lines)
-		close(lines.line)
-	}()
-	want := fmt.Sprintf("another process is migrating this database (pid %d of pg_stat_activity)", other.PgConn().PID())
-	if first := <-lines.line; !strings.Contains(first, want) {
-		t.Errorf("%q, want %q", first, want)
-	}
-	if _, err := other.Exec(t.Context(), `select pg_advisory_unlock($1)`, gooseLock); err != nil {
-		t.Fatal(err)
-	}
-	var rest []string
-	for l := range lines.line {
-		rest = append(rest, l)
-	}
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	files, err := fs.ReadDir(migrations.Released.FS, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	newest, err := migrations.Released.Newest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(rest) != 2*len(files)+1 {
-		t.Fatalf("%d lines for %d migrations:\n%s", len(rest), len(files), strings.Join(rest, ""))
-	}
-	for i, f := range files {
-		if rest[2*i] != "migration "+f.Name()+" begins\n" || !strings.HasPrefix(rest[2*i+1], "migration "+f.Name()+" is done after ") {
-			t.Errorf("%s: %q %q", f.Name(), rest[2*i], rest[2*i+1])
-		}
-	}
-	if last := fmt.Sprintf("%s; the database is at migration %d\n", appliedWords(len(files)), newest); rest[len(rest)-1] != last {
-		t.Errorf("%q, want %q", rest[len(rest)-1], last)
-	}
-	var again strings.Builder
-	if err := command(t.Context(), []string{"migrate"}, environment("DATABASE_URL", url), &again); err != nil ||
-		again.String() != fmt.Sprintf("nothing to do; the database is at migration %d\n", newest) {
-		t.Errorf("%v %q", err, &again)
-	}
-}
-
-// lineWriter hands on what is written, a line per call.
-type lineWriter struct{ line chan string }
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	w.line <- string(p)
-	return len(p), nil
 }

@@ -3,149 +3,69 @@ package program
 import (
 	"context"
 	"errors"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/google/uuid"
 
-	couponsdb "dropbell/adapters/postgres/coupons"
-	"dropbell/adapters/sheet"
+	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
+	"dropbell/adapters/wallet/googlewallet"
+	"dropbell/adapters/wallet/pkpass"
+	"dropbell/app"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
-	"dropbell/domain/job"
-	"dropbell/domain/task"
+	"dropbell/domain/wallet"
+	"dropbell/worker/coupons"
 )
 
-const (
-	// couponChunk is how many coupons one statement of a sweep takes: some tens
-	// of milliseconds of work, for which it holds their rows.
-	couponChunk = 1000
-	// expiryTurn is how long in each second a worker writes down what has expired:
-	// claims and payments have the rest of the database's time when millions of
-	// coupons expire at midnight, and locks are ended in between. One statement
-	// more may run beyond it.
-	expiryTurn = 250 * time.Millisecond
-	// expiryFromStart is how often the sweep begins anew. Coupons behind it, which
-	// others held when it came by, are refused by the clock until then.
-	expiryFromStart = 10 * time.Minute
-	// overdueUpTo is how many coupons are counted that have still to be written down.
-	overdueUpTo = 100_000
-)
-
-// coupons is what a worker does for coupons.
-type coupons struct {
-	store   couponsdb.CouponSteps
-	steps   *coupon.Service
-	notices *coupon.Announcer
-	expired prometheus.Counter
-	ended   prometheus.Counter
-	late    prometheus.Gauge
-	overdue prometheus.Gauge
-	behind  prometheus.Gauge
-
-	// The sweep of expired coupons is one loop, which alone uses these.
-	cursor  couponsdb.ExpiryCursor
-	started time.Time // when it began at the first coupon
+// coupons makes what worker does for coupons.
+func (p *program) coupons() (d coupons.Deps, err error) {
+	d = coupons.Deps{Steps: p.Stores.CouponSteps, Payments: &coupon.Service{Store: p.Stores.CouponSteps, LockFor: p.Config.LockFor},
+		Notices: &coupon.Announcer{Store: p.Stores.Notices, Queue: p.queue}, NoticeRuns: p.Stores.Notices, Stock: p.Stores.StockLedgers,
+		Tallies: p.Stores.CouponTallies, Passes: p.Stores.Wallet, Queue: p.queue, Registry: p.Registry, Log: p.Log}
+	if d.Gate, err = p.gate("worker-" + uuid.NewString()); err == nil {
+		d.Wallets, err = p.wallets()
+	}
+	return d, err
 }
 
-func (p *program) newCoupons() *coupons {
-	store := couponsdb.NewCouponSteps(p.DB)
-	c := &coupons{store: store, steps: &coupon.Service{Store: store, LockFor: p.Config.LockFor},
-		notices: &coupon.Announcer{Store: couponsdb.NewNotices(p.DB), Queue: p.queue},
-		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
-		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
-		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."}),
-		overdue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupons_overdue", Help: "Coupons whose expiry is still to be written down; 100,000 means at least that many."}),
-		behind:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupons_overdue_seconds", Help: "For how long the first of them has been expired."})}
-	p.metrics.registry.MustRegister(c.expired, c.ended, c.late, c.overdue, c.behind)
-	return c
+func (p *program) gate(consumer string) (coupons.GateDeps, error) {
+	codes, err := lookup.NewCodes(p.Stores.Codes)
+	stream := redisgate.NewStream(p.Redis, consumer)
+	writer := &gate.Writer{Stream: stream, Recorder: p.Stores.GateRecorder}
+	return coupons.GateDeps{Store: p.Stores.Gates, Stream: stream, Members: redisgate.NewMembers(p.Redis, consumer), Writer: writer,
+		Keeper: &gate.Keeper{Store: p.Stores.Gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock, Divide: gate.Divider(p.Config.GateShards)},
+		Codes:  coupons.CodeMarks{Batches: codes, Marks: redis.NewCodeMarks(p.Redis)},
+		Listen: func(ctx context.Context, calls redisgate.Calls) error { return redisgate.Listen(ctx, p.Redis, calls) }}, err
 }
 
-// shortWait is how long a timer that fired early waits in the handler; queues
-// have a resolution of a second.
-const shortWait = 3 * time.Second
-
-func (p *program) endLockTask(ctx context.Context, l task.LockPayload) error {
-	for {
-		left, err := p.couponLife.steps.TimeOut(ctx, l.CouponID, l.OrderID)
-		if err != nil || left == 0 || left > shortWait {
-			return err // far too early cannot be helped here; the sweep ends the lock
+// wallets returns what tells the configured wallets; nil without any.
+func (p *program) wallets() (*wallet.Updater, error) {
+	w := p.Config.Wallet
+	if !w.Apple() && !w.Google() {
+		return nil, nil
+	}
+	u := &wallet.Updater{Store: p.Stores.Wallet, Now: app.Clock}
+	var wrong error
+	if w.Apple() {
+		issuer, err := pkpass.New(pkpass.Config{TypeID: w.TypeID, TeamID: w.TeamID, Certificate: []byte(w.Certificate), Key: []byte(w.Key), WWDR: []byte(w.WWDR), PushURL: w.PushURL})
+		if err == nil {
+			u.Apple = issuer
+			p.OnClose(issuer.Close)
 		}
-		if !sleep(ctx, left+time.Millisecond) {
-			return ctx.Err()
+		wrong = err
+	}
+	if w.Google() {
+		issuer, err := googlewallet.New(googlewallet.Config{Account: []byte(w.GoogleAccount), Issuer: w.GoogleIssuer, URL: w.GoogleURL})
+		if err == nil {
+			u.Google = issuer
+			p.OnClose(issuer.Close)
 		}
+		wrong = errors.Join(wrong, err)
 	}
-}
-
-// sweepCoupons ends locks whose timer was lost and writes down what has
-// expired; it needs nothing in Redis.
-func (p *program) sweepCoupons(ctx context.Context) error {
-	if err := p.couponLife.chunks(ctx, p.couponLife.store.EndLocks, p.couponLife.ended); err != nil {
-		return err
+	if wrong != nil {
+		return nil, config.Mistake{Err: wrong}
 	}
-	if err := p.couponLife.expire(ctx, expiryTurn); err != nil {
-		return err
-	}
-	late, err := p.couponLife.store.LockLateness(ctx)
-	p.couponLife.late.Set(late.Seconds())
-	return err
-}
-
-// chunks repeats a sweep while it finds full chunks.
-func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (int, error), count prometheus.Counter) error {
-	for ctx.Err() == nil {
-		n, err := sweep(ctx, couponChunk)
-		count.Add(float64(n))
-		if err != nil || n < couponChunk {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// expire writes down what has expired, for as long as turn, and tells how much is
-// left. Workers that do it at the same time pass over each other's coupons.
-func (c *coupons) expire(ctx context.Context, turn time.Duration) error {
-	began := time.Now()
-	if began.Sub(c.started) >= expiryFromStart {
-		c.started, c.cursor = began, couponsdb.ExpiryCursor{}
-	}
-	for {
-		n, last, err := c.store.Expire(ctx, c.cursor, couponChunk)
-		c.expired.Add(float64(n))
-		if err != nil {
-			return err
-		}
-		c.cursor = last
-		if n < couponChunk {
-			c.overdue.Set(0)
-			c.behind.Set(0)
-			return nil
-		}
-		if time.Since(began) < turn {
-			continue
-		}
-		left, late, err := c.store.Overdue(ctx, c.cursor, overdueUpTo)
-		c.overdue.Set(float64(left))
-		c.behind.Set(late.Seconds())
-		return err
-	}
-}
-
-// lists opens uploads as tables.
-type lists struct{ tables sheet.Tables }
-
-// OpenList returns the rows of an upload; see [coupon.Lists].
-func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
-	rows, err := l.tables.OpenTable(ctx, uploadID, job.Reading{}, nil)
-	return listRows{rows}, err
-}
-
-type listRows struct{ job.Rows }
-
-// Next returns a row that cannot be read as one without cells.
-func (r listRows) Next() (int64, []string, error) {
-	line, cells, err := r.Rows.Next()
-	if errors.Is(err, sheet.ErrBadRow) {
-		return line, nil, nil
-	}
-	return line, cells, err
+	return u, nil
 }

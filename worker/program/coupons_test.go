@@ -100,7 +100,7 @@ func TestLockTimer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endLock := decodedTask(p.endLockTask)
+	endLock := taskOf(t, p, task.EndLock)
 	if err := endLock(t.Context(), payload); err != nil {
 		t.Fatal(err)
 	}
@@ -113,46 +113,4 @@ func TestLockTimer(t *testing.T) {
 	if err := endLock(t.Context(), []byte("{")); err == nil {
 		t.Fatal("a broken payload is no success")
 	}
-}
-
-// TestExpiryIsPaced: a turn ends when its time is used up, tells how much is
-// left, and the next one goes on behind it.
-func TestExpiryIsPaced(t *testing.T) {
-	p, conn := assembled(t)
-	overdue := func(n int, left float64) {
-		t.Helper()
-		var unused int
-		if err := conn.QueryRow(t.Context(), `select count(*) from coupons where state = 'unused'`).Scan(&unused); err != nil || unused != n {
-			t.Errorf("%d unused, want %d, %v", unused, n, err)
-		}
-		expect(t, p, left, "dropbell_coupons_overdue")
-	}
-	if _, err := conn.Exec(t.Context(), `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		select 1, n, n, 'claim', now(), now() - interval '1 hour' from generate_series(1, 2 * $1 + 500) n`, couponChunk); err != nil {
-		t.Fatal(err)
-	}
-	turn := func(lasting time.Duration) {
-		t.Helper()
-		if err := p.couponLife.expire(t.Context(), lasting); err != nil {
-			t.Fatal(err)
-		}
-	}
-	turn(0)
-	overdue(couponChunk+500, couponChunk+500)
-	if late, _ := value(t, p.metrics.registry, "dropbell_coupons_overdue_seconds"); late < 3600 {
-		t.Errorf("late by %v s", late)
-	}
-	// One that the sweep has passed waits for the next sweep from the beginning.
-	if _, err := conn.Exec(t.Context(), `update coupons set state = 'unused' where id = (select min(id) from coupons)`); err != nil {
-		t.Fatal(err)
-	}
-	turn(time.Hour)
-	overdue(1, 0)
-	turn(time.Hour)
-	overdue(1, 0)
-	p.couponLife.started = p.couponLife.started.Add(-expiryFromStart)
-	turn(time.Hour)
-	overdue(0, 0)
-	expect(t, p, 2*couponChunk+501, "dropbell_coupons_expired_total")
-	expect(t, p, 0, "dropbell_coupons_overdue_seconds")
 }

@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/worker/work"
 )
 
 // steps counts to its job's parameter, a step every tenth of a second.
@@ -178,7 +179,7 @@ func TestShutdownGivesJobsBack(t *testing.T) {
 func TestJobsHaveTheirQueue(t *testing.T) {
 	found := false
 	for _, name := range asynq.QueueNames() {
-		found = found || name == jobQueue().Name
+		found = found || name == work.JobQueue().Name
 	}
 	if !found {
 		t.Error("the queue of jobs is not among those that are registered and measured")

@@ -64,7 +64,7 @@ func TestAWarmUpFromDayToDay(t *testing.T) {
 	}
 	defer p.Close()
 	day := today
-	p.mailPace.now = func() time.Time { return day }
+	p.senders.Pace.Now = func() time.Time { return day }
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAWarmUpFromDayToDay(t *testing.T) {
 		t.Helper()
 		do(`update exceptions set next_retry_at = now() - interval '1 second' where next_retry_at is not null`)
 		do(`update batches set next_run_at = now() where state <> 'done'`)
-		if err := p.delivery.Drain(t.Context(), delivery.Email); err != nil {
+		if err := drain(t, p, delivery.Email); err != nil {
 			t.Fatal(err)
 		}
 		server.mu.Lock()

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,19 +10,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"dropbell/adapters/config"
-	"dropbell/adapters/inapp"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
-	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/task"
+	"dropbell/worker/workertest"
 )
 
 // assembled returns a worker that does not run, and a connection to look
@@ -52,38 +51,48 @@ func assembledOn(t *testing.T, database, redis string) (*program, *pgx.Conn) {
 	return p, conn
 }
 
-// value returns a gauge or counter with exactly these labels ("channel=sms"),
-// and whether there is one.
-func value(t *testing.T, g prometheus.Gatherer, name string, labels ...string) (float64, bool) {
+// taskOf returns what does the queue's tasks of the name.
+func taskOf(t *testing.T, p *program, name string) func(context.Context, []byte) error {
 	t.Helper()
-	families, err := g.Gather()
+	for _, one := range p.roles.Tasks {
+		if one.Name == name {
+			return one.Do
+		}
+	}
+	t.Fatalf("no room does %s", name)
+	return nil
+}
+
+// loopOf returns what the loop of the name does.
+func loopOf(t *testing.T, p *program, name string) func(context.Context) error {
+	t.Helper()
+	for _, l := range p.roles.Loops {
+		if l.Name == name {
+			return l.Do
+		}
+	}
+	t.Fatalf("no room has the loop %s", name)
+	return nil
+}
+
+// watchOf returns what looks for alerts of the kind.
+func watchOf(p *program, k alert.Kind) func(context.Context) ([]alert.Condition, error) {
+	for _, w := range p.roles.Watches {
+		if w.Kind == k {
+			return w.Look
+		}
+	}
+	return nil
+}
+
+// drain delivers what is ready of a channel.
+func drain(t *testing.T, p *program, c delivery.Channel) error {
+	t.Helper()
+	payload, err := json.Marshal(task.BatchPayload{Channel: c.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range families {
-		for _, m := range f.Metric {
-			if f.GetName() == name && slices.Equal(labelsOf(m), slices.Sorted(slices.Values(labels))) {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()), true
-			}
-		}
-	}
-	return 0, false
-}
-
-func labelsOf(m *dto.Metric) []string {
-	var list []string
-	for _, l := range m.Label {
-		list = append(list, l.GetName()+"="+l.GetValue())
-	}
-	slices.Sort(list)
-	return list
-}
-
-func expect(t *testing.T, p *program, want float64, name string, labels ...string) {
-	t.Helper()
-	if got, ok := value(t, p.metrics.registry, name, labels...); got != want || !ok {
-		t.Errorf("%s %v = %v (there: %v), want %v", name, labels, got, ok, want)
-	}
+	return taskOf(t, p, task.Deliver)(t.Context(), payload)
 }
 
 // TestHandbookListsTheMetrics and nothing else.
@@ -97,7 +106,7 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 	section, _, _ := strings.Cut(rest, "\n## ")
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
-		p.metrics.registry.Describe(descriptions)
+		p.Registry.Describe(descriptions)
 		close(descriptions)
 	}()
 	registered := map[string]bool{}
@@ -124,7 +133,7 @@ func TestHandbookListsTheLoops(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(raw), "## Background job fails")
 	section, _, _ := strings.Cut(rest, "\n## ")
-	sources, err := filepath.Glob("*.go")
+	sources, err := filepath.Glob("../*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +143,7 @@ func TestHandbookListsTheLoops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?:\.every\([^"\n]+, |\.attempts\(|\badd\([a-z]+Role, )"([a-z ]+)",`).FindAllSubmatch(source, -1) {
+		for _, m := range regexp.MustCompile(`(?:\.Every\([^"\n]+, |\.Attempts\(|\badd\(shell\.[A-Z][a-z]+, |Role: shell\.[A-Z][a-z]+, Name: )"([a-z ]+)",`).FindAllSubmatch(source, -1) {
 			loops[string(m[1])] = true
 			if !strings.Contains(section, "\n| "+string(m[1])+" |") {
 				t.Errorf("the loop %s is not in the handbook", m[1])
@@ -173,13 +182,13 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and no recipients
-	expect(t, p, 1, "dropbell_balance_slots")
-	expect(t, p, 4, "dropbell_notice_difference", "template=7", "run=9")
-	expect(t, p, 1, "dropbell_notice_runs_recounted")
-	expect(t, p, 7, "dropbell_dead_letters", "channel=email")
-	expect(t, p, 0, "dropbell_dead_letters", "channel=sms")
-	if missed, _ := value(t, p.metrics.registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {
+	workertest.Expect(t, p.Registry, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and no recipients
+	workertest.Expect(t, p.Registry, 1, "dropbell_balance_slots")
+	workertest.Expect(t, p.Registry, 4, "dropbell_notice_difference", "template=7", "run=9")
+	workertest.Expect(t, p.Registry, 1, "dropbell_notice_runs_recounted")
+	workertest.Expect(t, p.Registry, 7, "dropbell_dead_letters", "channel=email")
+	workertest.Expect(t, p.Registry, 0, "dropbell_dead_letters", "channel=sms")
+	if missed, _ := workertest.Value(t, p.Registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {
 		t.Errorf("%v messages would miss the opening", missed)
 	}
 	if _, err := conn.Exec(t.Context(), `update slot_results set reserved = 0, sent = 0`); err != nil {
@@ -204,11 +213,11 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if n := forecasts(); n < 8_300_000 || n > 8_400_000 { // 55 minutes at 500 a second
 		t.Errorf("%d would miss in the forecast that is kept of a slot that is due soon", n)
 	}
-	if n, there := value(t, p.metrics.registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
+	if n, there := workertest.Value(t, p.Registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
 		t.Errorf("a difference that is gone is still told: %v", n)
 	}
 	p.census.forget()
-	if _, there := value(t, p.metrics.registry, "dropbell_dead_letters", "channel=email"); there {
+	if _, there := workertest.Value(t, p.Registry, "dropbell_dead_letters", "channel=email"); there {
 		t.Error("a worker that does not count any more goes on telling")
 	}
 }
@@ -224,13 +233,13 @@ func TestChannelGauges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.gauge(t.Context()); err != nil {
+	if err := each(t.Context(), p.roles.Gauges); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p, 1, "dropbell_channel_paused", "channel=webpush")
-	expect(t, p, 0, "dropbell_channel_paused", "channel=sms")
-	expect(t, p, 2, "dropbell_breaker_state", "channel=sms")
-	expect(t, p, 0, "dropbell_breaker_state", "channel=email")
+	workertest.Expect(t, p.Registry, 1, "dropbell_channel_paused", "channel=webpush")
+	workertest.Expect(t, p.Registry, 0, "dropbell_channel_paused", "channel=sms")
+	workertest.Expect(t, p.Registry, 2, "dropbell_breaker_state", "channel=sms")
+	workertest.Expect(t, p.Registry, 0, "dropbell_breaker_state", "channel=email")
 	// The circuits of a channel with providers of staff are those of the providers.
 	if _, err := conn.Exec(t.Context(), `insert into providers (id, channel, kind, name, enabled, changed, created_by) overriding system value
 		select id, 2, 'json', 'x', id < 3, 1, 'x' from generate_series(1, 3) id`); err != nil {
@@ -242,11 +251,11 @@ func TestChannelGauges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := p.gauge(t.Context()); err != nil {
+		if err := each(t.Context(), p.roles.Gauges); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, p, open, "dropbell_breaker_state", "channel=sms")
-		list, err := p.failingChannels(t.Context())
+		workertest.Expect(t, p.Registry, open, "dropbell_breaker_state", "channel=sms")
+		list, err := watchOf(p, alert.Channel)(t.Context())
 		if err != nil || len(list) != int(open)/2 {
 			t.Errorf("with %d of two circuits open the alert is %+v, %v", id, list, err)
 		}
@@ -264,75 +273,12 @@ func TestChannelGauges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := p.failingChannels(t.Context())
+	list, err := watchOf(p, alert.Channel)(t.Context())
 	if list = slices.DeleteFunc(list, func(c alert.Condition) bool { return c.Detail != alert.DetailProvider }); err != nil || len(list) != 2 ||
 		list[0] != (alert.Condition{Kind: alert.Channel, Object: "webpush:provider:11", Name: "Moon", Detail: alert.DetailProvider, Path: "/providers"}) || list[1].Shop != 7 {
 		t.Errorf("with the circuits of two providers of push open the alert is %+v, %v", list, err)
 	}
-	expect(t, p, 0, "dropbell_queue_age_seconds", "queue=timers")
-	expect(t, p, float64(p.Config.DBConns), "dropbell_db_connections_limit")
-	expect(t, p, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
-}
-
-type answering struct{ results []delivery.Result }
-
-func (answering) Channel() delivery.Channel { return delivery.SMS }
-func (answering) ChunkSize() int            { return 100 }
-func (a answering) Send(context.Context, []delivery.Message) []delivery.Result {
-	return a.results
-}
-
-func TestProviderAnswersAreCounted(t *testing.T) {
-	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	if _, wrapped := p.observed(inapp.Sender{}, 0).(measured); wrapped {
-		t.Error("the app channel, which has no provider, is measured")
-	}
-	sms := p.observed(answering{[]delivery.Result{{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Status: delivery.Delivered}, {}}}, 0)
-	if got := sms.Send(t.Context(), make([]delivery.Message, 4)); len(got) != 4 {
-		t.Fatalf("%d results", len(got))
-	}
-	for class, want := range map[string]float64{"delivered": 2, "permanent": 1, "transient": 1, "throttled": 0} {
-		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
-	}
-	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
-}
-
-// TestEachProviderOfPushIsCountedOnce: answers of configured services are not the
-// environment's, whose own ones beside them are.
-func TestEachProviderOfPushIsCountedOnce(t *testing.T) {
-	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	configured := delivery.Result{Status: delivery.Delivered, Via: 7, Judged: true}
-	both, held := configured, delivery.Result{Status: delivery.Throttled, Held: true}
-	both.Beside, held.Beside = &delivery.Result{Status: delivery.Permanent, Detail: "gone"}, &delivery.Result{Status: delivery.Permanent, Detail: "refused"}
-	for _, answers := range [][]delivery.Result{{configured, configured}, {configured, both, held, {Status: delivery.Delivered}}} {
-		p.observed(answering{answers}, 0).Send(t.Context(), make([]delivery.Message, len(answers)))
-	}
-	if _, list := p.providers.take(); len(list) != 1 || list[0].Provider != 0 || list[0].Calls != 1 || list[0].Messages != 3 || list[0].Failed != 2 {
-		t.Errorf("counted %+v", list)
-	}
-}
-
-// TestMessagesThatAreKeptBackAreNoAnswers: a provider that was not asked has not failed.
-func TestMessagesThatAreKeptBackAreNoAnswers(t *testing.T) {
-	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	held := delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: time.Minute, Detail: "not sent"}
-	for _, answers := range [][]delivery.Result{{{Status: delivery.Delivered}, held, {Detail: "down"}, held}, {held, held}} {
-		if got := p.observed(answering{answers}, 0).Send(t.Context(), make([]delivery.Message, len(answers))); !slices.Equal(got, answers) {
-			t.Errorf("%+v became %+v", answers, got)
-		}
-		for _, answer := range answers {
-			p.metrics.pushAnswered("fcm", answer)
-		}
-	}
-	for class, want := range map[string]float64{"delivered": 1, "permanent": 0, "transient": 1, "throttled": 0} {
-		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
-		if n, _ := value(t, p.metrics.registry, "dropbell_push_answers_total", "service=fcm", "class="+class); n != want {
-			t.Errorf("%v answers of FCM are %s, want %v", n, class, want)
-		}
-	}
-	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
-	_, calls := p.providers.take()
-	if len(calls) != 1 || calls[0].Calls != 1 || calls[0].Messages != 2 || calls[0].Failed != 1 || calls[0].Error != "down" {
-		t.Errorf("stored are %+v", calls)
-	}
+	workertest.Expect(t, p.Registry, 0, "dropbell_queue_age_seconds", "queue=timers")
+	workertest.Expect(t, p.Registry, float64(p.Config.DBConns), "dropbell_db_connections_limit")
+	workertest.Expect(t, p.Registry, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
 }

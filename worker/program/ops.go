@@ -8,11 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
-	workdb "dropbell/adapters/postgres/work"
-	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
-	"dropbell/domain/delivery"
+	"dropbell/worker/shell"
 )
 
 // serveHTTP answers /livez, /readyz and /metrics until ctx ends.
@@ -24,7 +21,7 @@ func (p *program) serveHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", p.ready())
-	mux.Handle("GET /metrics", telemetry.Metrics(p.metrics.registry, p.Config.MetricsToken))
+	mux.Handle("GET /metrics", telemetry.Metrics(p.Registry, p.Config.MetricsToken))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
 	stopped := make(chan struct{})
 	go func() {
@@ -60,7 +57,7 @@ func (p *program) awaitSchema(ctx context.Context) bool {
 			told = err.Error()
 			p.Log.Warn("worker waits for its database", "error", err)
 		}
-		if !sleep(ctx, schemaPause) {
+		if !shell.Sleep(ctx, schemaPause) {
 			return false
 		}
 	}
@@ -68,82 +65,3 @@ func (p *program) awaitSchema(ctx context.Context) bool {
 
 // schemaPause is how often a worker that waits for migrations looks.
 const schemaPause = 500 * time.Millisecond
-
-// gauge refreshes the gauges and, with them, the queue's registry.
-func (p *program) gauge(ctx context.Context) error {
-	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx), p.gaugeJobs(ctx), p.hooks.gauge(ctx))
-}
-
-// circuits are the values of dropbell_breaker_state.
-var circuits = map[string]float64{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
-
-func (p *program) gaugeChannels(ctx context.Context) error {
-	settings, err := deliverydb.NewChannels(p.DB).Settings(ctx)
-	if err != nil {
-		return err
-	}
-	for c, s := range settings {
-		paused := 0.0
-		if s.Paused {
-			paused = 1
-		}
-		p.metrics.paused.WithLabelValues(delivery.Channel(c).String()).Set(paused)
-	}
-	states, err := p.Circuits(ctx, p.routes.environment)
-	for _, s := range states {
-		p.metrics.breaker.WithLabelValues(s.Channel.String()).Set(circuits[s.State])
-	}
-	return err
-}
-
-func (p *program) gaugeDatabase(ctx context.Context) error {
-	waiting, age, err := p.outbox.Backlog(ctx)
-	if err != nil {
-		return err
-	}
-	p.metrics.outbox.Set(float64(waiting))
-	p.metrics.outboxAge.Set(age)
-	unsettled, err := p.outbox.Unhandled(ctx)
-	if err != nil {
-		return err
-	}
-	p.metrics.unsettled.Set(float64(unsettled))
-	days, err := workdb.NewHousekeeping(p.DB).EventDaysAhead(ctx)
-	if err != nil {
-		return err
-	}
-	p.metrics.eventAhead.Set(float64(days) * 24 * 60 * 60)
-	backlogs, err := deliverydb.NewChannels(p.DB).Backlogs(ctx)
-	p.metrics.backlog.Reset()
-	p.metrics.oldest.Reset()
-	p.metrics.timed.Reset()
-	for _, b := range backlogs {
-		p.metrics.backlog.WithLabelValues(b.Channel.String()).Set(float64(b.People))
-		p.metrics.oldest.WithLabelValues(b.Channel.String()).Set(b.Oldest.Seconds())
-		p.metrics.timed.WithLabelValues(b.Channel.String()).Set(b.OldestTimed.Seconds())
-	}
-	return err
-}
-
-func (p *program) gaugeQueues(ctx context.Context) error {
-	depths, err := p.queue.Depth(ctx)
-	if err != nil {
-		return err
-	}
-	for _, d := range depths {
-		set := func(state string, n int) { p.metrics.queues.WithLabelValues(d.Queue, state).Set(float64(n)) }
-		set("pending", d.Pending)
-		set("active", d.Active)
-		set("scheduled", d.Scheduled)
-		set("retry", d.Retry)
-		set("archived", d.Archived)
-		p.metrics.queueAge.WithLabelValues(d.Queue).Set(d.Oldest.Seconds())
-	}
-	lag, err := p.bus.Lag(ctx)
-	for g, n := range lag {
-		p.metrics.lag.WithLabelValues(g.Topic, g.Name).Set(float64(n))
-		// A counter that begins with its first event has no increase for alerts to see.
-		p.metrics.deadEvents.WithLabelValues(g.Name, g.Topic)
-	}
-	return err
-}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/push/pushtest"
 	"dropbell/adapters/sms"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/seal"
@@ -36,7 +36,7 @@ func TestRemindersReachConfiguredApps(t *testing.T) {
 	t.Cleanup(google.Close)
 	box, err := seal.New(provider.SealPurpose, providersKey)
 	w.Must(err)
-	service := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: box, Keyed: true, IsCountry: sms.IsCountry}
+	service := &provider.Service{Store: app.NewStores(w.DB).Providers, Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	create := func(kind provider.Kind, settings, secrets map[string]string) provider.Provider {
 		t.Helper()
 		p, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: kind, Name: string(kind), Weight: 1, Enabled: true, Settings: settings, Secrets: secrets}, "")

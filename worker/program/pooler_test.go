@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/worker/commands"
 )
 
 // TestAFiringBehindATransactionPooler: two workers that share two sessions of
@@ -58,7 +59,7 @@ func TestAFiringBehindATransactionPooler(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := command(t.Context(), []string{"audit", "1"}, env, &out); err != nil {
+	if err := commands.Do(t.Context(), []string{"audit", "1"}, env, &out); err != nil {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
@@ -89,7 +90,7 @@ func TestATransactionPoolerIsNamed(t *testing.T) {
 		{[]string{"DATABASE_URL", pooled, "DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", pooled}, "DATABASE_SESSION_URL leads to a connection pooler in transaction mode"},
 		{[]string{"DATABASE_URL", pooled, "DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", direct}, ""},
 	} {
-		err := command(t.Context(), []string{"migrate"}, environment(c.env...), io.Discard)
+		err := commands.Do(t.Context(), []string{"migrate"}, environment(c.env...), io.Discard)
 		if c.want == "" && err != nil || c.want != "" && (config.ExitCode(err) != 2 || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: %v", c.env, err)
 		}

@@ -35,7 +35,7 @@ func TestAWorkerThatFailsLeavesTheRelay(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var loop sync.WaitGroup
 		loop.Go(func() {
-			if err := p.relay(ctx); err != nil {
+			if err := p.relay.Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,26 +13,31 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/worker/work"
+	"dropbell/worker/workertest"
 )
 
 // A relayFixture is a worker whose events are relayed step by step, and a shop whose server
 // wants to be told of everything.
 type relayFixture struct {
 	*pgtest.Fixture
-	p    *program
-	kept *relayed
-	drop template.Template
+	p      *program
+	outbox workdb.Outbox
+	drop   template.Template
 }
 
 func newRelayFixture(t *testing.T, database, redisURL string) *relayFixture {
 	t.Helper()
 	f := &relayFixture{Fixture: pgtest.On(t, database)}
 	f.p, _ = assembledOn(t, database, redisURL)
-	f.kept = &relayed{program: f.p}
+	f.outbox = f.p.Stores.Outbox
+	f.outbox.Summed = slices.Sorted(maps.Keys(work.Sums))
 	f.Reservations.Listed = func(context.Context, bool) bool { return true }
 	return f
 }
@@ -67,12 +74,12 @@ func (f *relayFixture) use(user int) {
 // relayAll publishes what waits in the outbox.
 func (f *relayFixture) relayAll() {
 	f.Helper()
-	for topic, sum := range sums {
-		f.Must(f.p.outbox.Merge(f.Context(), topic, relayGroup, sum))
+	for topic, sum := range work.Sums {
+		f.Must(f.outbox.Merge(f.Context(), topic, 500, sum))
 	}
 	for n := 1; n > 0; {
 		var err error
-		n, err = f.p.outbox.Relay(f.Context(), relayGroup, f.p.publish)
+		n, err = f.outbox.Relay(f.Context(), 500, f.p.relay.Publish)
 		f.Must(err)
 	}
 }
@@ -92,10 +99,10 @@ func (f *relayFixture) handle() {
 func (f *relayFixture) settle() {
 	f.Helper()
 	poll(f.T, "events are settled", func() error {
-		if err := f.kept.look(f.Context()); err != nil {
+		if err := f.p.relay.Look(f.Context()); err != nil {
 			return err
 		}
-		n, err := f.p.outbox.Unhandled(f.Context())
+		n, err := f.outbox.Unhandled(f.Context())
 		if n > 0 {
 			err = fmt.Errorf("%d are not", n)
 		}
@@ -104,7 +111,7 @@ func (f *relayFixture) settle() {
 }
 
 func (f *relayFixture) again() float64 {
-	n, _ := value(f.T, f.p.metrics.registry, "dropbell_events_republished_total")
+	n, _ := workertest.Value(f.T, f.p.Registry, "dropbell_events_republished_total")
 	return n
 }
 
@@ -126,7 +133,7 @@ func TestNoEventIsForgottenWithRedis(t *testing.T) {
 			f.flush()
 		}
 		if user%4 == 0 { // some losses are noticed, before the next one
-			f.Must(f.kept.look(t.Context()))
+			f.Must(f.p.relay.Look(t.Context()))
 		}
 	}
 	f.handle()
@@ -150,7 +157,7 @@ func TestNoEventIsForgottenWithRedis(t *testing.T) {
 	// Handled events are not published again when Redis forgets them.
 	before := f.again()
 	f.flush()
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	if n := f.again() - before; n != 0 {
 		t.Errorf("%v handled events were published again", n)
 	}
@@ -161,11 +168,11 @@ func TestNoEventIsForgottenWithRedis(t *testing.T) {
 func TestAReplicaThatLacksEvents(t *testing.T) {
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
 	f.begin(2)
-	f.Must(f.kept.look(t.Context())) // continues in this history of the database
-	f.Must(f.kept.look(t.Context())) // marks the streams
+	f.Must(f.p.relay.Look(t.Context())) // continues in this history of the database
+	f.Must(f.p.relay.Look(t.Context())) // marks the streams
 	f.lock(1)
 	f.relayAll()
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	if n := f.again(); n != 0 {
 		t.Fatalf("%v events were published again although Redis forgot none", n)
 	}
@@ -180,7 +187,7 @@ func TestAReplicaThatLacksEvents(t *testing.T) {
 	for name, old := range map[string]string{"another run": "another-run " + strings.TrimPrefix(mark, run+" "), "an older number": run + " 0"} {
 		before := f.again()
 		f.Must(f.p.Redis.Set(t.Context(), "events:mark:{coupon.changed.v1}", old, 0).Err())
-		f.Must(f.kept.look(t.Context()))
+		f.Must(f.p.relay.Look(t.Context()))
 		if n := f.again() - before; n < 2 {
 			t.Errorf("%s: %v events were published again", name, n)
 		}
@@ -196,11 +203,11 @@ func TestAReplicaThatLacksEvents(t *testing.T) {
 func TestAStreamThatWasDeletedAlone(t *testing.T) {
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
 	f.begin(1)
-	f.Must(f.kept.look(t.Context()))
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	f.lock(1)
 	f.relayAll()
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	f.Must(f.p.Redis.Del(t.Context(), "coupon.changed.v1").Err())
 	f.handle()
 	f.settle()
@@ -214,8 +221,8 @@ func TestAStreamThatWasDeletedAlone(t *testing.T) {
 func TestARelayUnderWayIsPublishedAgain(t *testing.T) {
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
 	f.begin(1)
-	f.Must(f.kept.look(t.Context()))
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	f.lock(1)
 	waiting := f.Number(`select count(*) from outbox`)
 	tx, err := f.SQL.Begin(t.Context())
@@ -226,11 +233,11 @@ func TestARelayUnderWayIsPublishedAgain(t *testing.T) {
 		select 0, event_id, topic, payload from gone`)
 	f.Must(err)
 	f.flush()
-	if err := f.kept.look(t.Context()); err == nil {
+	if err := f.p.relay.Look(t.Context()); err == nil {
 		t.Error("it was not waited for")
 	}
 	f.Must(tx.Commit(t.Context()))
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	if n := f.again(); n != float64(waiting) {
 		t.Errorf("%v of %d events were published again", n, waiting)
 	}
@@ -253,7 +260,7 @@ func TestRelayedEventsAreDropped(t *testing.T) {
 		f.relayAll()
 		f.settle()
 		f.Exec(`update event_relay set turned_at = now() - interval '1 hour'`)
-		f.Must(f.kept.look(t.Context()))
+		f.Must(f.p.relay.Look(t.Context()))
 	}
 	if n := kept(); n != 1 {
 		t.Errorf("%d of 2 handled events are kept, want the last", n)
@@ -263,12 +270,12 @@ func TestRelayedEventsAreDropped(t *testing.T) {
 	f.settle()
 	f.Exec(`update event_relay set turned_at = now() - interval '1 hour'`)
 	_, release := f.Hold(`select from relayed_events limit 1`)
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	if n := kept(); n != 2 {
 		t.Errorf("%d events are kept beside a reader, want 2", n)
 	}
 	release()
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	if n := kept(); n != 1 {
 		t.Errorf("%d events are kept after the reader, want 1", n)
 	}
@@ -286,7 +293,7 @@ func TestAWorkerWithoutRedisDoesNotRelay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var loops sync.WaitGroup
 	for _, p := range []*program{cut, f.p} {
-		loops.Go(func() { _ = p.relay(ctx) })
+		loops.Go(func() { _ = p.relay.Run(ctx) })
 	}
 	t.Cleanup(func() { cancel(); loops.Wait() })
 	f.begin(5)
@@ -310,8 +317,8 @@ func TestShopsAreToldWhatARestoredDatabaseLacks(t *testing.T) {
 	url := localstack.RedisServer(t).URL()
 	f := newRelayFixture(t, localstack.Database(t), url)
 	f.begin(4)
-	f.Must(f.kept.look(t.Context()))
-	f.Must(f.kept.look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
+	f.Must(f.p.relay.Look(t.Context()))
 	five := pgtest.Reminders(delivery.App, 5)
 	f.Reserve(f.drop, 1, five...)
 	f.Reserve(f.drop, 2, five...)
@@ -332,7 +339,7 @@ func TestShopsAreToldWhatARestoredDatabaseLacks(t *testing.T) {
 	f.lock(9)
 	for more := true; more; {
 		var err error
-		_, more, err = f.p.hooks.events.Issued(t.Context(), 100)
+		_, more, err = f.p.hookEvents.Issued(t.Context(), 100)
 		f.Must(err)
 	}
 	f.relayAll()
@@ -340,13 +347,13 @@ func TestShopsAreToldWhatARestoredDatabaseLacks(t *testing.T) {
 
 	now := newRelayFixture(t, backup, url)
 	now.drop = f.drop
-	if _, err := now.p.hooks.events.Handle(t.Context(), "0193b4b2-0000-7000-8000-000000000001", nil); err != nil {
+	if _, err := now.p.hookEvents.Handle(t.Context(), "0193b4b2-0000-7000-8000-000000000001", nil); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := now.p.hooks.events.Issued(t.Context(), 1); err == nil {
+	if _, _, err := now.p.hookEvents.Issued(t.Context(), 1); err == nil {
 		t.Error("events are numbered as those that the database lacks")
 	}
-	now.Must(now.kept.look(t.Context()))
+	now.Must(now.p.relay.Look(t.Context()))
 	want := map[string]string{
 		`reservation.made "user_id": "2"`: `"reason": "restored"`, `reservation.cancelled "user_id": "3"`: `"reason": "restored"`,
 		`coupon.locked "user_id": "1"`: "order-1", `coupon.released "user_id": "2"`: `"state": "unused"`, `coupon.revoked "user_id": "9"`: fmt.Sprintf(`"coupon_id": "%d"`, gone),
@@ -379,12 +386,14 @@ func TestShopsAreToldWhatARestoredDatabaseLacks(t *testing.T) {
 		t.Errorf("the shop is not told: %s", about)
 	}
 	n := now.Number(`select count(*) from hook_events`)
-	now.Must(now.kept.look(t.Context()))
-	now.Must(now.kept.look(t.Context()))
+	now.Must(now.p.relay.Look(t.Context()))
+	now.Must(now.p.relay.Look(t.Context()))
 	if more := now.Number(`select count(*) from hook_events`); more != n {
 		t.Errorf("%d corrections and then %d", n, more)
 	}
-	if _, _, err := now.p.hooks.events.Issued(t.Context(), 1); err != nil {
+	if _, _, err := now.p.hookEvents.Issued(t.Context(), 1); err != nil {
 		t.Error(errors.Join(errors.New("events are still held back"), err))
 	}
 }
+
+func userID(n int64) user.ID { return user.ID(n) }

@@ -6,43 +6,25 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/domain/delivery"
 	"dropbell/domain/task"
-)
-
-// A role is one part of a worker's work. WORKER_ROLES names those that a
-// process has; together the processes of an installation need all of them.
-type role string
-
-// The roles, as WORKER_ROLES names them.
-const (
-	// timersRole fires slots, starts campaigns and cuts announcements, at their
-	// instants and by sweeping.
-	timersRole role = "timers"
-	// deliveryRole delivers the batches of the channels in WORKER_CHANNELS, and with SMS the
-	// codes for phone numbers.
-	deliveryRole role = "delivery"
-	// eventsRole relays the outbox, handles events, and sends those that shops'
-	// servers want.
-	eventsRole role = "events"
-	// jobsRole runs imports, replays, code batches and other jobs.
-	jobsRole role = "jobs"
-	// gateRole keeps the claim gate and stores what it has decided.
-	gateRole role = "gate"
-	// houseRole expires coupons, sends notices, counts and cleans up.
-	houseRole role = "house"
+	"dropbell/worker/audience"
+	"dropbell/worker/shell"
+	"dropbell/worker/work"
 )
 
 // has reports whether this process has the role.
-func (p *program) has(r role) bool {
+func (p *program) has(r shell.Role) bool {
 	return len(p.Config.WorkerRoles) == 0 || slices.Contains(p.Config.WorkerRoles, string(r))
 }
 
 // sends reports whether this process hands messages to providers: those of batches, test
 // messages, or alerts.
-func (p *program) sends() bool { return p.has(deliveryRole) || p.has(timersRole) || p.has(houseRole) }
+func (p *program) sends() bool {
+	return p.has(shell.Delivery) || p.has(shell.Timers) || p.has(shell.House)
+}
 
 // serves reports whether this process delivers the channel.
 func (p *program) serves(c delivery.Channel) bool {
-	return p.has(deliveryRole) && (len(p.Config.WorkerChannels) == 0 || slices.Contains(p.Config.WorkerChannels, c.String()))
+	return p.has(shell.Delivery) && (len(p.Config.WorkerChannels) == 0 || slices.Contains(p.Config.WorkerChannels, c.String()))
 }
 
 // channels returns the channels that this process delivers.
@@ -57,20 +39,20 @@ func (p *program) channels() (set delivery.ChannelSet) {
 
 // queues returns the queues that this process takes tasks from.
 func (p *program) queues() (list []asynq.QueueSpec) {
-	if p.has(timersRole) {
+	if p.has(shell.Timers) {
 		list = append(list, asynq.QueueSpec{Name: task.TimerQueue, Concurrency: 32})
 	}
-	if p.has(houseRole) {
+	if p.has(shell.House) {
 		list = append(list, asynq.QueueSpec{Name: task.HouseQueue, Concurrency: 1})
 	}
-	if p.has(jobsRole) {
-		list = append(list, jobQueue())
+	if p.has(shell.Jobs) {
+		list = append(list, work.JobQueue())
 	}
-	if p.has(eventsRole) {
-		list = append(list, asynq.QueueSpec{Name: task.HookQueue, Concurrency: hookEndpoints, Servers: 2})
+	if p.has(shell.Events) {
+		list = append(list, asynq.QueueSpec{Name: task.HookQueue, Concurrency: work.HookEndpoints, Servers: 2})
 	}
 	if p.serves(delivery.SMS) {
-		list = append(list, asynq.QueueSpec{Name: task.CodeQueue, Concurrency: codesHere})
+		list = append(list, asynq.QueueSpec{Name: task.CodeQueue, Concurrency: audience.CodesAtOnce})
 	}
 	for _, c := range delivery.AllChannels() {
 		if p.serves(c) {

@@ -15,6 +15,8 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/app"
 	"dropbell/domain/task"
+	"dropbell/worker/shell"
+	"dropbell/worker/work"
 )
 
 func TestQueuesOfRoles(t *testing.T) {
@@ -22,7 +24,7 @@ func TestQueuesOfRoles(t *testing.T) {
 		roles, channels []string
 		want            []string
 	}{
-		{nil, nil, []string{task.TimerQueue, task.HouseQueue, jobQueue().Name, task.HookQueue, task.CodeQueue, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
+		{nil, nil, []string{task.TimerQueue, task.HouseQueue, work.JobQueue().Name, task.HookQueue, task.CodeQueue, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
 		{[]string{"delivery"}, []string{"sms", "email"}, []string{task.CodeQueue, task.ChannelQueue("email"), task.ChannelQueue("sms")}},
 		{[]string{"delivery"}, []string{"email"}, []string{task.ChannelQueue("email")}},
 		{[]string{"timers", "house"}, []string{"sms"}, []string{task.TimerQueue, task.HouseQueue}},
@@ -74,7 +76,7 @@ func TestRolesTogetherDoEverything(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	for _, r := range []role{timersRole, deliveryRole, eventsRole, jobsRole, gateRole, houseRole} {
+	for _, r := range []shell.Role{shell.Timers, shell.Delivery, shell.Events, shell.Jobs, shell.Gate, shell.House} {
 		env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "WORKER_ROLES": string(r)}
 		all.Go(func() {
 			if err := run(ctx, func(name string) string { return env[name] }, io.Discard); err != nil {

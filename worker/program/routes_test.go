@@ -20,6 +20,7 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/worker/senders"
 )
 
 const providersKey = "a key of at least thirty-two bytes"
@@ -222,7 +223,7 @@ func TestARouterIsASender(t *testing.T) {
 					entries = append(entries, provider.Entry{Provider: provider.Provider{ID: int64(i + 1), Enabled: true, Weight: w}, Sender: s})
 				}
 				p, _ := assembled(t)
-				router := provider.NewRouter(delivery.SMS, nil, newBreakers(p.Redis, p.alone, p.Log), func(*user.User) string { return "" }, time.Now)
+				router := provider.NewRouter(delivery.SMS, nil, senders.NewBreakers(p.Redis, p.alone, p.Log), func(*user.User) string { return "" }, time.Now)
 				router.Set(entries)
 				return router
 			}

@@ -1,8 +1,6 @@
 package program
 
 import (
-	"context"
-
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
@@ -10,38 +8,19 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/domain/alert"
-	"dropbell/domain/delivery"
 )
 
-// sweeps are what this process looks for every second; each finds nothing, or
-// what a queue or an event should have brought.
-func (p *program) sweeps(watcher *alert.Watcher) (list []chore) {
-	add := func(r role, name string, do func(context.Context) error, waits ...postgres.Question) {
-		if p.has(r) {
-			list = append(list, chore{name, do, waits})
-		}
-	}
-	add(timersRole, "sweep", p.sweep, dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait)
-	add(timersRole, "timers", p.keepTimers())
-	add(timersRole, "live activities", p.activities.sweep)
-	add(timersRole, "test messages", p.tester.Sweep, deliverydb.ChannelTestsWait)
-	if p.serves(delivery.SMS) {
-		add(deliveryRole, "phone codes", p.codes.Sweep, audiencedb.VerificationsWait)
-	}
-	add(eventsRole, "webhooks", p.hooks.sweep)
-	add(eventsRole, "wallets", p.wallets.sweep)
-	add(houseRole, "coupons", p.sweepCoupons, couponsdb.CouponsWait)
-	add(houseRole, "notices", p.couponLife.notices.Sweep, couponsdb.NoticesWait)
-	add(houseRole, "alert deliveries", watcher.Deliver, workdb.AlertDeliveriesWait)
-	if p.notifier != nil {
-		add(houseRole, "alert pushes", p.notifier.Deliver, workdb.AlertPushesWait)
-	}
-	add(houseRole, "early receipts", p.matcher.Run, deliverydb.EarlyReceiptsWait)
-	for range gateSweeps {
-		add(gateRole, "gate keeper", p.gate.keeper.Sweep, couponsdb.GatesWait)
-	}
-	add(jobsRole, "jobs", p.jobs.Sweep, workdb.JobsWait)
-	add(jobsRole, "dead letters", p.deadLetters.Step, deliverydb.DeadLetterJobsWait)
-	return list
+// sweepsWait are the questions that a sweep has something to do if one is answered with yes.
+var sweepsWait = map[string][]postgres.Question{
+	"sweep":            {dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait},
+	"test messages":    {deliverydb.ChannelTestsWait},
+	"phone codes":      {audiencedb.VerificationsWait},
+	"coupons":          {couponsdb.CouponsWait},
+	"notices":          {couponsdb.NoticesWait},
+	"alert deliveries": {workdb.AlertDeliveriesWait},
+	"alert pushes":     {workdb.AlertPushesWait},
+	"early receipts":   {deliverydb.EarlyReceiptsWait},
+	"gate keeper":      {couponsdb.GatesWait},
+	"jobs":             {workdb.JobsWait},
+	"dead letters":     {deliverydb.DeadLetterJobsWait},
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"dropbell/worker/shell"
+	"dropbell/worker/workertest"
 )
 
 // TestALockHoldsUpOneSweep: while a table is locked that one of the questions reads, the
@@ -30,7 +33,7 @@ func TestALockHoldsUpOneSweep(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) })
 	begun := make(chan struct{}, 1)
-	list := append(slices.Clone(p.sweeps(p.newWatcher())), chore{name: "turns", do: func(context.Context) error {
+	list := append(slices.Clone(p.roles.Sweeps), shell.Sweep{Name: "turns", Do: func(context.Context) error {
 		select {
 		case begun <- struct{}{}:
 		default:
@@ -42,7 +45,7 @@ func TestALockHoldsUpOneSweep(t *testing.T) {
 	var loops sync.WaitGroup
 	defer loops.Wait()
 	defer stop()
-	for _, loop := range []func(context.Context) error{p.chores(sweepEvery, list), p.serveTasks} {
+	for _, loop := range []func(context.Context) error{p.runner.Sweeps(sweepEvery, list, sweepsWait), p.serveTasks} {
 		loops.Go(func() {
 			if err := loop(ctx); err != nil {
 				t.Error(err)
@@ -61,7 +64,7 @@ func TestALockHoldsUpOneSweep(t *testing.T) {
 		return err
 	})
 	poll(t, "a failure of the questions is counted", func() error {
-		if n, _ := value(t, p.metrics.registry, "dropbell_job_failures_total", "loop=questions"); n == 0 {
+		if n, _ := workertest.Value(t, p.Registry, "dropbell_job_failures_total", "loop=questions"); n == 0 {
 			return errors.New("none is")
 		}
 		return nil

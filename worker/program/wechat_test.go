@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/push/pushtest"
 	"dropbell/adapters/sms"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/seal"
@@ -31,7 +31,7 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 	w := pgtest.On(t, env["DATABASE_URL"])
 	box, err := seal.New(provider.SealPurpose, providersKey)
 	w.Must(err)
-	service := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: box, Keyed: true, IsCountry: sms.IsCountry}
+	service := &provider.Service{Store: app.NewStores(w.DB).Providers, Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	mini, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Name: "Tea House", Weight: 1, Enabled: true,
 		Settings: map[string]string{"app_id": wechat.AppID, "template": wechat.Template, "url": wechat.URL, "per_minute": "600000",
 			"data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{user}}: {{in}}"}, Secrets: map[string]string{"app_secret": wechat.Secret}}, "")

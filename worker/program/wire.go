@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,14 +12,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	deliverydb "dropbell/adapters/postgres/delivery"
-	dropsdb "dropbell/adapters/postgres/drops"
-	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/adapters/push"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
@@ -30,86 +20,63 @@ import (
 	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
-	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
-	"dropbell/domain/event"
-	"dropbell/domain/feedback"
 	"dropbell/domain/job"
-	"dropbell/domain/redeemcode"
-	"dropbell/domain/reminder"
-	"dropbell/domain/seal"
-	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
-	"dropbell/domain/template"
-	"dropbell/domain/user"
 	"dropbell/domain/verification"
+	"dropbell/worker/audience"
+	"dropbell/worker/campaigns"
+	"dropbell/worker/coupons"
+	workerdelivery "dropbell/worker/delivery"
+	"dropbell/worker/drops"
+	"dropbell/worker/senders"
+	"dropbell/worker/shell"
+	"dropbell/worker/work"
 )
 
 const (
-	leaseFor       = 8 * time.Second  // a silent worker's batch is taken over after this
-	watchEvery     = 10 * time.Second // the watchdog's period
-	sweepEvery     = time.Second
-	relayIdle      = 50 * time.Millisecond
-	relayRest      = 250 * time.Millisecond // between looks at an outbox that has been empty
-	relayRestAfter = 5 * time.Second        // for this long
-	houseEvery     = 10 * time.Minute
-	drainFor       = 10 * time.Second // shutdown waits this long for running batches
-	// firingShare is how many database connections there are for each slot or group
-	// of slots that is cut at a time: two of them read, and as many are left.
-	firingShare = 4
+	leaseFor   = 8 * time.Second  // a silent worker's batch is taken over after this
+	cutLease   = 10 * time.Second // a silent process's cut of an audience is taken over after this
+	sweepEvery = time.Second
+	drainFor   = 10 * time.Second // shutdown waits this long for running batches
 )
 
 // program is everything a worker consists of.
 type program struct {
 	*app.App
-	claims      app.Claims
-	queue       *asynq.Queue
-	bus         *watermill.Bus
-	servers     *asynq.Servers
-	timers      *reminder.Timers
-	delivery    *delivery.Service
-	template    *template.Service
-	announcer   *reminder.Announcer
-	campaigns   campaignsdb.Campaigns
-	launcher    *campaign.Launcher
-	deadLetters *delivery.DeadLetters
-	couponLife  *coupons
-	jobs        *job.Worker
-	gate        *gateWork
-	outbox      workdb.Outbox
-	bounces     func(context.Context) error // nil without a bounce mailbox
-	metrics     *metrics
-	figures     figures
-	census      *census
-	balances    alert.Memo
-	addresses   workdb.Alerts // with those of chat groups
-	tester      *delivery.Tester
-	codes       *verification.Sender
-	matcher     *feedback.Matcher
-	notifier    *alert.Notifier // nil without keys for push
-	hooks       *hooks
-	wallets     *wallets
-	activities  *activities
-	providers   *providerCalls
-	processes   *app.Processes
-	alone       *redis.Alone
-	pacer       *redis.Pacer
-	mailPace    *mailPace
-	routes      *routes
-	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
-	life        context.Context // ends when shutdown begins
+	claims     app.Claims
+	queue      *asynq.Queue
+	bus        *watermill.Bus
+	servers    *asynq.Servers
+	processes  *app.Processes
+	alone      *redis.Alone
+	pacer      *redis.Pacer
+	senders    *senders.Senders
+	admission  *workerdelivery.Admission
+	jobs       *job.Worker
+	watcher    *alert.Watcher
+	hookEvents *workdb.HookEvents
+	relay      *work.Relay
+	workbooks  *sheet.Turns // lets one XLSX file at a time be read
+
+	metrics *metrics
+	runner  shell.Runner
+	roles   shell.Roles // what the rooms do
+	census  *census
+	life    context.Context // ends when shutdown begins
 }
 
 // build connects adapters and use cases, from top to bottom of this file. Nothing
 // runs yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
-	p := &program{App: stores, metrics: newMetrics(stores.Registry), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
+	opened, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
+	p := &program{App: opened, metrics: newMetrics(opened.Registry), workbooks: sheet.NewTurns(50 * time.Second)}
 	if err != nil {
 		return p, err
 	}
-	for _, wire := range []func() error{p.wireWires, p.wireUseCases, p.wireDelivery, p.wireEvents, p.wireTasks} {
+	p.runner = shell.Runner{Log: p.Log, Ask: p.DB.Ask, Known: func(name string) { p.metrics.failures.WithLabelValues(name) }, Failed: p.metrics.jobFailed}
+	for _, wire := range []func() error{p.wireWires, p.wireRooms} {
 		if err := wire(); err != nil {
 			return p, err
 		}
@@ -123,7 +90,7 @@ func (p *program) wireWires() (err error) {
 		return err
 	}
 	p.OnClose(p.queue.Close)
-	dead := workdb.NewDeadMessages(p.DB)
+	dead := p.Stores.DeadMessages
 	p.bus, err = watermill.NewBus(watermill.BusConfig{
 		RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "worker-" + uuid.NewString(),
 		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {
@@ -141,249 +108,106 @@ func (p *program) wireWires() (err error) {
 	return err
 }
 
-// wireUseCases makes what this worker does, by subject, except delivering.
-func (p *program) wireUseCases() error {
-	templates, err := lookup.New(dropsdb.NewTemplates(p.DB), app.Clock)
+// wireRooms makes the use cases of each room, and joins what the rooms do with them.
+func (p *program) wireRooms() error {
+	templates, err := lookup.New(p.Stores.Templates, app.Clock)
 	if err != nil {
 		return err
 	}
-	// Work.
-	p.outbox = workdb.NewOutbox(p.DB)
-	p.outbox.Summed = slices.Sorted(maps.Keys(sums))
-
-	// Drops.
-	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
-	p.timers = &reminder.Timers{Store: dropsdb.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
-		LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare}
-	p.announcer = &reminder.Announcer{Store: dropsdb.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
-
-	// Campaigns.
-	p.campaigns = campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
-	p.launcher = &campaign.Launcher{Store: p.campaigns, Wire: rangeWire{p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}
-
-	// Coupons.
 	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.Options{})
-	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
+	couponDeps, err := p.coupons()
+	if err != nil {
 		return err
 	}
-	p.couponLife = p.newCoupons()
-
-	// Events for the servers of shops.
-	if p.hooks, err = p.newHooks(); err != nil {
+	dropDeps, err := p.drops()
+	if err != nil {
 		return err
 	}
-
-	// Passes of coupons in wallets.
-	if p.wallets, err = p.newWallets(); err != nil {
+	deliveryDeps, err := p.delivery()
+	if err != nil {
 		return err
 	}
-
-	// Live Activities on iPhones.
-	if p.activities, err = p.newActivities(); err != nil {
+	workDeps, err := p.work()
+	if err != nil {
 		return err
 	}
-
-	// Jobs of all subjects, and the census of all.
-	p.jobs = &job.Worker{Store: workdb.NewJobs(p.DB), Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
-		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
-	p.figures = newFigures(p)
-	p.census = newCensus(p)
+	p.roles = shell.Join(
+		drops.Roles(dropDeps),
+		campaigns.Roles(campaigns.Deps{Rows: p.Stores.Campaigns, Registry: p.Registry,
+			Launcher: &campaign.Launcher{Store: p.Stores.Campaigns, Wire: campaigns.RangeWire{Bus: p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}}),
+		coupons.Roles(couponDeps),
+		workerdelivery.Roles(deliveryDeps),
+		audience.Roles(audience.Deps{SMS: p.serves(delivery.SMS), Queue: p.queue,
+			Codes: &verification.Sender{Store: p.Stores.Verifications, Keys: verification.NewKeys(p.Config.LinkSecret), SMS: p.senders.ByChannel[delivery.SMS], Admission: p.admission}}),
+		work.Roles(workDeps),
+	)
+	p.watcher.Watches = p.roles.Watches
+	p.census = newCensus(p.roles.Counts, p.Registry)
+	for _, h := range p.roles.Handlers {
+		p.bus.Handle(h.Group, h.Topic, h.Do, h.Options...)
+		p.metrics.deadEvents.WithLabelValues(h.Group, h.Topic) // from 0, so that alerts see the first one
+	}
+	for _, t := range p.roles.Tasks {
+		p.servers.Handle(t.Name, p.task(t))
+	}
+	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error { return each(ctx, p.roles.Recounts) })
 	return nil
 }
 
-// runners work off the jobs, by kind.
-func (p *program) runners() map[string]job.Runner {
-	segments, grants, tables := audiencedb.NewSegments(p.DB), couponsdb.NewGrants(p.DB), p.tables(sheet.Limits{})
-	importer := &user.Importer{Store: audiencedb.NewUsers(p.DB), Tables: tables, Now: app.Clock}
-	return map[string]job.Runner{
-		template.BulkKind:   &template.Bulks{Templates: p.template},
-		segment.CountJob:    &segment.Counter{Store: segments, Now: app.Clock},
-		segment.ListJob:     &segment.Filler{Store: segments, Tables: tables, Now: app.Clock},
-		user.CheckJob:       importer,
-		user.ImportJob:      importer,
-		redeemcode.JobKind:  p.codeGenerator(),
-		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(p.DB)}},
+// task returns what does a task of a room.
+func (p *program) task(t shell.Task) asynq.Handler {
+	if !t.Turn {
+		return t.Do
+	}
+	return func(ctx context.Context, payload []byte) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(p.life, cancel)()
+		if err := t.Do(ctx, payload); err != nil && p.life.Err() == nil {
+			return err
+		}
+		return nil
 	}
 }
 
-// wireDelivery makes what sends messages. Test messages of staff go through the
-// senders of all other messages.
-func (p *program) wireDelivery() error {
-	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
-	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
-	p.pacer = redis.NewPacer(p.Redis, p.alone)
-	box, err := seal.New(alert.SealPurpose, p.Config.ProvidersKeys...)
-	if err != nil {
-		return err
+// each does all, whatever fails.
+func each(ctx context.Context, all []func(context.Context) error) (err error) {
+	for _, do := range all {
+		err = errors.Join(err, do(ctx))
 	}
-	p.addresses = workdb.NewAlerts(p.DB, box)
-	p.mailPace = p.newMailPace()
-	stores := senderStores{p.mailPace, deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
-	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
-	p.OnClose(closers...)
-	if err != nil {
-		return err
-	}
-	pushes, _ := senders[delivery.WebPush].(*push.Sender)
-	for c, s := range senders {
-		senders[c] = p.observed(s, 0)
-	}
-	admission := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log)
-	if p.routes, err = p.newRoutes(senders, pushes, stores, admission.circuits); err != nil {
-		return err
-	}
-	admission.routes = p.routes.routers
-	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
-	if err != nil {
-		return err
-	}
-	batches := deliverydb.NewGroupedBatches(p.DB)
-	p.OnClose(func() error { batches.Close(); return nil })
-	p.delivery = &delivery.Service{
-		Store: batches, Queue: p.queue, Senders: senders, Texts: texts, Parallel: parallelCalls(p.Config),
-		Admission: admission,
-		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock, Uptime: app.NewUptime(),
-		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
-		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
-		Reference:   p.reference(), Named: p.routes.names, VerifiedOnly: p.Config.SMS.VerifiedOnly,
-		// Guards are asked about the recipients of batches right before sending.
-		Guards: map[delivery.Kind]delivery.Guard{
-			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
-			delivery.KindNotice:   coupon.Guard{Store: couponsdb.NewNotices(p.DB)},
-		},
-	}
-	if p.bounces, err = p.emptyMailbox(); err != nil {
-		return err
-	}
-	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
-	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
-	p.wirePhones(senders[delivery.SMS], admission)
-	p.notifier, err = p.newNotifier()
 	return err
-}
-
-// wireEvents turns facts into work. Every handler is idempotent: events
-// arrive at least once, and in no particular order.
-func (p *program) wireEvents() error {
-	// Drops.
-	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
-		p.bus.Handle("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
-			return p.timers.Schedule(ctx, e.TemplateID)
-		}))
-	}
-	p.bus.Handle("announcements", event.AnnouncementCreated, app.Decoded(func(ctx context.Context, _ string, e event.Announcement) error {
-		return p.queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
-	}))
-	counters := dropsdb.NewCounters(p.DB)
-	p.bus.Handle("bookings", event.ReservationsChanged, app.Decoded(counters.Count), watermill.Parallel(2))
-
-	// Campaigns.
-	p.bus.Handle("campaigns", event.CampaignPublished, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
-		return p.launcher.Schedule(ctx, e)
-	}))
-	p.bus.Handle("campaigns", event.CampaignStarted, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
-		return p.launcher.Cut(ctx, e.CampaignID)
-	}), watermill.Timeout(cutFor), watermill.Parallel(2))
-	p.bus.Handle("campaigns", event.CampaignRangesCut, app.Decoded(func(ctx context.Context, _ string, r event.CampaignRanges) error {
-		return p.launcher.Batches(ctx, r)
-	}), watermill.Timeout(time.Minute), watermill.Parallel(rangeHandlers))
-	p.bus.Handle("campaigns", event.CampaignChanged, app.Decoded(p.campaignChanged))
-
-	// Coupons.
-	p.gate.listen(p)
-	p.bus.Handle("coupon-timers", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
-		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
-			return nil
-		}
-		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
-	}))
-	tallies := couponsdb.NewCouponTallies(p.DB)
-	p.bus.Handle("coupon-tallies", event.CouponChanged, app.Decoded(tallies.Changed))
-	p.bus.Handle("coupon-tallies", event.CouponsExpired, app.Decoded(tallies.Expired))
-	// The sweep settles too; this is for batches whose dead letters were replayed.
-	p.bus.Handle("notices", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
-		if e.Kind != string(delivery.KindNotice) {
-			return nil
-		}
-		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
-	}), watermill.Ahead())
-
-	// Events for the servers of shops.
-	p.hooks.listen(p.bus)
-	p.wallets.listen(p.bus)
-	p.activities.listen(p.bus)
-
-	// Delivery and jobs.
-	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
-		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
-	}))
-	p.listenPhones()
-	p.bus.Handle("jobs", event.JobCreated, app.Decoded(func(ctx context.Context, _ string, e event.Job) error {
-		return p.queue.Enqueue(ctx, task.RunJob(e.JobID))
-	}))
-	return nil
-}
-
-// wireTasks names what does each task of the queues.
-func (p *program) wireTasks() error {
-	p.servers.Handle(task.FireSlot, slotTask(p.timers.Fire))
-	p.servers.Handle(task.Watch, slotTask(func(ctx context.Context, id int64) error { return p.timers.Watch(ctx, id) }))
-	p.servers.Handle(task.WatchMany, decodedTask(p.watchTask))
-	p.servers.Handle(task.Announcing, decodedTask(func(ctx context.Context, a task.AnnouncementPayload) error {
-		return p.announcer.Cut(ctx, a.AnnouncementID)
-	}))
-	p.servers.Handle(task.Deliver, decodedTask(p.deliverTask))
-	p.servers.Handle(task.Test, decodedTask(func(ctx context.Context, t task.TestPayload) error { return p.tester.Run(ctx, t.TestID) }))
-	p.servers.Handle(task.SendCode, decodedTask(p.codeTask))
-	p.servers.Handle(task.StartCampaign, campaignTask(p.launcher.Start))
-	p.servers.Handle(task.CutCampaign, campaignTask(p.launcher.Cut))
-	p.servers.Handle(task.EndLock, decodedTask(p.endLockTask))
-	p.servers.Handle(task.WorkJob, decodedTask(p.jobTask))
-	p.servers.Handle(task.SendHooks, decodedTask(p.hookTask))
-	p.servers.Handle(task.TellWallet, decodedTask(p.walletTask))
-	p.servers.Handle(task.TellLiveActivities, decodedTask(p.liveTask))
-	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
-	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
-		return errors.Join(p.figures.recount(ctx), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
-	})
-	return nil
 }
 
 // startRoles starts the loops of this process's roles.
 func (p *program) startRoles(start func(name string, loop func(context.Context) error)) {
-	of := func(r role, name string, loop func(context.Context) error) {
-		if p.has(r) {
+	of := func(r shell.Role, name string, loop func(context.Context) error) {
+		if r == "" || p.has(r) {
 			start(name, loop)
 		}
 	}
-	watcher := p.newWatcher()
-	of(eventsRole, "event bus", p.bus.Run)
-	of(eventsRole, "outbox relay", p.relay)
-	of(houseRole, "housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
-	of(houseRole, "gauges", p.every(5*time.Second, "gauges", p.gauge))
-	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
-	of(houseRole, "alerts", p.every(alertsEvery, "alerts", watcher.Look))
-	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
+	of(shell.House, "gauges", p.runner.Every(5*time.Second, "gauges", func(ctx context.Context) error { return each(ctx, p.roles.Gauges) }))
+	of(shell.House, "census", p.runner.Every(5*time.Second, "census", p.takeCensus))
 	if p.sends() {
-		start("providers", p.every(routesEvery, "providers", p.routes.refresh))
+		start("providers", p.runner.Every(time.Second, "providers", p.senders.Refresh))
 	}
-	if p.bounces != nil {
-		of(houseRole, "bounce mailbox", p.every(bouncesEvery, "bounce mailbox", p.bounces))
+	of(shell.Delivery, "provider calls", p.runner.Every(5*time.Second, "provider calls", p.senders.RecordCalls))
+	for _, l := range p.roles.Loops {
+		loop := l.Run
+		if loop == nil {
+			loop = p.runner.Every(l.Every, l.Name, l.Do)
+		}
+		of(l.Role, l.Name, loop)
 	}
-	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
-	if p.has(gateRole) {
-		p.gate.start(p, start)
+	var sweeps []shell.Sweep
+	for _, s := range p.roles.Sweeps {
+		if p.has(s.Role) {
+			sweeps = append(sweeps, s)
+		}
 	}
-	if list := p.sweeps(watcher); len(list) > 0 {
-		start("sweeps", p.chores(sweepEvery, list))
+	if len(sweeps) > 0 {
+		start("sweeps", p.runner.Sweeps(sweepEvery, sweeps, sweepsWait))
 	}
 	if len(p.queues()) > 0 {
 		start("task servers", p.serveTasks)
 	}
-}
-
-// tables reads uploaded files, one workbook at a time.
-func (p *program) tables(l sheet.Limits) sheet.Tables {
-	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}
 }

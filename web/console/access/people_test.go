@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
@@ -81,7 +80,7 @@ func TestKeyPages(t *testing.T) {
 	if strings.Contains(kept, secret) {
 		t.Error("the secret lies in the session")
 	}
-	k, err := accessdb.NewStaff(g.DB).Key(t.Context(), staff.HashSecret(secret))
+	k, err := g.Stores.Staff.Key(t.Context(), staff.HashSecret(secret))
 	g.Must(err)
 	if !k.Usable(g.Now()) || !k.Has(staff.ScopePayment) || k.Has(staff.ScopeAdmin) {
 		t.Errorf("key %+v", k)
@@ -95,7 +94,7 @@ func TestKeyPages(t *testing.T) {
 	b.Get("/keys/2/revoke").Is(404)
 	b.Post("/keys/1/revoke", url.Values{"reason": {"left"}}).To("/keys")
 	b.Get("/keys").Is(200).Has("Revoked")
-	k, err = accessdb.NewStaff(g.DB).Key(t.Context(), staff.HashSecret(secret))
+	k, err = g.Stores.Staff.Key(t.Context(), staff.HashSecret(secret))
 	g.Must(err)
 	if k.Usable(g.Now()) {
 		t.Error("a revoked key is usable")

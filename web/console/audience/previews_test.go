@@ -14,7 +14,6 @@ import (
 	"github.com/xuri/excelize/v2"
 	"golang.org/x/text/encoding/simplifiedchinese"
 
-	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
@@ -129,11 +128,11 @@ func TestRefusedFilesAreRemoved(t *testing.T) {
 // long; other files are read meanwhile.
 func TestOneWorkbookAtATime(t *testing.T) {
 	g := consoletest.New(t)
-	one := tables.Tables{Open: workdb.NewUploads(g.DB).OpenUpload, Turns: tables.NewTurns(20 * time.Millisecond)}
+	one := tables.Tables{Open: g.Stores.Uploads.OpenUpload, Turns: tables.NewTurns(20 * time.Millisecond)}
 	g.Files.Tables = one
 	b := g.As(staff.Marketer)
 	file := workbook(t)
-	u, err := workdb.NewUploads(g.DB).SaveUpload(t.Context(), "x.xlsx", strings.NewReader(file), 1<<20, staff.System())
+	u, err := g.Stores.Uploads.SaveUpload(t.Context(), "x.xlsx", strings.NewReader(file), 1<<20, staff.System())
 	g.Must(err)
 	held, err := one.OpenTable(t.Context(), u.ID, job.Reading{}, nil)
 	g.Must(err)

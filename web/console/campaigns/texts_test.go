@@ -12,7 +12,6 @@ import (
 	"time"
 
 	audiencedb "dropbell/adapters/postgres/audience"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -101,7 +100,7 @@ func TestSendingACampaignToMe(t *testing.T) {
 	form.Set("send", "0:de")
 	b.Post("/campaigns", form).Is(200).Has("The message is on its way to", `value="0:de"`, "Komm zu {{shop}}")
 	var got []delivery.Message
-	tester := &delivery.Tester{Store: deliverydb.NewChannelTests(g.DB), Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
+	tester := &delivery.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
 			got = append(got, m)
 			return delivery.Result{Status: delivery.Delivered}

@@ -8,8 +8,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
-	audiencedb "dropbell/adapters/postgres/audience"
-	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
@@ -20,12 +18,12 @@ import (
 // WorkPeople runs the waiting jobs about users, as a worker would.
 func (g *Fixture) WorkPeople() {
 	g.Helper()
-	segments, files := audiencedb.NewSegments(g.DB), tables.Tables{Open: workdb.NewUploads(g.DB).OpenUpload}
-	importer := &user.Importer{Store: audiencedb.NewUsers(g.DB), Tables: files, Now: time.Now}
-	w := &job.Worker{Store: workdb.NewJobs(g.DB), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
+	segments, files := g.Stores.Segments, tables.Tables{Open: g.Stores.Uploads.OpenUpload}
+	importer := &user.Importer{Store: g.Stores.Users, Tables: files, Now: time.Now}
+	w := &job.Worker{Store: g.Stores.Jobs, Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
 		Runners: map[string]job.Runner{user.CheckJob: importer, user.ImportJob: importer,
 			segment.CountJob: &segment.Counter{Store: segments, Now: time.Now}, segment.ListJob: &segment.Filler{Store: segments, Tables: files, Now: time.Now}}}
-	due, err := workdb.NewJobs(g.DB).DueJobs(g.Context(), []string{user.CheckJob, user.ImportJob, segment.CountJob, segment.ListJob}, 100)
+	due, err := g.Stores.Jobs.DueJobs(g.Context(), []string{user.CheckJob, user.ImportJob, segment.CountJob, segment.ListJob}, 100)
 	g.Must(err)
 	for _, id := range due {
 		g.Must(w.Run(g.Context(), id))

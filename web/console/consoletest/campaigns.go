@@ -9,10 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/lookup"
-	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
-	deliverydb "dropbell/adapters/postgres/delivery"
-	messagesdb "dropbell/adapters/postgres/messages"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -55,7 +52,7 @@ func (b immediateWire) Publish(ctx context.Context, ms []campaign.Message) error
 // gone out. Every fifth user wants no mail, the provider refuses some.
 func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	g.Helper()
-	ctx, store := g.Context(), campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))
+	ctx, store := g.Context(), g.Stores.Campaigns
 	g.Exec(`insert into users (id, email, opt_outs) select i, 'u' || i || '@example.com', case when i % 5 = 0 then 2 else 0 end from generate_series(1, $1::int) i on conflict do nothing`, n)
 	texts := map[string]delivery.Text{"": {Title: "Hello", Body: "Come"}}
 	spec := campaign.Spec{Shop: shop, Name: name, Channel: delivery.Email, Audience: campaign.Audience{Kind: campaign.Everybody},
@@ -68,7 +65,7 @@ func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	launcher := &campaign.Launcher{Store: store, Wire: immediateWire{store}, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
 	g.Must(launcher.Start(ctx, c.ID))
 	g.Must(launcher.Cut(ctx, c.ID))
-	d := &delivery.Service{Store: deliverydb.NewBatches(g.DB), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
+	d := &delivery.Service{Store: g.Stores.Batches, Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
 		Random: rand.Float64, Now: g.Now, Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}},
 		Senders: map[delivery.Channel]delivery.Sender{delivery.Email: Provider{delivery.Email, func(m delivery.Message) delivery.Result {
 			if m.To.ID%49 == 4 {
@@ -89,7 +86,7 @@ func (g *Fixture) Count() {
 	g.Helper()
 	g.Exec(`update campaigns set count_due_at = '-infinity'`)
 	for {
-		more, err := campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB)).CountNext(g.Context())
+		more, err := g.Stores.Campaigns.CountNext(g.Context())
 		g.Must(err)
 		if !more {
 			return
@@ -106,10 +103,10 @@ func (freeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, err
 func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
-	store := campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))
-	texts, err := lookup.NewBooks(messagesdb.NewMessages(g.DB))
+	store := g.Stores.Campaigns
+	texts, err := lookup.NewBooks(g.Stores.Messages)
 	g.Must(err)
-	return &campaign.Service{Store: store, Texts: texts, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
+	return &campaign.Service{Store: store, Texts: texts, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: &user.Service{Store: g.Stores.Users},
 		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
 }
 

@@ -1,7 +1,6 @@
 package consoletest
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
-	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
@@ -40,8 +38,8 @@ func (g *Fixture) ByCode(t template.Template) template.Template {
 // MakeCodes does what workers would with batches that wait.
 func (g *Fixture) MakeCodes() {
 	g.Helper()
-	jobs := workdb.NewJobs(g.DB)
-	runner := &redeemcode.Generator{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T)}
+	jobs := g.Stores.Jobs
+	runner := &redeemcode.Generator{Store: g.Stores.Codes, Keys: CodeKeys(g.T)}
 	kinds := []string{redeemcode.JobKind}
 	due, err := jobs.DueJobs(g.Context(), kinds, 10)
 	g.Must(err)
@@ -110,7 +108,7 @@ func (g *Fixture) Gives(t template.Template, userID int64) int64 {
 // Locks lets an order lock the coupon.
 func (g *Fixture) Locks(id int64, order string) {
 	g.Helper()
-	s := &coupon.Service{Store: couponsdb.NewCouponSteps(g.DB), LockFor: time.Hour}
+	s := &coupon.Service{Store: g.Stores.CouponSteps, LockFor: time.Hour}
 	_, err := s.Lock(g.Context(), "key:1 Till", id, coupon.Order{ID: order, Amount: 50000})
 	g.Must(err)
 }
@@ -121,24 +119,17 @@ func (b *Browser) SentList(page, name, content string) string {
 	return b.Upload(page+"/new", name, content).Is(303).Header.Get("Location")
 }
 
-// lists opens uploads as a worker does.
-type lists struct{ tables.Tables }
-
-func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
-	return l.OpenTable(ctx, uploadID, job.Reading{}, nil)
-}
-
 // WorkGrants runs the waiting jobs about lists, as a worker would.
 func (g *Fixture) WorkGrants() {
 	g.Helper()
 	gate := couponsdb.NewClaims(g.DB, postgres.Grouping{})
 	defer gate.Close()
-	store := couponsdb.NewGrants(g.DB)
+	store := g.Stores.Grants
 	runners := map[string]job.Runner{
-		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: workdb.NewUploads(g.DB).OpenUpload}}, Gate: gate, Random: rand.Uint64},
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(g.DB)}}}
-	w := &job.Worker{Store: workdb.NewJobs(g.DB), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
-	due, err := workdb.NewJobs(g.DB).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
+		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: tables.Lists{Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}}, Gate: gate, Random: rand.Uint64},
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Admin{Store: g.Stores.CouponSteps}}}
+	w := &job.Worker{Store: g.Stores.Jobs, Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
+	due, err := g.Stores.Jobs.DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	g.Must(err)
 	for _, id := range due {
 		g.Must(w.Run(g.Context(), id))

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	dropsdb "dropbell/adapters/postgres/drops"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -19,7 +17,7 @@ import (
 // Spread cuts and delivers the announcement.
 func (g *Fixture) Spread(id int64) {
 	g.Helper()
-	worker := &reminder.Announcer{Store: dropsdb.NewAnnouncements(g.DB), Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
+	worker := &reminder.Announcer{Store: g.Stores.Announcements, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
 	g.Must(worker.Cut(g.Context(), id))
 	g.Deliver(Takes)
 }
@@ -27,7 +25,7 @@ func (g *Fixture) Spread(id int64) {
 // WorkOff lets a worker do what waits.
 func (g *Fixture) WorkOff(id int64) job.Job {
 	g.Helper()
-	w := &job.Worker{Store: workdb.NewJobs(g.DB), Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
+	w := &job.Worker{Store: g.Stores.Jobs, Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
 		LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }}
 	g.Must(w.Run(g.Context(), id))
 	j, err := g.Jobs.Job(g.Context(), staff.System(), id)

@@ -21,14 +21,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
-	accessdb "dropbell/adapters/postgres/access"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
-	messagesdb "dropbell/adapters/postgres/messages"
-	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
 	"dropbell/app"
@@ -127,6 +120,7 @@ type Fixture struct {
 	Services
 	Server  *httptest.Server
 	DB      *postgres.DB
+	Stores  app.Stores
 	SQL     *pgxpool.Pool // looks behind the stores, by their connections
 	reserve *dropsdb.Reservations
 	// Given is what the console stands on.
@@ -152,7 +146,7 @@ func New(t *testing.T, change ...func(*console.Deps)) *Fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	g := &Fixture{T: t, DB: db, SQL: db.Pool, reserve: dropsdb.NewReservations(db, postgres.Grouping{})}
+	g := &Fixture{T: t, DB: db, Stores: app.NewStores(db), SQL: db.Pool, reserve: dropsdb.NewReservations(db, postgres.Grouping{})}
 	t.Cleanup(g.reserve.Close)
 	d := g.newDeps()
 	for _, c := range change {
@@ -170,22 +164,22 @@ func (g *Fixture) newDeps() console.Deps {
 	if err != nil {
 		g.Fatal(err)
 	}
-	store, audit, channels := dropsdb.NewTemplates(g.DB), accessdb.NewAudit(g.DB), deliverydb.NewChannels(g.DB)
-	boards, users, uploads := dropsdb.NewBoards(g.DB), audiencedb.NewUsers(g.DB), workdb.NewUploads(g.DB)
+	store, audit, channels := g.Stores.Templates, g.Stores.Audit, g.Stores.Channels
+	boards, users, uploads := g.Stores.Boards, g.Stores.Users, g.Stores.Uploads
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	people := g.staffService()
 	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.Now) }
 	log, rows := slog.New(slog.NewTextHandler(failOnError{g}, nil)), tables.Tables{Open: uploads.OpenUpload}
-	jobs, files := &job.Service{Store: workdb.NewJobs(g.DB)}, &upload.Files{Uploads: uploads, Tables: rows, Log: log}
+	jobs, files := &job.Service{Store: g.Stores.Jobs}, &upload.Files{Uploads: uploads, Tables: rows, Log: log}
 	templates := &template.Service{Store: store, Now: g.Now}
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.Now}
-	segments := &segment.Service{Store: audiencedb.NewSegments(g.DB), Jobs: jobs, Tables: rows}
-	campaigning, desk := campaignsOf(g, store, configured), &coupon.Admin{Store: couponsdb.NewCouponSteps(g.DB)}
-	deadLetters, deadMessages := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.DB)}, workdb.NewDeadMessages(g.DB)
-	tallies := couponsdb.NewCouponTallies(g.DB)
-	texts := &message.Service{Store: messagesdb.NewMessages(g.DB)}
-	alerts := &alert.Service{Store: workdb.NewAlerts(g.DB, nil)}
-	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(g.DB), Configured: configured}
+	segments := &segment.Service{Store: g.Stores.Segments, Jobs: jobs, Tables: rows}
+	campaigning, desk := campaignsOf(g, store, configured), &coupon.Admin{Store: g.Stores.CouponSteps}
+	deadLetters, deadMessages := &delivery.DeadLetters{Store: g.Stores.DeadLetters}, g.Stores.DeadMessages
+	tallies := g.Stores.CouponTallies
+	texts := &message.Service{Store: g.Stores.Messages}
+	alerts := &alert.Service{Store: g.Stores.Alerts}
+	tests := &delivery.ChannelTests{Store: g.Stores.ChannelTests, Configured: configured}
 	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		for i := range all {
 			all[i].State = delivery.CircuitClosed
@@ -193,34 +187,34 @@ func (g *Fixture) newDeps() console.Deps {
 		return all, nil
 	}, configured, nil)
 	reports := g.reportsOf(templates)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)}, Tallies: tallies, Curves: couponsdb.NewLedgers(g.DB), Histories: reports})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: g.Stores.Gates}, Tallies: tallies, Curves: g.Stores.StockLedgers, Histories: reports})
 	return console.Deps{
-		Deps: shell.Deps{Staff: people, ShopList: store, Unread: alerts.Unread, Sessions: accessdb.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
+		Deps: shell.Deps{Staff: people, ShopList: store, Unread: alerts.Unread, Sessions: g.Stores.Sessions, PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},
-		Access: access.Deps{Staff: people, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(g.DB)}, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
-		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
-			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured,
-			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(g.DB)}},
-		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests,
+		Access: access.Deps{Staff: people, Audit: audit, Views: staff.Views{Store: g.Stores.Staff}, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
+		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: g.Stores.Inbox}, Coupons: desk,
+			Letters: &campaign.Letters{Store: g.Stores.Campaigns}, Jobs: jobs, Files: files, Audit: audit, Channels: configured,
+			Suppressions: &feedback.Suppressions{Store: g.Stores.Suppressions}},
+		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: g.Stores.Messages, Tests: tests,
 			LinkExample: func(templateID int64, to user.ID) string {
 				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
 			}},
 		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured, VerifiedOnly: true, LinkExample: "https://drop.example/l/" + strings.Repeat("A", 46)},
 		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
-			Grants: &coupon.Grants{Store: couponsdb.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
-			Notices: couponsdb.NewNotices(g.DB), Tallies: tallies, Sales: sales},
+			Grants: &coupon.Grants{Store: g.Stores.Grants, Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
+			Notices: g.Stores.Notices, Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
 			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured, Providers: g.providers()},
+			Ledger: &delivery.Ledger{Store: g.Stores.Deliveries}, DeadLetters: deadLetters, Templates: templates, Channels: configured, Providers: g.providers()},
 		Docs: docs.Deps{API: described().Pipeline},
-		Drops: drops.Deps{Templates: templates, Models: template.Models{Store: dropsdb.NewModels(g.DB), Templates: templates}, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
-			Reminders: drops.Reminders{Board: boards, Figures: app.NewFigures(g.DB), Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
+		Drops: drops.Deps{Templates: templates, Models: template.Models{Store: g.Stores.Models, Templates: templates}, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
+			Reminders: drops.Reminders{Board: boards, Figures: g.Stores.Figures(), Cockpits: g.Stores.Cockpits, Explainer: &reminder.Explainer{Store: g.reserve, Coupons: g.Stores.CouponSteps, Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: g.forecaster(),
-				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
-			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
-			Setups: template.Setups{Store: dropsdb.NewSetups(g.DB)}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
+				Announcements: &reminder.Announcements{Store: g.Stores.Announcements, Now: g.Now}},
+			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: g.Stores.Hooks, Sales: sales,
+			Setups: template.Setups{Store: g.Stores.Setups}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
 		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
-		Work: work.Deps{Jobs: jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(g.DB, nil), PublicKey: PushKey, AllowLocal: true}, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
+		Work: work.Deps{Jobs: jobs, Alerts: alerts, Browsers: alert.Browsers{Store: g.Stores.Alerts, PublicKey: PushKey, AllowLocal: true}, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
@@ -231,7 +225,7 @@ func (g *Fixture) newDeps() console.Deps {
 
 // codesOf makes and checks redeem codes.
 func codesOf(g *Fixture) *redeemcode.Service {
-	return &redeemcode.Service{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now}
+	return &redeemcode.Service{Store: g.Stores.Codes, Keys: CodeKeys(g.T), Now: g.Now}
 }
 
 // described is the API as its document has it, which answers no requests.
@@ -242,14 +236,14 @@ const LinkSecret = "a secret of at least thirty-two bytes"
 
 // forecaster forecasts reminders, without limits of the environment.
 func (g *Fixture) forecaster() *reminder.Forecaster {
-	store := dropsdb.NewForecasts(g.DB)
+	store := g.Stores.Forecasts
 	return &reminder.Forecaster{Store: store, Past: store, Now: g.Now, Contacts: store.Verified}
 }
 
 // reportsOf makes the reports of drops.
 func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
-	return &report.Service{Templates: templates, Reminders: dropsdb.NewCockpits(g.DB), Board: dropsdb.NewBoards(g.DB), Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)},
-		Tallies: couponsdb.NewCouponTallies(g.DB), Curves: couponsdb.NewLedgers(g.DB), Forecasts: g.forecaster(), Store: dropsdb.NewReports(g.DB),
+	return &report.Service{Templates: templates, Reminders: g.Stores.Cockpits, Board: g.Stores.Boards, Stock: gate.Accounts{Plans: g.Stores.Gates},
+		Tallies: g.Stores.CouponTallies, Curves: g.Stores.StockLedgers, Forecasts: g.forecaster(), Store: g.Stores.Reports,
 		Signed: report.Links{Links: user.NewLinks(LinkSecret)}, Now: g.Now}
 }
 
@@ -257,7 +251,7 @@ func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
 func (g *Fixture) staffService() *staff.Service {
 	codes, err := totp.New()
 	g.Must(err)
-	return &staff.Service{Store: accessdb.NewStaff(g.DB), Passwords: QuickPasswords{}, Codes: codes, Passkeys: passkey.Passkeys{},
+	return &staff.Service{Store: g.Stores.Staff, Passwords: QuickPasswords{}, Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Optional, Now: g.Now}
 }
 
@@ -321,7 +315,7 @@ func (g *Fixture) Hire(role staff.Role, shops ...int64) staff.Member {
 // Shop makes a shop in Berlin, which puts its clocks forward and back.
 func (g *Fixture) Shop(number int64) {
 	g.Helper()
-	g.Must(dropsdb.NewTemplates(g.DB).ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
+	g.Must(g.Stores.Templates.ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
 }
 
 // Spec is a template of the shop that opens in a while.
@@ -385,7 +379,7 @@ func (g *Fixture) providers() consoledelivery.Providers {
 	if err != nil {
 		g.Fatal(err)
 	}
-	return consoledelivery.Providers{Service: &provider.Service{Store: deliverydb.NewConfigured(g.DB), Box: box, Keyed: true, Check: judged, IsCountry: func(c string) bool { return len(c) == 2 }},
+	return consoledelivery.Providers{Service: &provider.Service{Store: g.Stores.Providers, Box: box, Keyed: true, Check: judged, IsCountry: func(c string) bool { return len(c) == 2 }},
 		Circuits:   func(context.Context, []provider.Provider) (map[int64]delivery.Circuit, error) { return nil, nil },
 		ReportsURL: func(p provider.Provider) string { return "" }}
 }
@@ -396,5 +390,5 @@ func (g *Fixture) Hooks() *hook.Service {
 	if err != nil {
 		g.Fatal(err)
 	}
-	return &hook.Service{Store: workdb.NewHooks(g.DB), Box: box, Insecure: true, Now: g.Now, Wake: func(context.Context, int64) {}}
+	return &hook.Service{Store: g.Stores.Hooks, Box: box, Insecure: true, Now: g.Now, Wake: func(context.Context, int64) {}}
 }

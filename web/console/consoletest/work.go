@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/queue"
 	"dropbell/domain/staff"
@@ -22,7 +21,7 @@ func (g *Fixture) StartJob(by staff.Actor, title string, shop int64) job.Job {
 // Work saves a step of the job as a worker would.
 func (g *Fixture) Work(id int64, p job.Progress) {
 	g.Helper()
-	jobs := workdb.NewJobs(g.DB)
+	jobs := g.Stores.Jobs
 	g.Exec(`update jobs set lease_until = null, lease_token = null where id = $1`, id)
 	l, err := jobs.LeaseJob(g.Context(), id, []string{"test"}, time.Minute)
 	g.Must(err)

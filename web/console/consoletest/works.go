@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -62,7 +60,7 @@ func (g *Fixture) Fire(t template.Template, k template.Slot, answer func(deliver
 	}
 	s := board.Rows[i].Slot
 	g.Exec(`update slots set due_at = clock_timestamp() - interval '1 second' where id = $1`, s.ID)
-	timers := &reminder.Timers{Store: dropsdb.NewSlots(g.DB, deliverydb.NewBatches(g.DB)), Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
+	timers := &reminder.Timers{Store: g.Stores.Slots, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
 	g.Must(timers.Fire(g.Context(), s.ID))
 	g.Deliver(answer)
 	return s
@@ -71,7 +69,7 @@ func (g *Fixture) Fire(t template.Template, k template.Slot, answer func(deliver
 // Deliver works off everything that is ready.
 func (g *Fixture) Deliver(answer func(delivery.Message) delivery.Result) {
 	g.Helper()
-	d := &delivery.Service{Store: deliverydb.NewBatches(g.DB), Queue: idle{}, Admission: idle{}, Senders: map[delivery.Channel]delivery.Sender{},
+	d := &delivery.Service{Store: g.Stores.Batches, Queue: idle{}, Admission: idle{}, Senders: map[delivery.Channel]delivery.Sender{},
 		Policy: delivery.Policy{MaxAttempts: 1, Base: time.Second, Max: time.Second}, LeaseFor: 10 * time.Second, Random: rand.Float64, Now: g.Now}
 	for _, c := range delivery.AllChannels() {
 		d.Senders[c] = Provider{c, answer}
@@ -81,9 +79,9 @@ func (g *Fixture) Deliver(answer func(delivery.Message) delivery.Result) {
 	for _, c := range delivery.AllChannels() {
 		g.Must(d.Drain(g.Context(), c))
 	}
-	_, err := dropsdb.NewSlots(g.DB, deliverydb.NewBatches(g.DB)).FinishSlots(g.Context())
+	_, err := g.Stores.Slots.FinishSlots(g.Context())
 	g.Must(err)
-	_, err = dropsdb.NewAnnouncements(g.DB).FinishAnnouncements(g.Context())
+	_, err = g.Stores.Announcements.FinishAnnouncements(g.Context())
 	g.Must(err)
 }
 

@@ -20,7 +20,7 @@ func TestChannelStatusPage(t *testing.T) {
 		all[delivery.Email] = delivery.Circuit{State: delivery.CircuitClosed, HeldUntil: time.Now().Add(time.Minute)}
 		return all, nil
 	}))
-	channels := deliverydb.NewChannels(g.DB)
+	channels := g.Stores.Channels
 	g.Must(channels.RecordCalls(t.Context(), "a", []deliverydb.ProviderCalls{{Channel: delivery.Email, Calls: 4, Messages: 40, Failed: 10,
 		Total: 400 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "451 try later"}}))
 	d := g.Published(10, 2*time.Hour)
@@ -95,7 +95,7 @@ func TestChannelTestPage(t *testing.T) {
 	b.Post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).To(page)
 	b.Get(page).Is(200).Has("The test message is on its way.", "Waiting", "To an address", `data-live="`).HasNot("lin@example.com")
 	sent := ""
-	tester := &delivery.Tester{Store: deliverydb.NewChannelTests(g.DB), Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
+	tester := &delivery.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
 			sent = m.To.Email + " " + m.Content.Title
 			return delivery.Result{Status: delivery.Permanent, Detail: "550 no such mailbox"}

@@ -75,7 +75,7 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	open = false
 	g.Exec(`update channel_settings set paused = false`)
 	b.Get("/").Is(200).Has("All is well").HasNot("the provider fails")
-	g.Must(deliverydb.NewChannels(g.DB).RecordCalls(t.Context(), "a", []deliverydb.ProviderCalls{{Channel: delivery.SMS, Calls: 4, Messages: 40, Failed: 40, Error: "HTTP 503"}}))
+	g.Must(g.Stores.Channels.RecordCalls(t.Context(), "a", []deliverydb.ProviderCalls{{Channel: delivery.SMS, Calls: 4, Messages: 40, Failed: 40, Error: "HTTP 503"}}))
 	b.Get("/").Is(200).Has("SMS: no call was successful in the last minute").HasNot("All is well")
 	b.Get("/channels").Is(200).Has("No successful calls")
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
@@ -98,7 +97,7 @@ func TestWritingAMail(t *testing.T) {
 
 	b.Post(page, mail("do", "test")).Is(200).Has("The message is on its way to")
 	var got delivery.Message
-	tester := &delivery.Tester{Store: deliverydb.NewChannelTests(g.DB), Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
+	tester := &delivery.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
 			got = m
 			return delivery.Result{Status: delivery.Delivered}

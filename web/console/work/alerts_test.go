@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/alert"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
@@ -21,7 +20,7 @@ func TestNotificationsOfAMember(t *testing.T) {
 	g.Shop(11)
 	raise := func(list ...alert.Condition) {
 		t.Helper()
-		g.Must(workdb.NewAlerts(g.DB, nil).Reconcile(t.Context(), alert.Kinds(), list, alert.Quiet, alert.Deadline))
+		g.Must(g.Stores.Alerts.Reconcile(t.Context(), alert.Kinds(), list, alert.Quiet, alert.Deadline))
 	}
 	b, other := g.As(staff.Viewer), g.As(staff.Marketer, 11)
 	b.Get("/alerts").Is(200).Has("No notifications")
@@ -61,7 +60,7 @@ func TestChatGroups(t *testing.T) {
 	eleven.Post("/alerts/destinations/1/test", nil).Is(http.StatusNotFound)
 	eleven.Post("/alerts/destinations/1/remove", nil).Is(http.StatusNotFound)
 	ten.Post("/alerts/destinations/2/remove", nil).Is(http.StatusNotFound)
-	g.Must(workdb.NewAlerts(g.DB, nil).Reconcile(t.Context(), alert.Kinds(), []alert.Condition{{Kind: alert.Late, Object: "1", Shop: 10, Name: "Moon", Count: 3}}, time.Minute, time.Hour))
+	g.Must(g.Stores.Alerts.Reconcile(t.Context(), alert.Kinds(), []alert.Condition{{Kind: alert.Late, Object: "1", Shop: 10, Name: "Moon", Count: 3}}, time.Minute, time.Hour))
 	if n := g.Number(`select count(*) from alert_deliveries`); n != 2 {
 		t.Errorf("%d deliveries", n)
 	}

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	messagesdb "dropbell/adapters/postgres/messages"
+	workdb "dropbell/adapters/postgres/work"
+)
+
+// Stores are the stores of one database, by subject. Stores that group requests have
+// goroutines and are not here: a program opens and closes them.
+type Stores struct {
+	Audit    accessdb.Audit
+	Sessions accessdb.Sessions
+	Staff    accessdb.Staff
+
+	Segments      audiencedb.Segments
+	Users         audiencedb.Users
+	Verifications audiencedb.Verifications
+
+	Campaigns campaignsdb.Campaigns
+
+	Codes         couponsdb.Codes
+	CouponSteps   couponsdb.CouponSteps
+	CouponTallies couponsdb.CouponTallies
+	GateRecorder  couponsdb.GateRecorder
+	Gates         couponsdb.Gates
+	Grants        couponsdb.Grants
+	Notices       couponsdb.Notices
+	StockLedgers  couponsdb.Ledgers
+	Wallet        couponsdb.Wallet
+
+	Batches      deliverydb.Batches
+	Channels     deliverydb.Channels
+	ChannelTests deliverydb.ChannelTests
+	DeadLetters  deliverydb.DeadLetters
+	Deliveries   deliverydb.Ledger
+	Inbox        deliverydb.Inbox
+	Providers    deliverydb.Configured
+	Serials      deliverydb.Serials
+	Suppressions deliverydb.Suppressions
+	WarmUps      deliverydb.WarmUps
+
+	Announcements dropsdb.Announcements
+	Boards        dropsdb.Boards
+	Cockpits      dropsdb.Cockpits
+	Counters      dropsdb.Counters
+	Forecasts     dropsdb.Forecasts
+	Live          dropsdb.Live
+	Models        dropsdb.Models
+	Openings      dropsdb.Openings
+	Reports       dropsdb.Reports
+	Setups        dropsdb.Setups
+	Slots         dropsdb.Slots
+	Templates     dropsdb.Templates
+
+	Messages messagesdb.Messages
+
+	// Alerts has no key: it neither seals nor reads sealed addresses.
+	Alerts       workdb.Alerts
+	DeadMessages workdb.DeadMessages
+	Hooks        workdb.Hooks
+	Housekeeping workdb.Housekeeping
+	Jobs         workdb.Jobs
+	Outbox       workdb.Outbox
+	Timers       workdb.Timers
+	Uploads      workdb.Uploads
+}
+
+// NewStores returns the stores of db. If db has a replica, lists, exports, estimates and
+// receipts of the console's reports may be read from the replica; all other statements use
+// the primary.
+func NewStores(db *postgres.DB) Stores {
+	segments, batches := audiencedb.NewSegments(db), deliverydb.NewBatches(db)
+	return Stores{
+		Audit: accessdb.NewAudit(db), Sessions: accessdb.NewSessions(db), Staff: accessdb.NewStaff(db),
+
+		Segments: segments, Users: audiencedb.NewUsers(db), Verifications: audiencedb.NewVerifications(db),
+
+		Campaigns: campaignsdb.NewCampaigns(db, segments),
+
+		Codes: couponsdb.NewCodes(db), CouponSteps: couponsdb.NewCouponSteps(db), CouponTallies: couponsdb.NewCouponTallies(db),
+		GateRecorder: couponsdb.NewGateRecorder(db), Gates: couponsdb.NewGates(db), Grants: couponsdb.NewGrants(db),
+		Notices: couponsdb.NewNotices(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
+
+		Batches: batches, Channels: deliverydb.NewChannels(db), ChannelTests: deliverydb.NewChannelTests(db),
+		DeadLetters: deliverydb.NewDeadLetters(db), Deliveries: deliverydb.NewLedger(db), Inbox: deliverydb.NewInbox(db),
+		Providers: deliverydb.NewConfigured(db), Serials: deliverydb.NewSerials(db), Suppressions: deliverydb.NewSuppressions(db),
+		WarmUps: deliverydb.NewWarmUps(db),
+
+		Announcements: dropsdb.NewAnnouncements(db), Boards: dropsdb.NewBoards(db), Cockpits: dropsdb.NewCockpits(db),
+		Counters: dropsdb.NewCounters(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
+		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Setups: dropsdb.NewSetups(db),
+		Slots: dropsdb.NewSlots(db, batches), Templates: dropsdb.NewTemplates(db),
+
+		Messages: messagesdb.NewMessages(db),
+
+		Alerts: workdb.NewAlerts(db, nil), DeadMessages: workdb.NewDeadMessages(db), Hooks: workdb.NewHooks(db),
+		Housekeeping: workdb.NewHousekeeping(db), Jobs: workdb.NewJobs(db), Outbox: workdb.NewOutbox(db), Timers: workdb.NewTimers(db),
+		Uploads: workdb.NewUploads(db),
+	}
+}

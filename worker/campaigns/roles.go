@@ -1,0 +1,104 @@
+// Package campaigns is the room of worker for campaigns: starting them, cutting their
+// audiences, their limits and results.
+package campaigns
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	"dropbell/adapters/watermill"
+	"dropbell/app"
+	"dropbell/domain/campaign"
+	"dropbell/domain/event"
+	"dropbell/domain/task"
+	"dropbell/worker/shell"
+)
+
+const (
+	// cutFor bounds one attempt to cut an audience; the next continues there.
+	cutFor = 10 * time.Minute
+	// rangeHandlers is how many messages of ranges one worker stores at a time.
+	rangeHandlers = 2
+	// resultsEvery is how often a worker looks whether it is time to count
+	// what a campaign led to; see [campaign.CountAgain].
+	resultsEvery = 5 * time.Second
+)
+
+// Deps are what the room stands on.
+type Deps struct {
+	Launcher *campaign.Launcher
+	Rows     campaignsdb.Campaigns
+
+	Registry *prometheus.Registry
+}
+
+// Roles returns what worker does for campaigns.
+func Roles(d Deps) shell.Roles {
+	c := newCensus(d)
+	about := func(do func(context.Context, int64) error) func(context.Context, []byte) error {
+		return shell.Decoded(func(ctx context.Context, c task.CampaignPayload) error { return do(ctx, c.CampaignID) })
+	}
+	return shell.Roles{
+		Loops:  []shell.Loop{{Role: shell.House, Name: "campaign results", Every: resultsEvery, Do: d.countResults}},
+		Sweeps: []shell.Sweep{{Role: shell.Timers, Name: "sweep", Do: d.Launcher.Sweep}},
+		Handlers: []shell.Handler{
+			shell.On("campaigns", event.CampaignPublished, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
+				return d.Launcher.Schedule(ctx, e)
+			})),
+			shell.On("campaigns", event.CampaignStarted, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
+				return d.Launcher.Cut(ctx, e.CampaignID)
+			}), watermill.Timeout(cutFor), watermill.Parallel(2)),
+			shell.On("campaigns", event.CampaignRangesCut, app.Decoded(func(ctx context.Context, _ string, r event.CampaignRanges) error {
+				return d.Launcher.Batches(ctx, r)
+			}), watermill.Timeout(time.Minute), watermill.Parallel(rangeHandlers)),
+			shell.On("campaigns", event.CampaignChanged, app.Decoded(d.changed)),
+		},
+		Tasks: []shell.Task{
+			{Name: task.StartCampaign, Do: about(d.Launcher.Start)},
+			{Name: task.CutCampaign, Do: about(d.Launcher.Cut)},
+		},
+		Counts: []shell.Count{{Take: c.count, Forget: c.forget}},
+	}
+}
+
+// RangeWire publishes ranges as events. They bypass the outbox: each is
+// stored already and published again until its batches exist.
+type RangeWire struct{ Bus *watermill.Bus }
+
+// Publish implements [campaign.Wire].
+func (w RangeWire) Publish(ctx context.Context, ms []campaign.Message) error {
+	events := make([]watermill.Event, len(ms))
+	for i, m := range ms {
+		id := uuid.NewSHA1(uuid.Nil, []byte(strconv.FormatInt(m.CampaignID, 10)+":"+strconv.Itoa(m.Seq)))
+		events[i] = watermill.Event{ID: id.String(), Topic: event.CampaignRangesCut, Payload: m.Payload}
+	}
+	return w.Bus.Publish(ctx, events)
+}
+
+// changed wakes workers for batches that a change has made ready: a
+// resumed or stopped campaign's, a test message.
+func (d Deps) changed(ctx context.Context, id string, e event.Campaign) error {
+	c, err := d.Rows.Campaign(ctx, e.CampaignID)
+	if errors.Is(err, campaign.ErrNotFound) {
+		return nil // a draft that was deleted since
+	}
+	if err != nil {
+		return err
+	}
+	return d.Launcher.Wake(ctx, c.Channel, id)
+}
+
+// countResults counts the results of every campaign for which it is time.
+func (d Deps) countResults(ctx context.Context) error {
+	for {
+		if counted, err := d.Rows.CountNext(ctx); err != nil || !counted {
+			return err
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Package commands holds the commands of an operator: migrations, audits, erasing a user, and
+// passwords and second factors of staff who cannot sign in.
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"dropbell"
+	"dropbell/adapters/config"
+	"dropbell/adapters/postgres"
+	"dropbell/migrations"
+)
+
+const usage = `worker fires reminders, delivers them and keeps house.
+
+  worker                      run until SIGTERM
+  worker migrate              bring the database up to date, say what is done, and exit;
+                              safe while the previous version runs
+  worker migrate contract     also take away what only the previous version needed, once
+                              none of its programs runs any more
+  worker audit TEMPLATE       recompute a template's balance sheet, stock and figures, and exit
+  worker audit campaign ID    recompute a campaign's account, and exit
+  worker audit notices [DAY]  recompute the notices before coupons expire of a day, such as
+                              2027-01-31, or of yesterday, today and tomorrow, and exit
+  worker erase USER           erase a person, as the console's button does, and exit
+  worker user-data USER       print everything stored about a user as JSON, and exit
+  worker reset-second-factors EMAIL
+                              remove the second factors and recovery codes of a member of
+                              staff who lost them all, end the member's sign-ins, and exit
+  worker password-link EMAIL  print a link with which a member of staff sets a password, and
+                              exit; it begins with PUBLIC_URL
+  worker version              print the version
+  worker help                 print this
+
+migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
+DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to read the
+shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
+
+Exit codes:
+  0  as it should be: stopped by a signal; up to date; the audit found no difference
+  1  failed; of audit: it FOUND A DIFFERENCE, and nothing else
+  2  the command or the environment is wrong; of audit: also that it could not look,
+     because the database does not answer or there is no such template or campaign
+
+`
+
+// Do runs the command that args name, of which there is at least one; see worker --help.
+func Do(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	if slices.ContainsFunc(args, isHelp) {
+		fmt.Fprint(out, usage)
+		config.Help(out)
+		return nil
+	}
+	switch args[0] {
+	case "migrate":
+		contract := len(args) == 2 && args[1] == "contract"
+		if len(args) > 1 && !contract {
+			return config.Mistake{Err: errors.New("worker migrate takes no argument but contract; see worker --help")}
+		}
+		return migrate(ctx, migrations.Released, contract, getenv, out)
+	case "erase", "user-data":
+		return person(ctx, args, getenv, out)
+	case "audit":
+		return audit(ctx, args[1:], getenv, out)
+	case "version", "-version", "--version":
+		fmt.Fprintln(out, dropbell.About("worker"))
+		return nil
+	case "reset-second-factors":
+		return resetSecondFactors(ctx, args[1:], getenv, out)
+	case "password-link":
+		return printPasswordLink(ctx, args[1:], getenv, out)
+	}
+	return config.Mistake{Err: fmt.Errorf("unknown command %q; see worker --help", args[0])}
+}
+
+func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }
+
+// migrate applies the migrations and prints what it does.
+func migrate(ctx context.Context, steps migrations.Steps, contract bool, getenv func(string) string, out io.Writer) error {
+	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "DATABASE_SESSION_URL")...)
+	if err != nil {
+		return config.Mistake{Err: err}
+	}
+	url, err := sessionURL(ctx, cfg)
+	if err != nil {
+		return config.Mistake{Err: err}
+	}
+	tell := func(line string) { fmt.Fprintln(out, line) }
+	applied, err := steps.UpTelling(ctx, url, contract, tell)
+	if err != nil {
+		return fmt.Errorf("migrating failed, with %d migrations applied by this run: %w", applied, err)
+	}
+	version, err := steps.Version(ctx, url)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s; the database is at migration %d\n", appliedWords(applied), version)
+	newest, err := steps.Newest()
+	if err == nil && version < newest {
+		fmt.Fprintf(out, "up to migration %d there is something to take away that only the previous version needs: "+
+			"once none of its programs runs any more, run worker migrate contract\n", newest)
+	}
+	return err
+}
+
+// sessionURL returns where migrations find sessions of their own: a lock of a
+// session keeps two processes from applying the same step.
+func sessionURL(ctx context.Context, cfg config.Config) (string, error) {
+	const remedy = "migrations need sessions of their own: set DATABASE_SESSION_URL to the server itself, or to a pool in session mode"
+	url, name := cfg.DatabaseURL, "DATABASE_URL"
+	if cfg.SessionURL != "" {
+		url, name = cfg.SessionURL, "DATABASE_SESSION_URL"
+	} else if cfg.TransactionPool() {
+		return "", errors.New("DATABASE_SESSION_URL is missing: " + remedy)
+	}
+	kept, err := postgres.HasSessions(ctx, url)
+	if err == nil && !kept {
+		err = fmt.Errorf("%s leads to a connection pooler in transaction mode, and %s", name, remedy)
+	}
+	return url, err
+}
+
+func appliedWords(n int) string {
+	switch n {
+	case 0:
+		return "nothing to do"
+	case 1:
+		return "1 migration applied"
+	}
+	return fmt.Sprintf("%d migrations applied", n)
+}

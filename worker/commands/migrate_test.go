@@ -1,0 +1,337 @@
+package commands
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/localstack"
+	"dropbell/migrations"
+)
+
+// A release after this one: a step that adds a column, and a contracting step
+// that waits for a table as such steps do, a moment at a time.
+const (
+	addsColumn = `-- +goose Up
+alter table audit add column extra text;
+`
+	dropsIndex = `-- +goose NO TRANSACTION
+-- +goose Up
+-- +goose StatementBegin
+do $$
+declare
+    done boolean := false;
+begin
+    loop
+        begin
+            set local lock_timeout = '50ms';
+            drop index if exists coupons_former;
+            done := true;
+        exception when lock_not_available then
+            null;
+        end;
+        commit;
+        exit when done;
+        perform pg_sleep(1);
+        commit;
+    end loop;
+end $$;
+-- +goose StatementEnd
+`
+)
+
+// next returns the steps of this version and those of a later one.
+func next(t *testing.T) migrations.Steps {
+	t.Helper()
+	files, err := fs.ReadDir(migrations.Released.FS, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := fstest.MapFS{
+		"90001_extra.sql":           {Data: []byte(addsColumn)},
+		"90002_former_contract.sql": {Data: []byte(dropsIndex)},
+	}
+	for _, f := range files {
+		text, err := fs.ReadFile(migrations.Released.FS, f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps[f.Name()] = &fstest.MapFile{Data: text}
+	}
+	return migrations.Steps{FS: steps}
+}
+
+// beforeContracting returns a database that a program of this version may still
+// use, and the steps of the next one.
+func beforeContracting(t *testing.T) (conn *pgx.Conn, url string, steps migrations.Steps) {
+	t.Helper()
+	url = localstack.Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	if _, err := conn.Exec(t.Context(), `create index coupons_former on coupons (claim_id)`); err != nil {
+		t.Fatal(err)
+	}
+	return conn, url, next(t)
+}
+
+func hasFormerIndex(t *testing.T, conn *pgx.Conn) (yes bool) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), `select to_regclass('coupons_former') is not null`).Scan(&yes); err != nil {
+		t.Fatal(err)
+	}
+	return yes
+}
+
+// TestADatabaseFromBeforeTheFirstReleaseIsRefused, and left as it is.
+func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	url := localstack.Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), `update goose_db_version set version_id = 54 where version_id >= $1`, migrations.Oldest); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"migrate"}, {"migrate", "contract"}} {
+		err := Do(t.Context(), args, environment("DATABASE_URL", url), io.Discard)
+		if !errors.Is(err, migrations.ErrTooOld) || !strings.Contains(err.Error(), "migration 54") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestMigrateLeavesWhatThePreviousVersionNeeds until it is told that this is gone.
+func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
+	conn, url, steps := beforeContracting(t)
+	run := func(contract bool) string {
+		t.Helper()
+		var out strings.Builder
+		if err := migrate(t.Context(), steps, contract, environment("DATABASE_URL", url), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	for _, begins := range []string{"migration 90001_extra.sql begins\n", "nothing to do; the database is at migration 90001\n"} {
+		if said := run(false); !strings.HasPrefix(said, begins) ||
+			!strings.Contains(said, "run worker migrate contract") || !hasFormerIndex(t, conn) {
+			t.Errorf("there is an index: %v; it said\n%s", hasFormerIndex(t, conn), said)
+		}
+	}
+	if said := run(true); !strings.HasSuffix(said, "1 migration applied; the database is at migration 90002\n") ||
+		!strings.Contains(said, "90002_former_contract.sql is done") || hasFormerIndex(t, conn) {
+		t.Errorf("there is an index: %v; it said\n%s", hasFormerIndex(t, conn), said)
+	}
+	for _, contract := range []bool{false, true} {
+		if said := run(contract); said != "nothing to do; the database is at migration 90002\n" {
+			t.Errorf("%v again: %s", contract, said)
+		}
+	}
+}
+
+// TestContractingKeepsNobodyWaiting: while a transaction reads coupons for long,
+// others go on, and the step is applied when that transaction has ended.
+func TestContractingKeepsNobodyWaiting(t *testing.T) {
+	conn, url, steps := beforeContracting(t)
+	reader, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close(context.WithoutCancel(t.Context()))
+	long, err := reader.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := long.Exec(t.Context(), `select count(*) from coupons`); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := steps.UpTelling(context.WithoutCancel(t.Context()), url, true, func(string) {})
+		ended <- err
+	}()
+	for end := time.Now().Add(30 * time.Second); ; {
+		var gaveWay bool // and sleeps
+		if err := conn.QueryRow(t.Context(), `select exists (select from pg_stat_activity
+			where datname = current_database() and query like '%coupons_former%' and wait_event = 'PgSleep')`).Scan(&gaveWay); err != nil {
+			t.Fatal(err)
+		}
+		if gaveWay {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("it does not give way")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	if _, err := conn.Exec(t.Context(), `update coupons set state = state`); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("it is done while somebody reads: %v", err)
+	default:
+	}
+	if err := long.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || hasFormerIndex(t, conn) {
+		t.Errorf("%v; there is an index: %v", err, hasFormerIndex(t, conn))
+	}
+}
+
+// TestHandledEventsStayKnown: an event that a program of the previous version has
+// noted, or notes later with a statement that it has prepared before the step, is known
+// after the step has divided the table by days.
+func TestHandledEventsStayKnown(t *testing.T) {
+	url := localstack.Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), `drop schema public cascade; create schema public`); err != nil {
+		t.Fatal(err)
+	}
+	before := fstest.MapFS{}
+	names, err := fs.Glob(migrations.Released.FS, "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if text, err := fs.ReadFile(migrations.Released.FS, name); err != nil {
+			t.Fatal(err)
+		} else if name < "00070" {
+			before[name] = &fstest.MapFile{Data: text}
+		}
+	}
+	if _, err := (migrations.Steps{FS: before}).UpTelling(t.Context(), url, true, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Prepare(t.Context(), "note", `insert into handled_events (handler, event_id) values ('h', $1) on conflict do nothing`); err != nil {
+		t.Fatal(err)
+	}
+	note := func(id string, isNew bool) {
+		t.Helper()
+		tag, err := conn.Exec(t.Context(), "note", id)
+		if err != nil || (tag.RowsAffected() == 1) != isNew {
+			t.Errorf("%s: %v, %v", id, tag, err)
+		}
+	}
+	// One that looks as if it were of a day to come, which one in millions does.
+	like := fmt.Sprintf("%012x", time.Now().Add(30*time.Hour).UnixMilli())
+	ids := []string{"5f0f1cb4-0f0e-4a35-9c0f-6ac4e8f4a1aa", like[:8] + "-" + like[8:] + "-4a35-9c0f-6ac4e8f4a1aa"}
+	for _, id := range ids {
+		for range 6 { // until the server keeps a plan
+			note(id, true)
+			if _, err := conn.Exec(t.Context(), `delete from handled_events`); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, id := range ids {
+		note(id, true)
+	}
+	if _, err := migrations.Released.UpTelling(t.Context(), url, true, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		note(id, false)
+	}
+	var id string
+	if err := conn.QueryRow(t.Context(), `insert into outbox (topic, payload) values ('t', '{}') returning event_id::text`).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	note(id, true)
+	note(id, false)
+}
+
+// The role that compose.yaml makes, which owns its database and has no other
+// right, can bring it up to date.
+func TestMigrateWithoutASuperuser(t *testing.T) {
+	admin, err := pgx.Connect(t.Context(), localstack.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
+	name := "plain_" + strings.ToLower(rand.Text()[:12])
+	exec := func(ctx context.Context, sql string) {
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	exec(t.Context(), fmt.Sprintf(`create role %s login password 'x' nosuperuser nocreatedb nocreaterole`, name))
+	exec(t.Context(), fmt.Sprintf(`create database %s owner %s`, name, name))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		exec(ctx, `drop database if exists `+name+` with (force)`)
+		exec(ctx, `drop role `+name)
+	})
+	address := *admin.Config()
+	to := url.URL{Scheme: "postgres", User: url.UserPassword(name, "x"), Host: net.JoinHostPort(address.Host, fmt.Sprint(address.Port)), Path: name}
+	env := func(variable string) string { return map[string]string{"DATABASE_URL": to.String()}[variable] }
+	for range 2 {
+		if err := Do(t.Context(), []string{"migrate", "contract"}, env, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A step that needs a table which a long transaction uses lets others go first: a
+// reader of the table waits no longer than the step does.
+func TestMigratingQueuesNobody(t *testing.T) {
+	url := localstack.Database(t)
+	connect := func() *pgx.Conn {
+		c, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+		return c
+	}
+	long, other, steps := connect(), connect(), next(t)
+	for _, sql := range []string{
+		`begin`, `select from audit`,
+	} {
+		if _, err := long.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told, done := make(chan string, 1000), make(chan error, 1)
+	go func() {
+		_, err := steps.UpTelling(t.Context(), url, true, func(line string) { told <- line })
+		done <- err
+	}()
+	for line := range told {
+		if strings.Contains(line, "waits for a table") {
+			break
+		}
+	}
+	// Read in the pauses; each attempt of the step holds it up for two seconds at most.
+	if _, err := other.Exec(t.Context(), `set lock_timeout = '10s'; select from audit`); err != nil {
+		t.Errorf("a reader waits behind the migration: %v", err)
+	}
+	if _, err := long.Exec(t.Context(), `commit`); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), `select extra from audit`); err != nil {
+		t.Error(err)
+	}
+}

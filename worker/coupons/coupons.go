@@ -1,0 +1,126 @@
+package coupons
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/coupon"
+	"dropbell/domain/task"
+	"dropbell/worker/shell"
+)
+
+const (
+	// couponChunk is how many coupons one statement of a sweep takes: some tens
+	// of milliseconds of work, for which it holds their rows.
+	couponChunk = 1000
+	// expiryTurn is how long in each second a worker writes down what has expired:
+	// claims and payments have the rest of the database's time when millions of
+	// coupons expire at midnight, and locks are ended in between. One statement
+	// more may run beyond it.
+	expiryTurn = 250 * time.Millisecond
+	// expiryFromStart is how often the sweep begins anew. Coupons behind it, which
+	// others held when it came by, are refused by the clock until then.
+	expiryFromStart = 10 * time.Minute
+	// overdueUpTo is how many coupons are counted that have still to be written down.
+	overdueUpTo = 100_000
+)
+
+// coupons ends locks and writes down what has expired.
+type coupons struct {
+	store   couponsdb.CouponSteps
+	steps   *coupon.Service
+	expired prometheus.Counter
+	ended   prometheus.Counter
+	late    prometheus.Gauge
+	overdue prometheus.Gauge
+	behind  prometheus.Gauge
+
+	// The sweep of expired coupons is one loop, which alone uses these.
+	cursor  couponsdb.ExpiryCursor
+	started time.Time // when it began at the first coupon
+}
+
+func newCoupons(d Deps) *coupons {
+	c := &coupons{store: d.Steps, steps: d.Payments,
+		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
+		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
+		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."}),
+		overdue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupons_overdue", Help: "Coupons whose expiry is still to be written down; 100,000 means at least that many."}),
+		behind:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupons_overdue_seconds", Help: "For how long the first of them has been expired."})}
+	d.Registry.MustRegister(c.expired, c.ended, c.late, c.overdue, c.behind)
+	return c
+}
+
+// shortWait is how long a timer that fired early waits in the handler; queues
+// have a resolution of a second.
+const shortWait = 3 * time.Second
+
+func (c *coupons) endLock(ctx context.Context, l task.LockPayload) error {
+	for {
+		left, err := c.steps.TimeOut(ctx, l.CouponID, l.OrderID)
+		if err != nil || left == 0 || left > shortWait {
+			return err // far too early cannot be helped here; the sweep ends the lock
+		}
+		if !shell.Sleep(ctx, left+time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// sweepCoupons ends locks whose timer was lost and writes down what has
+// expired; it needs nothing in Redis.
+func (c *coupons) sweep(ctx context.Context) error {
+	if err := c.chunks(ctx, c.store.EndLocks, c.ended); err != nil {
+		return err
+	}
+	if err := c.expire(ctx, expiryTurn); err != nil {
+		return err
+	}
+	late, err := c.store.LockLateness(ctx)
+	c.late.Set(late.Seconds())
+	return err
+}
+
+// chunks repeats a sweep while it finds full chunks.
+func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (int, error), count prometheus.Counter) error {
+	for ctx.Err() == nil {
+		n, err := sweep(ctx, couponChunk)
+		count.Add(float64(n))
+		if err != nil || n < couponChunk {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// expire writes down what has expired, for as long as turn, and tells how much is
+// left. Workers that do it at the same time pass over each other's coupons.
+func (c *coupons) expire(ctx context.Context, turn time.Duration) error {
+	began := time.Now()
+	if began.Sub(c.started) >= expiryFromStart {
+		c.started, c.cursor = began, couponsdb.ExpiryCursor{}
+	}
+	for {
+		n, last, err := c.store.Expire(ctx, c.cursor, couponChunk)
+		c.expired.Add(float64(n))
+		if err != nil {
+			return err
+		}
+		c.cursor = last
+		if n < couponChunk {
+			c.overdue.Set(0)
+			c.behind.Set(0)
+			return nil
+		}
+		if time.Since(began) < turn {
+			continue
+		}
+		left, late, err := c.store.Overdue(ctx, c.cursor, overdueUpTo)
+		c.overdue.Set(float64(left))
+		c.behind.Set(late.Seconds())
+		return err
+	}
+}

@@ -1,0 +1,109 @@
+// Package drops is the room of worker for drops: timers of slots, announcements, bookings,
+// Live Activities, and the recount of reminders.
+package drops
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/adapters/watermill"
+	"dropbell/app"
+	"dropbell/domain/alert"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/live"
+	"dropbell/domain/reminder"
+	"dropbell/domain/task"
+	"dropbell/domain/template"
+	"dropbell/domain/timer"
+	"dropbell/worker/shell"
+)
+
+// Deps are what the room stands on. All are required but Live, which is nil without
+// APNS_LIVE. The room sets what TimerKeeper and Live call.
+type Deps struct {
+	Templates   *template.Service
+	Timers      *reminder.Timers
+	TimerKeeper *timer.Keeper
+	Announcer   *reminder.Announcer
+	Forecaster  *reminder.Forecaster
+	Live        *live.Keeper
+	LiveRows    dropsdb.Live
+	Boards      dropsdb.Boards
+	Bookings    dropsdb.Counters
+	Queue       shell.Queue
+
+	Registry *prometheus.Registry
+	Log      *slog.Logger
+}
+
+// Roles returns what worker does for drops.
+func Roles(d Deps) shell.Roles {
+	c, a := newCensus(d), newActivities(d)
+	d.TimerKeeper.Armed = func(timers int) {
+		d.Log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
+	}
+	r := shell.Roles{
+		Sweeps: []shell.Sweep{
+			{Role: shell.Timers, Name: "sweep", Do: d.sweep},
+			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
+			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
+		},
+		Handlers: []shell.Handler{
+			shell.On("announcements", event.AnnouncementCreated, app.Decoded(func(ctx context.Context, _ string, e event.Announcement) error {
+				return d.Queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
+			})),
+			shell.On("bookings", event.ReservationsChanged, app.Decoded(d.Bookings.Count), watermill.Parallel(2)),
+		},
+		Tasks: []shell.Task{
+			{Name: task.FireSlot, Do: shell.Decoded(func(ctx context.Context, s task.SlotPayload) error { return d.Timers.Fire(ctx, s.SlotID) })},
+			{Name: task.Watch, Do: shell.Decoded(func(ctx context.Context, s task.SlotPayload) error { return d.Timers.Watch(ctx, s.SlotID) })},
+			{Name: task.WatchMany, Do: shell.Decoded(d.watchMany)},
+			{Name: task.Announcing, Do: shell.Decoded(func(ctx context.Context, a task.AnnouncementPayload) error {
+				return d.Announcer.Cut(ctx, a.AnnouncementID)
+			})},
+			{Name: task.TellLiveActivities, Do: shell.Decoded(a.tell), Turn: true},
+		},
+		Counts:  []shell.Count{{Take: c.recount, Forget: c.forget}, {Take: c.forecast, Forget: func() {}}},
+		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}},
+	}
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
+		r.Handlers = append(r.Handlers, shell.On("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
+			return d.Timers.Schedule(ctx, e.TemplateID)
+		})))
+	}
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
+		r.Handlers = append(r.Handlers, shell.On("live-activities", topic, app.Decoded(a.changed)))
+	}
+	return r
+}
+
+// sweep finds what timers and tasks should have done; every worker does it,
+// so that losing Redis or a worker costs a second or two.
+func (d Deps) sweep(ctx context.Context) error {
+	if err := d.Timers.Sweep(ctx); err != nil {
+		return err
+	}
+	if err := d.Announcer.Sweep(ctx); err != nil {
+		return err
+	}
+	_, err := d.Templates.CloseEnded(ctx, 100)
+	return err
+}
+
+// watchMany is the watchdog's look at slots that were fired together.
+func (d Deps) watchMany(ctx context.Context, s task.SlotsPayload) error {
+	ids := make([]int64, len(s.SlotIDs))
+	for i, id := range s.SlotIDs {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return fault.ErrInvalid.Because("payload: %v", err)
+		}
+		ids[i] = n
+	}
+	return d.Timers.Watch(ctx, ids...)
+}

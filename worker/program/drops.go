@@ -1,0 +1,43 @@
+package program
+
+import (
+	"time"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/push/apns"
+	"dropbell/app"
+	"dropbell/domain/live"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/domain/timer"
+	"dropbell/worker/drops"
+)
+
+const (
+	watchEvery = 10 * time.Second // the watchdog's period
+	// firingShare is how many database connections there are for each slot or group
+	// of slots that is cut at a time: two of them read, and as many are left.
+	firingShare = 4
+)
+
+// drops makes what worker does for drops.
+func (p *program) drops() (drops.Deps, error) {
+	d := drops.Deps{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock},
+		Timers: &reminder.Timers{Store: p.Stores.Slots, Queue: p.queue, Now: app.Clock,
+			LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare},
+		TimerKeeper: &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue},
+		Announcer:   &reminder.Announcer{Store: p.Stores.Announcements, Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second},
+		Forecaster:  p.Forecaster(), LiveRows: p.Stores.Live, Boards: p.Stores.Boards, Bookings: p.Stores.Counters,
+		Queue: p.queue, Registry: p.Registry, Log: p.Log}
+	cfg := p.Config
+	if !cfg.APNSLive {
+		return d, nil
+	}
+	apple, err := apns.NewBroadcasts(apns.Config{Key: []byte(cfg.APNSKey), KeyID: cfg.APNSKeyID, TeamID: cfg.APNSTeamID, Topic: cfg.APNSTopic, URL: cfg.APNSURL})
+	if err != nil {
+		return d, config.Mistake{Err: err}
+	}
+	p.OnClose(apple.Close)
+	d.Live = &live.Keeper{Store: p.Stores.Live, Apple: apple, Now: app.Clock}
+	return d, nil
+}

@@ -1,0 +1,183 @@
+package shell
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dropbell/adapters/postgres"
+)
+
+// Rest is the pause between looks of the relay at an outbox that has been empty.
+const Rest = 250 * time.Millisecond
+
+// phase is how long after a full second this process does what it does every
+// few seconds: when the relay looks as well, not when timers fire, and not with all of the
+// other processes.
+var phase = time.Duration(1+rand.N(3)) * Rest
+
+// UntilNext returns how long it is until the next full period, or, if that is
+// whole seconds, until the phase after it.
+func UntilNext(now time.Time, period time.Duration) time.Duration {
+	if period%time.Second == 0 {
+		now = now.Add(-phase)
+	}
+	return now.Truncate(period).Add(period).Sub(now)
+}
+
+// Sleep returns false if ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Runner runs loops and sweeps.
+type Runner struct {
+	Log *slog.Logger
+	// Ask answers which of the questions are true.
+	Ask func(context.Context, []postgres.Question) ([]bool, error)
+	// Known is called with the name of each job before it runs, and Failed after each failure.
+	Known, Failed func(name string)
+}
+
+// Every returns a loop that runs job at once and then at each full period of
+// the clock: loops of one process wake it together. Its failures are logged, at
+// most one line per kind of trouble and minute.
+func (r Runner) Every(period time.Duration, name string, job func(context.Context) error) func(context.Context) error {
+	attempt := r.Attempts(name, job)
+	return func(ctx context.Context) error {
+		for {
+			attempt(ctx)
+			if !Sleep(ctx, UntilNext(time.Now(), period)) {
+				return nil
+			}
+		}
+	}
+}
+
+// Attempts returns job as something that never fails: failures are counted and
+// logged, see [Runner.Every].
+func (r Runner) Attempts(name string, job func(context.Context) error) func(context.Context) {
+	r.Known(name)
+	var lastText string
+	var lastAt time.Time
+	return func(ctx context.Context) {
+		err := job(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		r.Failed(name)
+		if err.Error() != lastText || time.Since(lastAt) > time.Minute {
+			r.Log.Error("job failed", "job", name, "error", err)
+			lastText, lastAt = err.Error(), time.Now()
+		}
+	}
+}
+
+// sweepTurn is how long the next sweep waits for one that takes long.
+const sweepTurn = 50 * time.Millisecond
+
+// unaskedEvery is after how many turns all sweeps are done whatever the answers are:
+// they also set gauges, and a question that overlooks something delays it only.
+const unaskedEvery = 10
+
+// answersWithin is how long the database may take to answer all questions, the wait for
+// a connection included: a lock on one of their tables holds up the statement, and may
+// not hold up the sweeps that have nothing to do with that table.
+const answersWithin = time.Second
+
+// Sweeps returns a loop that does each period, one after the other, the sweeps that may
+// have something to do: one statement asks that for all of them, so that with nothing
+// to do they need one database connection for a moment and wake the process once. waits
+// are the questions of a sweep by its name; without questions there may always be something.
+// A sweep that takes longer than [sweepTurn] goes on beside the others, and is left out
+// until it is done.
+func (r Runner) Sweeps(period time.Duration, list []Sweep, waits map[string][]postgres.Question) func(context.Context) error {
+	type running struct {
+		attempt func(context.Context)
+		busy    atomic.Bool
+	}
+	all := make([]*running, len(list))
+	for i, c := range list {
+		all[i] = &running{attempt: r.Attempts(c.Name, c.Do)}
+	}
+	ask := r.asks(list, waits)
+	return func(ctx context.Context) error {
+		var begun sync.WaitGroup
+		defer begun.Wait()
+		turns := 0
+		turn := func() {
+			wanted := func(int) bool { return true }
+			if turns++; turns%unaskedEvery != 1 {
+				wanted = ask(ctx)
+			}
+			for i, r := range all {
+				if !wanted(i) || !r.busy.CompareAndSwap(false, true) {
+					continue
+				}
+				done := make(chan struct{})
+				begun.Go(func() {
+					defer close(done)
+					defer r.busy.Store(false)
+					r.attempt(ctx)
+				})
+				wait := time.NewTimer(sweepTurn)
+				select {
+				case <-done:
+				case <-wait.C:
+				}
+				wait.Stop()
+			}
+		}
+		for {
+			turn()
+			if !Sleep(ctx, UntilNext(time.Now(), period)) {
+				return nil
+			}
+		}
+	}
+}
+
+// asks returns what asks which sweeps may have something to do. If the database does
+// not answer in time all of them may: those that can do their work do it, and the others
+// meet the error.
+func (r Runner) asks(list []Sweep, waits map[string][]postgres.Question) func(context.Context) (wanted func(i int) bool) {
+	var questions []postgres.Question
+	asked := map[string][2]int{} // where the questions of a name are among all
+	for _, c := range list {
+		if _, known := asked[c.Name]; !known {
+			first := len(questions)
+			questions = append(questions, waits[c.Name]...)
+			asked[c.Name] = [2]int{first, len(questions)}
+		}
+	}
+	if len(questions) == 0 {
+		return func(context.Context) func(int) bool { return func(int) bool { return true } }
+	}
+	var answers []bool // nil without an answer
+	attempt := r.Attempts("questions", func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, answersWithin)
+		defer cancel()
+		if answers, err = r.Ask(ctx, questions); err != nil {
+			answers = nil
+		}
+		return err
+	})
+	return func(ctx context.Context) func(int) bool {
+		attempt(ctx)
+		return func(i int) bool {
+			of := asked[list[i].Name]
+			return answers == nil || of[0] == of[1] || slices.Contains(answers[of[0]:of[1]], true)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package work
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"dropbell/adapters/push/webpush"
+	"dropbell/domain/alert"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+	"dropbell/worker/shell"
+)
+
+const (
+	// alertsEvery is how often each worker looks for what needs attention; one of
+	// them does the work.
+	alertsEvery = 15 * time.Second
+)
+
+// sealAddresses seals the addresses of chat groups that are stored as they are, as soon as
+// the database lets it.
+func (d Deps) sealAddresses(ctx context.Context) error {
+	for {
+		err := d.Seal(ctx)
+		if err == nil {
+			return nil
+		}
+		d.Log.Warn("addresses of chat groups cannot be sealed yet", "error", err)
+		if !shell.Sleep(ctx, 10*time.Second) {
+			return nil
+		}
+	}
+}
+
+// alertCrashed logs a panic of a sender of notifications for staff.
+func (d Deps) alertCrashed(what string, stack []byte) {
+	d.Log.Error("a notification of staff was not sent: its sender panicked", "panic", what, "stack", string(stack))
+}
+
+// AlertSender sends alerts in the form of their destination.
+type AlertSender struct {
+	Groups alert.Sender
+	Mail   delivery.Sender // nil without a mail server; see [delivery.RoutedSender]
+}
+
+// Send sends one alert; see [alert.Sender]. Mails have the text's first line as
+// their subject, and the delivery's number in their Message-ID.
+func (s AlertSender) Send(ctx context.Context, d alert.Delivery, text string) alert.Outcome {
+	switch {
+	case d.Destination.Form != alert.Email:
+		return s.Groups.Send(ctx, d, text)
+	case s.Mail == nil || !hasProvider(s.Mail):
+		return alert.Outcome{State: alert.Failed, Detail: "no mail server is configured"}
+	}
+	title, _, _ := strings.Cut(text, "\n")
+	r := s.Mail.Send(ctx, []delivery.Message{{Channel: delivery.Email, To: &user.User{Email: d.Destination.URL, Locale: d.Destination.Language},
+		Subject: &delivery.Subject{Kind: delivery.KindTest, OwnerID: d.ID, DueAt: d.CreatedAt},
+		Content: &delivery.Content{Title: "Dropbell: " + title, Text: text + "\n"}}})[0]
+	return outcomeOf(r)
+}
+
+// hasProvider reports whether the sender has a provider for messages of no shop.
+func hasProvider(s delivery.Sender) bool {
+	routed, ok := s.(delivery.RoutedSender)
+	return !ok || routed.Serves(0)
+}
+
+// AlertPusher pushes alerts to browsers of members.
+type AlertPusher struct{ Browsers *webpush.Sender }
+
+// Push sends one alert; see [alert.Pusher]. A condition that comes again takes the
+// place of its notification.
+func (s AlertPusher) Push(ctx context.Context, p alert.Push, text, path string) (alert.Outcome, bool) {
+	r, gone := s.Browsers.Notify(ctx, p.Browser.Subscription, webpush.Notice{Title: "Dropbell", Text: text, Tag: p.Key, URL: path, WorthlessAfter: p.DeadlineAt})
+	return outcomeOf(r), gone
+}
+
+// outcomeOf translates a sender's answer.
+func outcomeOf(r delivery.Result) alert.Outcome {
+	switch r.Status {
+	case delivery.Delivered:
+		return alert.Outcome{State: alert.Sent}
+	case delivery.Permanent:
+		return alert.Outcome{State: alert.Failed, Detail: r.Detail}
+	}
+	return alert.Outcome{State: alert.Waiting, Detail: r.Detail, After: r.After}
+}

@@ -1,0 +1,90 @@
+package work
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/domain/job"
+)
+
+// gauges are what is measured of the outbox, the bus, the queues and the jobs. Names are in
+// docs/operations.md.
+type gauges struct {
+	Deps
+	queues     *prometheus.GaugeVec
+	queueAge   *prometheus.GaugeVec
+	lag        *prometheus.GaugeVec
+	outbox     prometheus.Gauge
+	outboxAge  prometheus.Gauge
+	eventAhead prometheus.Gauge
+	unsettled  prometheus.Gauge
+	jobs       *prometheus.GaugeVec
+}
+
+func newGauges(d Deps) *gauges {
+	g := &gauges{
+		Deps:       d,
+		queues:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_tasks", Help: "Tasks per queue and state."}, []string{"queue", "state"}),
+		queueAge:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_age_seconds", Help: "How long the oldest due task has waited for a worker."}, []string{"queue"}),
+		lag:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_event_lag", Help: "Events a group has not handled."}, []string{"topic", "handler"}),
+		outbox:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_events", Help: "Events waiting for the relay."}),
+		outboxAge:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_age_seconds", Help: "Age of the oldest waiting event."}),
+		eventAhead: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_event_tables_ahead_seconds", Help: "How far ahead there are tables for the ids of handled events, in whole days."}),
+		unsettled:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_events_unsettled", Help: "Events that were relayed and that no look has found handled by every handler."}),
+		jobs:       prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
+	}
+	d.Registry.MustRegister(g.queues, g.queueAge, g.lag, g.outbox, g.outboxAge, g.eventAhead, g.unsettled, g.jobs)
+	return g
+}
+
+func (g *gauges) setOutbox(ctx context.Context) error {
+	waiting, age, err := g.Relay.outbox.Backlog(ctx)
+	if err != nil {
+		return err
+	}
+	g.outbox.Set(float64(waiting))
+	g.outboxAge.Set(age)
+	unsettled, err := g.Relay.outbox.Unhandled(ctx)
+	if err != nil {
+		return err
+	}
+	g.unsettled.Set(float64(unsettled))
+	days, err := g.House.EventDaysAhead(ctx)
+	if err != nil {
+		return err
+	}
+	g.eventAhead.Set(float64(days) * 24 * 60 * 60)
+	return nil
+}
+
+func (g *gauges) setQueues(ctx context.Context) error {
+	depths, err := g.Queue.Depth(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range depths {
+		set := func(state string, n int) { g.queues.WithLabelValues(d.Queue, state).Set(float64(n)) }
+		set("pending", d.Pending)
+		set("active", d.Active)
+		set("scheduled", d.Scheduled)
+		set("retry", d.Retry)
+		set("archived", d.Archived)
+		g.queueAge.WithLabelValues(d.Queue).Set(d.Oldest.Seconds())
+	}
+	lag, err := g.Relay.bus.Lag(ctx)
+	for group, n := range lag {
+		g.lag.WithLabelValues(group.Topic, group.Name).Set(float64(n))
+	}
+	return err
+}
+
+func (g *gauges) setJobs(ctx context.Context) error {
+	waiting, running, err := g.JobRows.JobsByState(ctx)
+	if err != nil {
+		return err
+	}
+	g.jobs.WithLabelValues(string(job.Waiting)).Set(float64(waiting))
+	g.jobs.WithLabelValues(string(job.Running)).Set(float64(running))
+	return nil
+}
