@@ -1,4 +1,4 @@
--- The database of release 0.1.0, grouped by room. Later changes are steps of their
+-- The database of release 0.1.0, grouped by subject. Later changes are steps of their
 -- own, each safe beside the programs of the release before it; see package
 -- migrations.
 --
@@ -42,13 +42,32 @@ end
 $$;
 -- +goose StatementEnd
 
+-- The least id of an event made at that instant. Ids of events begin with the
+-- millisecond at which they were made (UUID version 7, RFC 9562).
+-- +goose StatementBegin
+create function first_event_id(at timestamptz) returns uuid language sql immutable strict parallel safe as $$
+    select rpad(lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0'), 32, '0')::uuid
+$$;
+-- +goose StatementEnd
+
+-- A new id for an event.
+-- +goose StatementBegin
+create function new_event_id() returns uuid language sql volatile parallel safe as $$
+    select (lpad(to_hex(floor(extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')
+        || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
+$$;
+-- +goose StatementEnd
+
 -- ---------------------------------------------------------------- shops and drops
 
 create table shops (
     number     bigint primary key check (number > 0),
     name       text not null,
     timezone   text not null,
-    created_at timestamptz not null default now()
+    created_at timestamptz not null default now(),
+    -- Where coupons of the shop's drops are claimed that name no address of their
+    -- own; {id} stands for the drop's number. Empty = nowhere.
+    claim_url  text not null default ''
 );
 
 -- Drops and drafts. The hottest row of all is that of a template in its rush:
@@ -111,6 +130,9 @@ create table reservations (
     slots       bigint not null check (slots > 0 and slots < 1152921504606846976),
     created_at  timestamptz not null default now(),
     updated_at  timestamptz not null default now(),
+    -- Consents to one message each, as WeChat demands: bit k-1 is the consent to the
+    -- push reminder of slot k. Null = none: such a row takes no room for the column.
+    consents    smallint,
     primary key (template_id, user_id)
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 create index reservations_user on reservations (user_id);
@@ -176,6 +198,22 @@ create table slot_results (
     primary key (slot_id, channel)
 );
 
+-- The last forecast of a slot on a channel before it fired, which a report sets beside
+-- the outcome.
+create table slot_forecasts (
+    slot_id    bigint not null references slots (id) on delete cascade,
+    channel    smallint not null check (channel between 0 and 4),
+    opens_at   timestamptz not null, -- the slot's
+    made_at    timestamptz not null,
+    booked     bigint not null,
+    messages   bigint not null, -- the part of booked with a contact
+    missed     bigint not null, -- the part of messages that would not go out before the opening
+    per_second double precision not null,
+    finish_at  timestamptz not null,
+    primary key (slot_id, channel)
+);
+create index slot_forecasts_opening on slot_forecasts (opens_at desc);
+
 -- Live counters for the console, kept by event handlers, corrected by recounts.
 create table bookings (
     template_id bigint not null,
@@ -192,6 +230,14 @@ create table booking_growth (
     delta       bigint not null,
     primary key (template_id, minute)
 );
+
+-- When the figures of a template were last compared with the rows; no row = never.
+create table figure_recounts (
+    template_id bigint not null,
+    figure      text not null check (figure in ('bookings', 'tallies')),
+    at          timestamptz not null default clock_timestamp(),
+    primary key (template_id, figure)
+) with (fillfactor = 50);
 
 -- Messages that staff send to users whose last message about the drop is no
 -- longer true: corrections after a moved opening, notices of a cancelled drop.
@@ -220,6 +266,109 @@ create table announcements (
 create unique index announcements_once on announcements (template_id, kind, opens_at) where superseded_at is null;
 create index announcements_template on announcements (template_id, id);
 create index announcements_unfinished on announcements (id) where state <> 'finished';
+
+-- The first time a user opened the link in a reminder or a correction of a drop,
+-- and the message it stood in; a second one changes nothing. Slot 0 = a correction.
+create table drop_openings (
+    template_id bigint not null references templates (id) on delete cascade,
+    user_id     bigint not null check (user_id > 0),
+    slot        smallint not null check (slot between 0 and 12),
+    channel     smallint not null check (channel between 0 and 4),
+    opened_at   timestamptz not null,
+    primary key (template_id, user_id)
+);
+
+-- How many there were, by the channel of the first; kept when the rows are removed.
+create table drop_opening_counts (
+    template_id bigint not null references templates (id) on delete cascade,
+    channel     smallint not null,
+    opened      bigint not null check (opened >= 0),
+    primary key (template_id, channel)
+);
+
+-- Links that lead to the report of a drop without signing in. The address holds
+-- the signed id; this table decides whether the link is valid.
+create table report_links (
+    id          bigint generated always as identity primary key,
+    template_id bigint not null references templates (id),
+    created_at  timestamptz not null default clock_timestamp(),
+    created_by  text not null,
+    expires_at  timestamptz not null check (expires_at > created_at),
+    revoked_at  timestamptz
+);
+create index report_links_template on report_links (template_id, id);
+
+-- Drops that staff saved under a name, for new drops of the shop to start from.
+create table drop_models (
+    id          bigint generated always as identity primary key,
+    shop_number bigint not null references shops (number),
+    name        text not null check (char_length(name) between 1 and 60),
+    content     jsonb not null, -- staff's settings of the drop at the time of saving
+    saved_by    text not null,  -- as in audit
+    created_at  timestamptz not null default clock_timestamp(),
+    deleted_at  timestamptz     -- it can be restored for a while from then on
+);
+create unique index drop_models_name on drop_models (shop_number, lower(name)) where deleted_at is null;
+create index drop_models_deleted on drop_models (deleted_at) where deleted_at is not null;
+
+-- Deleted drafts of drops and campaigns, for as long as they can be restored.
+create table deleted_drafts (
+    kind        text not null check (kind in ('template', 'campaign')),
+    id          bigint not null, -- which the draft has again once it is restored
+    shop_number bigint not null, -- 0 = belongs to no shop
+    name        text not null,
+    content     jsonb not null,  -- the row as it was
+    deleted_at  timestamptz not null default clock_timestamp(),
+    deleted_by  text not null,   -- as in audit
+    primary key (kind, id)
+);
+create index deleted_drafts_at on deleted_drafts (deleted_at);
+
+-- Apple's broadcast channels, one for each drop, by which Live Activities on iPhones
+-- follow the drop.
+create table live_channels (
+    template_id bigint primary key,
+    channel_id  text not null default '', -- Apple's name; '' = none yet
+    told        text not null default '', -- the last broadcast, JSON; '' = none
+    told_at     timestamptz,
+    ended       boolean not null default false, -- activities were ended
+    next_at     timestamptz not null default clock_timestamp(), -- when a worker looks at the drop next
+    failures    int not null default 0, -- in a row
+    lease_token uuid,
+    lease_until timestamptz
+) with (fillfactor = 70);
+create index live_channels_due on live_channels (next_at);
+
+-- ---------------------------------------------------------------- messages
+
+-- One save of one text. Rows are never changed; of each place (template 0 = the
+-- shop's own) and key the one with the greatest id counts. Saves wait for each
+-- other, so that a row is never visible before one with a smaller id.
+create table message_versions (
+    id            bigint generated always as identity primary key,
+    shop_number   bigint not null,
+    template_id   bigint not null default 0,
+    kind          text not null check (kind in ('reminder', 'correction', 'cancelled', 'notice', 'names', 'settings')),
+    channel       text not null default '',
+    language      text not null default '',
+    content       jsonb, -- null = removed
+    restored_from bigint,
+    created_by    text not null,
+    created_at    timestamptz not null default clock_timestamp()
+);
+create index message_versions_current on message_versions (shop_number, template_id, kind, channel, language, id desc);
+
+-- The version up to which texts count for batches that are cut now.
+-- +goose StatementBegin
+create function newest_message() returns bigint language sql stable as 'select coalesce(max(id), 0) from message_versions';
+-- +goose StatementEnd
+
+-- Drops whose messages staff have looked at before publication.
+create table message_looks (
+    template_id bigint primary key,
+    by_member   text not null,
+    at          timestamptz not null default now()
+);
 
 -- ---------------------------------------------------------------- delivery
 
@@ -275,6 +424,9 @@ create table batches (
     planned_at      timestamptz,
     -- Which of a campaign's versions a test message is; null = the reader's own.
     variant         smallint,
+    -- A batch keeps the texts of the moment when it was cut, so that a second attempt
+    -- sends the same.
+    messages_upto   bigint default newest_message(),
     unique (kind, owner_id, channel, from_user)
 ) with (fillfactor = 70, toast_tuple_target = 8160);
 create index batches_leased on batches (lease_until) where state = 'running';
@@ -293,6 +445,9 @@ create index batches_dead on batches (due_at, id) where dead_count > 0;
 create index batches_expired on batches (due_at, id) where expired_count > 0;
 create index batches_skipped on batches (due_at, id) where skipped_count > 0;
 create index batches_range on batches using gist (int8range(from_user, nullif(to_user, 9223372036854775807), '[]'));
+-- In-app messages that may have come since a client lost its stream: batches by
+-- their end, a row per thousand recipients.
+create index batches_app_finished on batches (finished_at) where channel = 0;
 
 -- Outcomes other than sent at the first attempt, one row per recipient.
 create table exceptions (
@@ -307,6 +462,7 @@ create table exceptions (
     next_retry_at timestamptz,
     first_at      timestamptz not null default now(),
     last_at       timestamptz not null default now(),
+    provider_id   bigint not null default 0, -- that answered last; 0 = the environment's
     primary key (batch_id, user_id)
 );
 create index exceptions_user on exceptions (user_id, batch_id);
@@ -320,7 +476,8 @@ create index exceptions_dead_batch on exceptions (batch_id, user_id) where outco
 create table accepted_messages (
     batch_id bigint not null,
     users    bigint[] not null,
-    at       timestamptz not null default clock_timestamp()
+    at       timestamptz not null default clock_timestamp(),
+    provider_id bigint not null default 0
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0.5);
 create index accepted_messages_batch on accepted_messages (batch_id);
 
@@ -356,6 +513,7 @@ create table provider_calls (
     total_ms   bigint not null,
     slowest_ms bigint not null,
     error      text not null default '', -- the provider's last words, without addresses
+    provider_id bigint not null default 0,
     primary key (channel, worker, at)
 );
 create index provider_calls_at on provider_calls (at);
@@ -381,7 +539,11 @@ create table channel_tests (
     took_ms     bigint not null default 0,
     created_by  text not null,
     created_at  timestamptz not null default now(),
-    finished_at timestamptz
+    finished_at timestamptz,
+    -- The text that staff try on themselves, as its editor shows it; null = the text
+    -- for test messages. Emptied with the result.
+    draft       jsonb,
+    provider_id bigint not null default 0 -- that is tested; 0 = the channel
 );
 create index channel_tests_channel on channel_tests (channel, id desc);
 create index channel_tests_open on channel_tests (id) where state <> 'done';
@@ -427,6 +589,160 @@ create table inbox_reads (
     user_id      bigint primary key,
     read_through timestamptz not null
 );
+
+-- Providers that staff configure, several per channel. The id 0 is the provider of the
+-- environment.
+create table providers (
+    id           bigint generated always as identity primary key,
+    shop_number  bigint references shops (number), -- null = for the messages of all shops
+    channel      smallint not null,
+    kind         text not null,
+    name         text not null check (char_length(name) between 1 and 60),
+    priority     int not null default 0, -- the lowest is asked first
+    weight       int not null default 1 check (weight > 0),
+    countries    text[] not null default '{}', -- ISO 3166 codes; none = all
+    enabled      boolean not null,
+    settings     jsonb not null default '{}',
+    secrets      bytea, -- sealed, see domain/seal
+    secret_names text[] not null default '{}',
+    version      bigint not null default 1,
+    -- Drawn anew with each change, so that programs see cheaply that there was one.
+    changed      bigint not null,
+    request_key  text unique, -- makes creation repeatable
+    created_at   timestamptz not null default clock_timestamp(),
+    created_by   text not null,
+    updated_at   timestamptz not null default clock_timestamp(),
+    deleted_at   timestamptz -- the name stays with outcomes
+);
+create sequence provider_changes;
+
+-- The users of each batch whose messages a provider took. users is a roaring bitmap
+-- like batches.sent; null = all sent users. Sent users of the batch who are in no row
+-- were sent to by the environment's provider.
+create table batch_providers (
+    batch_id    bigint not null references batches (id) on delete cascade,
+    provider_id bigint not null,
+    users       bytea,
+    sent_count  int not null,
+    primary key (batch_id, provider_id)
+) with (fillfactor = 50);
+
+-- Reports of providers on messages that they took: delivered, bounced, complained.
+-- Of each batch the sets of users of whose messages something is known, as roaring
+-- bitmaps like batches.sent. A row of its own, since receipts come while checkpoints
+-- lock the batch's. kind, owner_id and channel are the batch's.
+-- A user is in delivered or bounced or neither; users in complained are in
+-- delivered as well. soft are the users of whom only a failure that may pass is
+-- known.
+create table batch_feedback (
+    batch_id         bigint primary key references batches (id) on delete cascade,
+    kind             text not null,
+    owner_id         bigint not null,
+    channel          smallint not null,
+    delivered        bytea,
+    bounced          bytea,
+    complained       bytea,
+    soft             bytea,
+    delivered_count  int not null default 0,
+    bounced_count    int not null default 0,
+    complained_count int not null default 0
+) with (fillfactor = 50, toast_tuple_target = 8160);
+create index batch_feedback_owner on batch_feedback (kind, owner_id, channel);
+
+-- Reports that say more than that a message was delivered.
+create table feedback_reports (
+    batch_id     bigint not null references batch_feedback (batch_id) on delete cascade,
+    user_id      bigint not null,
+    status       text not null check (status in ('delivered', 'bounced', 'soft_bounced', 'complained')),
+    provider     text not null,
+    cause        text not null default '',
+    price_micros bigint not null default 0, -- in millionths of the currency's unit; 0 = not reported
+    currency     text not null default '',
+    happened_at  timestamptz, -- by the provider's clock
+    reported_at  timestamptz not null default clock_timestamp(),
+    primary key (batch_id, user_id)
+);
+create index feedback_reports_user on feedback_reports (user_id);
+
+-- The sums of batches that are past their retention.
+create table feedback_totals (
+    kind        text not null,
+    owner_id    bigint not null,
+    channel     smallint not null,
+    delivered   bigint not null,
+    bounced     bigint not null,
+    complained  bigint not null,
+    primary key (kind, owner_id, channel)
+);
+
+-- Mail addresses that nothing is sent to, since they bounced, complained, or staff
+-- said so, in lower case. A row stays when the address is released, so that a
+-- report of before does not suppress it again.
+create table suppressions (
+    address     text primary key check (address <> ''),
+    reason      text not null check (reason in ('bounced', 'soft_bounced', 'complained', 'staff')),
+    provider    text not null default '',
+    cause       text not null default '', -- the provider's words, or staff's
+    since       timestamptz not null default clock_timestamp(),
+    released_at timestamptz
+);
+
+-- How many mails in a row were refused for a reason that may pass.
+create table soft_bounces (
+    address text primary key,
+    count   int not null,
+    last_at timestamptz not null default clock_timestamp()
+);
+
+-- How many mails a new sender domain has sent on a day (UTC) of its warm-up plan.
+-- refused_at is when the day's number first left mails over.
+create table mail_warmup (
+    day        date primary key,
+    mails      bigint not null,
+    refused_at timestamptz
+);
+
+-- Parts of text messages that were handed over on a day (UTC). refused_at is when the
+-- day's budget first had no room for a message.
+create table sms_spent (
+    day        date primary key,
+    parts      bigint not null,
+    refused_at timestamptz,
+    -- Their cost by the price list, in millionths of a unit of its currency.
+    micros     bigint not null default 0
+);
+
+-- Names that a provider gave to messages, for receipts that name nothing else; kept four
+-- days. reference is signed.
+create table sms_serials (
+    provider  text not null,
+    serial    text not null,
+    reference text not null,
+    kept_at   timestamptz not null default clock_timestamp(),
+    primary key (provider, serial)
+);
+create index sms_serials_kept on sms_serials (kept_at);
+
+-- Parts of text messages about a drop that were handed over. refused_at is when its
+-- budget first had no room for a message.
+create table sms_spent_drops (
+    template_id bigint primary key references templates (id) on delete cascade,
+    parts       bigint not null,
+    refused_at  timestamptz
+);
+
+-- Receipts for a message whose serial is not stored yet: providers may report before
+-- they answer. They are matched with sms_serials soon, or removed. No numbers.
+create table sms_early (
+    provider text not null,
+    serial   text not null,
+    status   text not null,
+    cause    text not null,
+    at       timestamptz,
+    kept_at  timestamptz not null default clock_timestamp(),
+    primary key (provider, serial, status)
+);
+create index sms_early_kept on sms_early (kept_at);
 
 -- ---------------------------------------------------------------- campaigns
 
@@ -616,7 +932,9 @@ create table coupons (
 create unique index coupons_origin on coupons (origin, origin_key) where origin_key <> '';
 create index coupons_user on coupons (user_id, id desc);
 create index coupons_template on coupons (template_id, id);
-create index coupons_expiring on coupons (expires_at) where state = 'unused';
+-- Coupons that expire at one instant, such as all of a drop at midnight, are written
+-- down in the order of their ids: the sweep goes on behind the last one.
+create index coupons_due on coupons (expires_at, id) where state = 'unused';
 create index coupons_locked on coupons (locked_until) where state = 'locked';
 create index coupons_returned on coupons (template_id) where returned;
 create index coupons_template_state on coupons (template_id, state, id) where state in ('locked', 'used', 'expired', 'revoked');
@@ -658,7 +976,10 @@ create table gates (
     reason      text not null,
     lease_until timestamptz not null, -- of the process that is building
     built_at    timestamptz,
-    created_at  timestamptz not null default now()
+    created_at  timestamptz not null default now(),
+    -- When the gate, or its shards that are being built, will be open, as the builder
+    -- estimates with each renewal of its lease. Waiting claims are told to come again then.
+    ready_at    timestamptz
 );
 create index gates_unretired on gates (template_id) where state <> 'retired';
 
@@ -670,6 +991,9 @@ create table gate_shards (
     allot       bigint not null check (allot >= 0),
     settled     bigint not null default 0, -- accepted claims of this epoch that are decided for good
     refused     bigint not null default 0, -- of these, not issued
+    -- A shard that was lost is built anew alone. 0 = the epoch of its gate.
+    epoch       bigint not null default 0,
+    lease_until timestamptz, -- of the process that builds this shard alone; null = none does
     primary key (template_id, shard)
 ) with (fillfactor = 50);
 
@@ -773,8 +1097,40 @@ create table coupon_tallies (
     -- Steps, where the other columns are states: locks that ended without a use,
     -- and uses that were refunded.
     released    bigint not null default 0,
-    refunded    bigint not null default 0
+    refunded    bigint not null default 0,
+    changed_at  timestamptz not null default now() -- when an event last changed the row
 ) with (fillfactor = 50);
+
+-- How far the coupons of a template that is selling are counted, so that each is
+-- counted once. Ids are drawn before they are committed: coupons up to counted_to
+-- are in coupons for good, because every transaction that ran when counted_to was
+-- looked up has ended; seen_to is the next counted_to, once every transaction
+-- before seen_xact has ended.
+create table stock_counts (
+    template_id bigint primary key,
+    coupons     bigint not null,
+    counted_to  bigint not null,
+    seen_to     bigint not null,
+    seen_xact   xid8 not null,
+    -- Owners of coupons up to this id have as many as claim_counts says.
+    checked_to  bigint not null default 0
+) with (fillfactor = 50);
+
+-- Numbers of a drop's rows that were removed after their retention, so that its stock
+-- still adds up: rows of coupons, of these the returned to stock, and the sum of the
+-- removed rows of claim_counts.
+create table removed_coupons (
+    template_id bigint primary key,
+    coupons     bigint not null,
+    returned    bigint not null,
+    counted     bigint not null,
+    removed_at  timestamptz not null default now(),
+    -- The removed coupons by state.
+    used        bigint,
+    expired     bigint,
+    revoked     bigint,
+    discounted  bigint
+);
 
 -- One planned notice per user, template and day, however many coupons expire.
 create table notices (
@@ -843,6 +1199,42 @@ create table grant_rows (
 );
 create index grant_rows_user on grant_rows (sheet_id, user_id, line) where user_id is not null;
 
+-- Passes of coupons in the wallets of phones, and the updates that phones are still to
+-- be sent.
+create table wallet_passes (
+    coupon_id      bigint primary key,
+    user_id        bigint not null,
+    expires_at     timestamptz not null, -- the coupon's
+    google         boolean not null default false, -- a link that saves it to Google Wallet was made
+    coupon_version bigint not null, -- of the coupon at the last change of the pass
+    expiry_noted   boolean not null default false, -- the expiry was a change of the pass
+    revision       bigint not null default 1, -- grows with each change of the pass
+    -- When the pass changed last, in whole seconds: each change is at least one
+    -- second after the one before, as Last-Modified of HTTP needs.
+    modified_at    timestamptz not null default date_trunc('second', clock_timestamp()),
+    google_told    bigint not null default 0, -- the revision that Google has
+    next_at        timestamptz, -- when phones are told next; null = all were
+    changed_at     timestamptz, -- since when they are to be told
+    attempts       int not null default 0,
+    lease_token    uuid,
+    lease_until    timestamptz
+) with (fillfactor = 80);
+create index wallet_passes_due on wallet_passes (next_at) where next_at is not null;
+create index wallet_passes_expiring on wallet_passes (expires_at) where not expiry_noted;
+create index wallet_passes_expired on wallet_passes (expires_at) where expiry_noted;
+create index wallet_passes_user on wallet_passes (user_id);
+
+-- Apple's devices with a pass. Device and token are Apple's names for the device.
+create table wallet_registrations (
+    device     text not null check (char_length(device) between 1 and 200),
+    coupon_id  bigint not null references wallet_passes (coupon_id) on delete cascade,
+    user_id    bigint not null, -- the pass's
+    push_token text not null check (char_length(push_token) between 1 and 200),
+    told       bigint not null default 0, -- the revision that the device was woken for
+    primary key (device, coupon_id)
+);
+create index wallet_registrations_coupon on wallet_registrations (coupon_id);
+
 -- ---------------------------------------------------------------- audience
 
 -- End users, as far as they are known by more than their number.
@@ -859,13 +1251,128 @@ create table users (
     quiet_to   smallint not null default 0,
     attributes jsonb not null default '{}',
     created_at timestamptz not null default now(),
-    updated_at timestamptz not null default now()
+    updated_at timestamptz not null default now(),
+    -- The phones on which the user has the shop's app: platform, the token that Apple or
+    -- Google gave the app, its version and language, and when it was last seen. They
+    -- stand here, as browsers do in push, so that a batch reads both at once.
+    devices    jsonb not null default '[]',
+    -- When the user proved the number, or the shop said that it was proved; null = it
+    -- was not.
+    phone_verified_at timestamptz
 );
 create index users_email on users (lower(email) text_pattern_ops) where email <> '';
 create index users_phone on users (phone text_pattern_ops) where phone <> '';
 create index users_name on users (lower(name) text_pattern_ops) where name <> '';
-create index users_opted_out on users (id) where opt_outs <> 0;
+-- The users who have opted out of a channel are read from the index alone.
+create index users_opt_outs on users (id) include (opt_outs) where opt_outs <> 0;
 create index users_quiet on users (id) where quiet_from <> quiet_to;
+-- A token belongs to one user: it is looked up when another user signs in on the
+-- same phone.
+create index users_devices on users using gin (devices jsonb_path_ops) where devices <> '[]';
+
+-- Another number is not proved; a change that says otherwise sets a new instant.
+-- +goose StatementBegin
+create function forget_phone_verification() returns trigger language plpgsql as $$
+begin
+    new.phone_verified_at := null;
+    return new;
+end
+$$;
+-- +goose StatementEnd
+
+create trigger users_phone_changed before update of phone on users
+    for each row when (old.phone <> new.phone and old.phone_verified_at is not null and new.phone_verified_at is not distinct from old.phone_verified_at)
+    execute function forget_phone_verification();
+
+-- Codes that users asked for, the newest of each user counts; kept a day. A held row is
+-- like the others to its user, but no message is sent.
+create table phone_verifications (
+    id           bigint generated always as identity primary key,
+    user_id      bigint not null,
+    phone        text not null, -- as it is stored with the user once it is proved
+    number       text not null, -- E.164, the same for every way to write it
+    locale       text not null default '',
+    state        text not null default 'waiting' check (state in ('waiting', 'sending', 'sent', 'failed', 'held')),
+    reason       text not null default '', -- for failed
+    code_hash    bytea, -- keyed, of the code that was sent last
+    attempts     int not null default 0, -- of the user, to enter it
+    tries        int not null default 0, -- of workers, to send it
+    created_at   timestamptz not null default clock_timestamp(),
+    due_at       timestamptz not null default clock_timestamp(),
+    expires_at   timestamptz not null, -- ten minutes after the last code was made
+    confirmed_at timestamptz,
+    token        uuid,
+    lease_until  timestamptz
+) with (fillfactor = 70);
+create index phone_verifications_user on phone_verifications (user_id, id);
+create index phone_verifications_number on phone_verifications (number, created_at);
+create index phone_verifications_open on phone_verifications (due_at) where state in ('waiting', 'sending');
+create index phone_verifications_created on phone_verifications (created_at);
+
+-- The users whose opt-outs were changed, and the transaction that did so: a worker that
+-- remembers the opted-out users of a channel asks for changes since it read them.
+-- Housekeeping notes in seen when it first saw a row, which is after the row's
+-- transaction ended, and removes the row an hour later.
+create table opt_out_changes (
+    changed xid8 not null default pg_current_xact_id(),
+    user_id bigint not null,
+    seen    timestamptz
+);
+create index opt_out_changes_changed on opt_out_changes (changed);
+create index opt_out_changes_seen on opt_out_changes (seen);
+
+-- +goose StatementBegin
+create function note_opt_outs() returns trigger language plpgsql security definer set search_path from current as $$
+begin
+    if tg_op <> 'INSERT' then
+        insert into opt_out_changes (user_id) values (old.id);
+    end if;
+    if tg_op = 'INSERT' or tg_op = 'UPDATE' and new.id <> old.id then
+        insert into opt_out_changes (user_id) values (new.id);
+    end if;
+    return null;
+end
+$$;
+-- +goose StatementEnd
+revoke execute on function note_opt_outs() from public;
+
+create trigger users_opt_outs_stored after insert on users
+    for each row when (new.opt_outs <> 0) execute function note_opt_outs();
+create trigger users_opt_outs_changed after update of id, opt_outs on users
+    for each row when (old.opt_outs <> new.opt_outs or old.id <> new.id) execute function note_opt_outs();
+create trigger users_opt_outs_removed after delete on users
+    for each row when (old.opt_outs <> 0) execute function note_opt_outs();
+
+-- Users whose opt-out of SMS was set by STOP, and by nothing else: START takes it back.
+create table sms_stops (
+    user_id    bigint primary key references users (id) on delete cascade,
+    stopped_at timestamptz not null default clock_timestamp()
+);
+
+-- Text messages that people sent and that were carried out, so that a repeated callback
+-- changes nothing; kept four days. No numbers and no texts.
+create table sms_replies (
+    provider text not null,
+    id       bytea not null, -- SHA-256 of the provider's name of the message
+    word     text not null check (word in ('stop', 'start', 'help')),
+    users    int not null,
+    taken_at timestamptz not null default clock_timestamp(),
+    primary key (provider, id)
+);
+create index sms_replies_taken on sms_replies (taken_at);
+
+-- An opt-out that is set or lifted in any other way is no longer STOP's.
+-- +goose StatementBegin
+create function forget_sms_stop() returns trigger language plpgsql as $$
+begin
+    delete from sms_stops where user_id = new.id;
+    return null;
+end
+$$;
+-- +goose StatementEnd
+
+create trigger users_sms_opt_out after update of opt_outs on users
+    for each row when (old.opt_outs & 4 <> new.opt_outs & 4) execute function forget_sms_stop();
 
 -- Erased users: no data about these ids is stored again until staff allow it.
 create table erased_users (
@@ -873,6 +1380,9 @@ create table erased_users (
     erased_at timestamptz not null default now(),
     erased_by text not null -- label and name
 );
+-- Every process looks each second for users who were erased since its last look, so that
+-- erased users claim and reserve nothing.
+create index erased_users_order on erased_users (erased_at) include (user_id);
 
 -- Audiences with a name: a rule, or a list of ids.
 create table segments (
@@ -914,9 +1424,15 @@ create table staff (
     theme         text not null default '',
     disabled_at   timestamptz,
     created_at    timestamptz not null default now(),
-    updated_at    timestamptz not null default now()
+    updated_at    timestamptz not null default now(),
+    -- The person at the identity provider who signs in as this member: linked with the
+    -- first sign-in by the verified e-mail address, which may belong to another person
+    -- later.
+    sso_issuer    text not null default '',
+    sso_subject   text not null default ''
 );
 create unique index staff_email on staff (lower(email));
+create unique index staff_identity on staff (sso_issuer, sso_subject) where sso_subject <> '';
 
 create table sessions (
     token  text primary key, -- the hash of the cookie's token
@@ -1018,6 +1534,20 @@ create index audit_action on audit (action, id desc);
 create index audit_shop on audit (shop_number, id desc);
 create index audit_reason on audit (id desc) where reason <> '';
 
+-- Filters of lists that members saved under a name, for themselves or for everybody.
+create table saved_views (
+    id         bigint generated always as identity primary key,
+    staff_id   bigint not null references staff (id),
+    list       text not null check (char_length(list) <= 40),
+    name       text not null check (char_length(name) between 1 and 60),
+    query      text not null check (char_length(query) <= 1000), -- of the list's address
+    shared     boolean not null default false,
+    created_at timestamptz not null default clock_timestamp(),
+    updated_at timestamptz not null default clock_timestamp()
+);
+create unique index saved_views_name on saved_views (staff_id, list, lower(name));
+create index saved_views_shared on saved_views (list) where shared;
+
 -- ---------------------------------------------------------------- work
 
 -- Uploaded files wait here for the job that reads them.
@@ -1097,22 +1627,99 @@ create table job_errors (
 -- announce, deleted when they are on the wire.
 create table outbox (
     id         bigint generated always as identity primary key,
-    event_id   uuid not null default gen_random_uuid(),
+    event_id   uuid not null default new_event_id(),
     topic      text not null,
     payload    jsonb not null,
     created_at timestamptz not null default now(),
     -- W3C traceparent of the event's cause; '' when it is not traced.
-    trace      text not null default ''
+    trace      text not null default '',
+    -- An event that is a sum of others, committed before it is published: an event that
+    -- may have been published alone must not be part of a sum, too (see workdb.Outbox).
+    merged     boolean not null default false
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- Events that a handler has dealt with: a second delivery changes nothing.
+-- Events that a handler has dealt with: a second delivery changes nothing. A table for
+-- each day, which is dropped when the day is past its retention. The day is part of an
+-- event's id, so an id is unique over all days. Other ids are in handled_events_rest.
 create table handled_events (
     handler  text not null,
     event_id uuid not null,
     at       timestamptz not null default now(),
     primary key (handler, event_id)
+) partition by range (event_id);
+create table handled_events_rest (
+    handler  text not null,
+    event_id uuid not null,
+    at       timestamptz not null default now(),
+    primary key (handler, event_id)
 );
-create index handled_events_at on handled_events (at);
+create index handled_events_rest_at on handled_events_rest (at);
+alter table handled_events attach partition handled_events_rest default;
+
+-- Adds the table of the day (UTC) that at belongs to, unless there is one, and
+-- moves the events of that day there from handled_events_rest.
+-- +goose StatementBegin
+create function add_event_day(at timestamptz) returns boolean language plpgsql as $$
+declare
+    day   constant timestamptz := date_trunc('day', at, 'UTC');
+    name  constant text := 'handled_events_' || to_char(day at time zone 'UTC', 'YYYYMMDD');
+    first constant uuid := first_event_id(day);
+    past  constant uuid := first_event_id(day + interval '24 hours');
+begin
+    if to_regclass(name) is not null then
+        return false;
+    end if;
+    lock table handled_events in access exclusive mode;
+    if to_regclass(name) is not null then -- another one was faster
+        return false;
+    end if;
+    execute format('create table %I (handler text not null, event_id uuid not null, at timestamptz not null default now(), primary key (handler, event_id))', name);
+    if to_regclass('handled_events_rest') is not null then
+        execute format('with moved as (delete from handled_events_rest where event_id >= %L and event_id < %L returning *) insert into %I (handler, event_id, at)
+            select handler, event_id, at from moved', first, past, name);
+    end if;
+    execute format('alter table handled_events attach partition %I for values from (%L) to (%L)', name, first, past);
+    return true;
+end
+$$;
+-- +goose StatementEnd
+select add_event_day(now() + n * interval '1 day') from generate_series(0, 14) n;
+
+-- Events that the relay has published stay until every handler is known to have
+-- acknowledged them, so that they are published again after Redis forgot some.
+--
+-- Two tables in turn: new rows go into the one that event_relay.turn names. Once every
+-- row of the other one is handled, it is truncated, and its turn has come.
+create table relayed_events (
+    turn     smallint not null,
+    -- In the order of relays: drawn while the relay holds its advisory lock.
+    seq      bigint generated always as identity,
+    event_id uuid not null,
+    topic    text not null,
+    payload  jsonb not null,
+    trace    text not null default ''
+) partition by list (turn);
+create table relayed_events_0 partition of relayed_events for values in (0) with (autovacuum_vacuum_insert_threshold = -1);
+create table relayed_events_1 partition of relayed_events for values in (1) with (autovacuum_vacuum_insert_threshold = -1);
+create index relayed_events_seq on relayed_events (seq);
+
+-- How far relayed events have got.
+create table event_relay (
+    only_row  boolean primary key default true check (only_row),
+    -- Every handler has acknowledged the events up to this seq.
+    settled   bigint not null default 0,
+    -- The number that each stream's mark in Redis has; it grows.
+    mark      bigint not null default 1,
+    turn      smallint not null default 0,
+    -- The first seq that is kept, and the first in the table whose turn it is.
+    kept_from bigint not null default 1,
+    turn_from bigint not null default 1,
+    turned_at timestamptz not null default now(),
+    -- The history of the database that the events belong to: its system identifier and
+    -- its timeline; '' = not looked at yet. A restore or a failover makes another one.
+    history   text not null default ''
+);
+insert into event_relay default values;
 
 -- Events that a handler gave up on.
 create table dead_messages (
@@ -1141,6 +1748,12 @@ create table idempotency_keys (
     -- Raised by the attempt that takes the key over, so that one that was thought
     -- dead can neither end nor prolong the one after it.
     attempt      bigint not null default 0,
+    -- A key that is stored in the transaction of its change has no stored text of the
+    -- answer, but the facts that the answer follows from: known are the facts that the
+    -- caller read before the change, found are the results of the statement. Such a key
+    -- has status null and locked_until infinity.
+    known        bytea,
+    found        bigint[],
     primary key (actor, key)
 );
 create index idempotency_keys_created on idempotency_keys (created_at);
@@ -1156,3 +1769,229 @@ create unlogged table checked_rows (
     digest  bigint not null, -- of the row's content
     primary key (job_id, user_id, line)
 );
+
+-- The running processes. Where Redis keeps a limit for all of them, each keeps its part of
+-- it while Redis does not answer, and counts the others here. A process enters itself when it
+-- starts, renews its row while it runs, and removes it when it ends.
+create table processes (
+    id       uuid primary key,
+    program  text not null,
+    channels smallint not null, -- bits of the channels that it delivers
+    seen_at  timestamptz not null default clock_timestamp()
+) with (fillfactor = 50);
+
+-- ---------------------------------------------------------------- notifications of staff
+
+-- Conditions that need the attention of staff, a row for each time that they are told.
+create table alerts (
+    id          bigint generated always as identity primary key,
+    kind        text not null,
+    key         text not null, -- kind and object
+    shop_number bigint not null default 0, -- 0 = concerns all shops
+    template_id bigint not null default 0,
+    member_id   bigint not null default 0, -- 0 = every member who may see the shop
+    name        text not null,
+    count       bigint not null default 0,
+    detail      text not null default '',
+    path        text not null default '',
+    -- How often the condition came again, or grew, since the alert before, without
+    -- a message; and since this one.
+    repeated    bigint not null default 0,
+    swallowed   bigint not null default 0,
+    raised_at   timestamptz not null default clock_timestamp(),
+    ended_at    timestamptz -- null while it lasts
+);
+create unique index alerts_open on alerts (key) where ended_at is null;
+create index alerts_key on alerts (key, id desc);
+
+-- Chat groups and mail addresses that alerts are sent to. A removed destination keeps its
+-- name for the log, and neither address nor secret.
+create table alert_destinations (
+    id          bigint generated always as identity primary key,
+    shop_number bigint not null default 0, -- 0 = of all shops
+    form        text not null check (form in ('feishu', 'wecom', 'slack', 'email')),
+    name        text not null,
+    url         text not null,
+    secret      text not null default '',
+    language    text not null,
+    kinds       text[] not null,
+    created_by  text not null,
+    created_at  timestamptz not null default clock_timestamp(),
+    removed_at  timestamptz,
+    -- url and secret, sealed for the row; null = they are stored as they are, until a
+    -- worker starts.
+    sealed      bytea
+);
+
+-- One alert on its way to one destination.
+create table alert_deliveries (
+    id             bigint generated always as identity primary key,
+    alert_id       bigint not null references alerts (id) on delete cascade,
+    destination_id bigint not null references alert_destinations (id),
+    state          text not null default 'waiting' check (state in ('waiting', 'sent', 'failed', 'dropped')),
+    attempts       int not null default 0,
+    next_at        timestamptz not null default clock_timestamp(),
+    lease          uuid,
+    deadline_at    timestamptz not null,
+    detail         text not null default '',
+    created_at     timestamptz not null default clock_timestamp(),
+    ended_at       timestamptz,
+    unique (alert_id, destination_id)
+);
+create index alert_deliveries_due on alert_deliveries (next_at) where state = 'waiting';
+
+-- The last alert that each member has read, and the kinds that they do not want to see.
+create table alert_readers (
+    staff_id     bigint primary key references staff (id) on delete cascade,
+    read_through bigint not null default 0,
+    muted        text[] not null default '{}'
+);
+
+-- Browsers on which members of staff are notified by push.
+create table staff_browsers (
+    id         bigint generated always as identity primary key,
+    staff_id   bigint not null references staff (id) on delete cascade,
+    -- The sign-in in which it was turned on: nothing is sent once that was revoked.
+    sign_in    uuid not null,
+    endpoint   text not null check (char_length(endpoint) <= 2000),
+    p256dh     text not null,
+    auth       text not null,
+    agent      text not null,
+    language   text not null,
+    created_at timestamptz not null default clock_timestamp()
+);
+create unique index staff_browsers_endpoint on staff_browsers (endpoint);
+create index staff_browsers_staff on staff_browsers (staff_id);
+
+-- One alert on its way to one browser.
+create table alert_pushes (
+    id          bigint generated always as identity primary key,
+    alert_id    bigint not null references alerts (id) on delete cascade,
+    browser_id  bigint not null references staff_browsers (id) on delete cascade,
+    state       text not null default 'waiting' check (state in ('waiting', 'sent', 'failed', 'dropped')),
+    attempts    int not null default 0,
+    next_at     timestamptz not null default clock_timestamp(),
+    lease       uuid,
+    deadline_at timestamptz not null,
+    detail      text not null default '',
+    created_at  timestamptz not null default clock_timestamp(),
+    ended_at    timestamptz,
+    unique (alert_id, browser_id)
+);
+create index alert_pushes_due on alert_pushes (next_at) where state = 'waiting';
+create index alert_pushes_browser on alert_pushes (browser_id, id desc);
+
+-- ---------------------------------------------------------------- events for servers of shops
+
+-- Numbers events of drops: drawn by the transaction of a change after it has
+-- locked the changed row, so that of two events of one subject the later change
+-- has the greater number.
+create sequence hook_sequence;
+
+create table hook_endpoints (
+    id              bigint generated always as identity primary key,
+    shop_number     bigint not null references shops (number),
+    url             text not null check (char_length(url) between 1 and 2000),
+    description     text not null default '' check (char_length(description) <= 200),
+    types           text[] not null default '{}', -- of events; none = all
+    secret          bytea not null, -- sealed, see domain/seal
+    -- The secret before the last rotation signs as well until then.
+    old_secret      bytea,
+    old_until       timestamptz,
+    enabled         boolean not null default true,
+    disabled_reason text not null default '' check (disabled_reason in ('', 'staff', 'failing', 'gone')),
+    disabled_at     timestamptz,
+    failures        int not null default 0, -- in a row
+    failing_since   timestamptz, -- null = the last attempt succeeded
+    held_until      timestamptz, -- nothing is sent before: the circuit is open, or the endpoint asked for a pause
+    last_success_at timestamptz,
+    last_failure_at timestamptz,
+    last_error      text not null default '',
+    version         bigint not null default 1,
+    request_key     text unique, -- makes creation repeatable
+    created_at      timestamptz not null default clock_timestamp(),
+    created_by      text not null,
+    updated_at      timestamptz not null default clock_timestamp()
+);
+create index hook_endpoints_shop on hook_endpoints (shop_number, id);
+
+-- Keys that read a shop's events as a stream: while one does, the events are
+-- kept although no endpoint is sent them.
+create table hook_listeners (
+    shop_number bigint not null references shops (number),
+    listener    text not null,
+    types       text[] not null default '{}', -- none = all
+    since       timestamptz not null default clock_timestamp(),
+    until       timestamptz not null,
+    primary key (shop_number, listener)
+);
+
+-- Which events of which shops are wanted, and since when. An endpoint that its
+-- failures disabled still wants them: they can be replayed when it works again.
+create view hook_wants as
+    select shop_number, types, created_at as since from hook_endpoints where enabled or disabled_reason = 'failing'
+    union all
+    select shop_number, types, since from hook_listeners where until > now();
+
+-- Events that a shop wanted when they happened. payload is sent byte
+-- for byte. Ids are in the order of commits: inserting takes a lock.
+create table hook_events (
+    id          bigint generated always as identity primary key,
+    shop_number bigint not null,
+    type        text not null,
+    subject     text not null,
+    sequence    bigint not null,
+    at          timestamptz not null,
+    items       int not null default 1,
+    payload     text not null,
+    stored_at   timestamptz not null default clock_timestamp()
+);
+create index hook_events_shop on hook_events (shop_number, id);
+
+create table hook_deliveries (
+    id          bigint generated always as identity primary key,
+    endpoint_id bigint not null references hook_endpoints (id) on delete cascade,
+    event_id    bigint not null references hook_events (id) on delete cascade,
+    cause       text not null default 'event' check (cause in ('event', 'replay', 'test')),
+    state       text not null default 'waiting' check (state in ('waiting', 'delivered', 'failed')),
+    attempts    int not null default 0,
+    next_at     timestamptz not null default clock_timestamp(),
+    lease_token uuid,
+    lease_until timestamptz,
+    created_at  timestamptz not null default clock_timestamp(),
+    done_at     timestamptz
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+create index hook_deliveries_due on hook_deliveries (endpoint_id, next_at, id) where state = 'waiting';
+create index hook_deliveries_log on hook_deliveries (endpoint_id, id);
+create index hook_deliveries_state on hook_deliveries (endpoint_id, state, id) where state <> 'delivered';
+create index hook_deliveries_event on hook_deliveries (event_id);
+
+create table hook_attempts (
+    delivery_id bigint not null references hook_deliveries (id) on delete cascade,
+    attempt     int not null,
+    at          timestamptz not null,
+    took_ms     int not null,
+    status      int not null, -- of HTTP; 0 = there was no answer
+    error       text not null default '',
+    response    text not null default '', -- the beginning of the answer's body
+    primary key (delivery_id, attempt)
+);
+
+-- How an endpoint does, by hour.
+create table hook_hours (
+    endpoint_id bigint not null references hook_endpoints (id) on delete cascade,
+    hour        timestamptz not null,
+    delivered   bigint not null default 0,
+    failed      bigint not null default 0,
+    took_ms     bigint not null default 0,
+    primary key (endpoint_id, hour)
+) with (fillfactor = 70);
+
+-- How far the issued coupons have become events; see notice_cursor.
+create table hook_cursor (
+    only_row   boolean primary key default true check (only_row),
+    planned_to bigint not null default 0,
+    seen_to    bigint not null default 0,
+    seen_xmax  xid8 not null default '0'
+);
+insert into hook_cursor default values;
