@@ -426,7 +426,7 @@ create table batches (
     variant         smallint,
     -- A batch keeps the texts of the moment when it was cut, so that a second attempt
     -- sends the same.
-    messages_upto   bigint default newest_message(),
+    messages_upto   bigint not null default newest_message(),
     unique (kind, owner_id, channel, from_user)
 ) with (fillfactor = 70, toast_tuple_target = 8160);
 create index batches_leased on batches (lease_until) where state = 'running';
@@ -991,8 +991,8 @@ create table gate_shards (
     allot       bigint not null check (allot >= 0),
     settled     bigint not null default 0, -- accepted claims of this epoch that are decided for good
     refused     bigint not null default 0, -- of these, not issued
-    -- A shard that was lost is built anew alone. 0 = the epoch of its gate.
-    epoch       bigint not null default 0,
+    -- A shard that was lost is built anew alone, so it has an epoch of its own.
+    epoch       bigint not null check (epoch > 0),
     lease_until timestamptz, -- of the process that builds this shard alone; null = none does
     primary key (template_id, shard)
 ) with (fillfactor = 50);
@@ -1126,10 +1126,10 @@ create table removed_coupons (
     counted     bigint not null,
     removed_at  timestamptz not null default now(),
     -- The removed coupons by state.
-    used        bigint,
-    expired     bigint,
-    revoked     bigint,
-    discounted  bigint
+    used        bigint not null,
+    expired     bigint not null,
+    revoked     bigint not null,
+    discounted  bigint not null
 );
 
 -- One planned notice per user, template and day, however many coupons expire.
