@@ -29,7 +29,7 @@ var Released = Steps{FS: released}
 
 // Oldest is the number of the oldest step that a database may be upgraded from:
 // the schema of release 0.1.0. Its number is that of the last step before the
-// release, whose databases have exactly this schema.
+// release.
 const Oldest = 136
 
 // ErrTooOld is the error for a database that is older than [Oldest]. Its rows
