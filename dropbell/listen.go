@@ -33,7 +33,7 @@ last ten minutes are kept for it while it is away.
 
 const (
 	// askEvery is the first pause before a server that does not answer is asked again,
-	// longestWait the longest. A server of an older version is asked that often.
+	// longestWait the longest. A server that answers at once without events is asked every askEvery.
 	askEvery    = time.Second
 	longestWait = 10 * time.Second
 	// longestRetry is the longest pause before a failed event is posted again.

@@ -28,8 +28,9 @@ var released embed.FS
 var Released = Steps{FS: released}
 
 // Oldest is the number of the oldest step that a database may be upgraded from:
-// the schema of release 0.1.0.
-const Oldest = 60
+// the schema of release 0.1.0. Its number is that of the last step before the
+// release.
+const Oldest = 136
 
 // ErrTooOld is the error for a database that is older than [Oldest]. Its rows
 // stay as they are; only an empty database can be used instead.

@@ -28,11 +28,11 @@ func RestoredElsewhere(tb testing.TB, url string) string {
 			tb.Errorf("stop the other PostgreSQL: %v", err)
 		}
 	})
-	dump, load := postgresTool("pg_dump"), postgresTool("psql")
-	if dump == "" || load == "" {
+	load := postgresTool("psql")
+	if postgresTool("pg_dump") == "" || load == "" {
 		tb.Skip("this machine has no pg_dump and psql")
 	}
-	if err := restore(ctx, dump, url, load, p.URL()); err != nil {
+	if err := restore(ctx, url, load, p.URL()); err != nil {
 		tb.Fatalf("restore the dump: %v", err)
 	}
 	return p.URL()
@@ -49,16 +49,26 @@ func postgresTool(name string) string {
 	return ""
 }
 
-// restore loads a dump of the database at from into the one at to.
-func restore(ctx context.Context, dump, from, load, to string) error {
+// Dump returns the text that pg_dump makes of the database at url with the options given.
+func Dump(ctx context.Context, url string, options ...string) ([]byte, error) {
 	var text, said bytes.Buffer
-	take := exec.CommandContext(ctx, dump, "--no-owner", from)
+	take := exec.CommandContext(ctx, postgresTool("pg_dump"), append(options, url)...)
 	take.Stdout, take.Stderr = &text, &said
 	if err := take.Run(); err != nil {
-		return fmt.Errorf("pg_dump: %w: %s", err, &said)
+		return nil, fmt.Errorf("pg_dump: %w: %s", err, &said)
 	}
+	return text.Bytes(), nil
+}
+
+// restore loads a dump of the database at from into the one at to.
+func restore(ctx context.Context, from, load, to string) error {
+	text, err := Dump(ctx, from, "--no-owner")
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
 	put := exec.CommandContext(ctx, load, "--quiet", "--set=ON_ERROR_STOP=1", to)
-	put.Stdin, put.Stderr = &text, &said
+	put.Stdin, put.Stderr = bytes.NewReader(text), &said
 	if err := put.Run(); err != nil {
 		return fmt.Errorf("psql: %w: %s", err, &said)
 	}

@@ -336,8 +336,8 @@ func (g *Gate) repeated(ctx context.Context, r claim.Request, first string) (cla
 	return found, err
 }
 
-// acceptedAt reads the instant at which a claim was accepted. A gate of an
-// older version has not noted it.
+// acceptedAt reads the instant at which a claim was accepted. The shard forgets it
+// once the claim is written.
 func (g *Gate) acceptedAt(ms string) time.Time {
 	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
 		return time.UnixMilli(n).UTC()

@@ -4,12 +4,12 @@
 -- returns { ms since 1970, 1 if what a reset made there is gone, else 0, 1 if the clock of
 --       this server was not compared, but that of another server was, else 0 }
 local time = redis.call('TIME')
-local f = redis.call('HMGET', KEYS[1], 'ahead', 'marked', 'server')
+local f = redis.call('HMGET', KEYS[1], 'ahead', 'server')
 local function broken()
   return redis.call('HEXISTS', KEYS[2], '0') == 0 or redis.call('HEXISTS', KEYS[3], '#0') == 0
     or redis.call('EXISTS', KEYS[4]) == 0 or #redis.call('XINFO', 'GROUPS', KEYS[4]) == 0
 end
 local info = redis.pcall('INFO', 'server')
 local id = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
-return { time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[1] or 0), f[2] and broken() and 1 or 0,
-  f[3] and f[3] ~= id and 1 or 0 }
+return { time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[1] or 0), broken() and 1 or 0,
+  f[2] and f[2] ~= id and 1 or 0 }

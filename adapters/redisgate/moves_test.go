@@ -253,8 +253,8 @@ func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 	}
 }
 
-// TestShelvesRefuseEarlierEpochs: a builder that lost its lease can do nothing.
-func TestShelvesRefuseEarlierEpochs(t *testing.T) {
+// TestShardsRefuseEarlierEpochs: a builder that lost its lease can do nothing.
+func TestShardsRefuseEarlierEpochs(t *testing.T) {
 	s, ctx := NewShards(newClient(t)), t.Context()
 	must(t, s.Fence(ctx, 1, 0, 5))
 	for name, do := range map[string]func() error{

@@ -7,7 +7,7 @@ local f = redis.call('HMGET', KEYS[1], 'epoch', 'state')
 if f[1] ~= ARGV[1] or f[2] ~= 'sealed' then return 0 end
 redis.call('UNLINK', unpack(KEYS))
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'state', 'sealed', 'stock', ARGV[2], 'allot', ARGV[2], 'accepted', 0,
-  'returned', 0, 'in', 0, 'out', 0, 'begun', 0, 'done', 0, 'version', 0, 'ahead', 0, 'marked', 1)
+  'returned', 0, 'in', 0, 'out', 0, 'begun', 0, 'done', 0, 'version', 0, 'ahead', 0)
 -- Marks of no user and no request: as long as they are there, so is the rest.
 redis.call('HSET', KEYS[2], '0', 0)
 redis.call('HSET', KEYS[3], '#0', '')

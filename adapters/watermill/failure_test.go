@@ -17,7 +17,7 @@ import (
 // handleOne runs h for one published event and returns what died of it.
 func handleOne(t *testing.T, s *redisServer, c *deadMessages, h HandlerFunc) {
 	t.Helper()
-	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.keep })
 	bus.Handle("h", topic, h)
 	run(t, bus)
 	publish(t, bus, []Event{{ID: "1", Topic: topic, Payload: []byte(`{"a":1}`)}})
@@ -39,8 +39,8 @@ func TestAFailingHandlerIsTriedAgain(t *testing.T) {
 	})
 	<-done
 	wantAcknowledged(t, s, "h")
-	if calls.Load() != 3 || len(c.graves()) != 0 {
-		t.Errorf("%d calls, dead %v", calls.Load(), c.graves())
+	if calls.Load() != 3 || len(c.kept()) != 0 {
+		t.Errorf("%d calls, dead %v", calls.Load(), c.kept())
 	}
 }
 
@@ -51,9 +51,9 @@ func TestAnEventThatAlwaysFailsIsKeptOnceAndAcknowledged(t *testing.T) {
 		calls.Add(1)
 		return errors.New("never\x00 ever")
 	})
-	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+	eventually(t, "it is kept", func() bool { return len(c.kept()) == 1 })
 	wantAcknowledged(t, s, "h")
-	dead := c.graves()[0]
+	dead := c.kept()[0]
 	if string(dead.Payload) != `{"a":1}` {
 		t.Errorf("%+v", dead)
 	}
@@ -62,8 +62,8 @@ func TestAnEventThatAlwaysFailsIsKeptOnceAndAcknowledged(t *testing.T) {
 	if diff := cmp.Diff(want, dead); diff != "" {
 		t.Errorf("dead message (-want +got):\n%s", diff)
 	}
-	if calls.Load() != 3 || len(c.graves()) != 1 {
-		t.Errorf("%d calls, %d graves", calls.Load(), len(c.graves()))
+	if calls.Load() != 3 || len(c.kept()) != 1 {
+		t.Errorf("%d calls, %d kept", calls.Load(), len(c.kept()))
 	}
 }
 
@@ -75,7 +75,7 @@ func TestPermanentFaultsAreNotRetried(t *testing.T) {
 			calls.Add(1)
 			return fault.New(kind, "x", "no")
 		})
-		eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+		eventually(t, "it is kept", func() bool { return len(c.kept()) == 1 })
 		if calls.Load() != want {
 			t.Errorf("kind %d: %d calls, want %d", kind, calls.Load(), want)
 		}
@@ -96,8 +96,8 @@ func TestUnavailableIsNoAttempt(t *testing.T) {
 	})
 	eventually(t, "it is handled", func() bool { return calls.Load() == 21 })
 	wantAcknowledged(t, s, "h")
-	if len(c.graves()) != 0 {
-		t.Errorf("it was given up: %+v", c.graves())
+	if len(c.kept()) != 0 {
+		t.Errorf("it was given up: %+v", c.kept())
 	}
 }
 
@@ -106,7 +106,7 @@ func TestUnavailableIsNoAttempt(t *testing.T) {
 func TestUnavailableForTooLongIsGivenUp(t *testing.T) {
 	s, c := startRedis(t), &deadMessages{}
 	var handled seen
-	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage, config.Patience = c.bury, 50*time.Millisecond })
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage, config.Patience = c.keep, 50*time.Millisecond })
 	bus.Handle("h", topic, func(ctx context.Context, e Event) error {
 		if e.ID == "id-00000" {
 			return fault.New(fault.Unavailable, "x", "it takes too long")
@@ -115,7 +115,7 @@ func TestUnavailableForTooLongIsGivenUp(t *testing.T) {
 	})
 	run(t, bus)
 	publish(t, bus, events(0, 2))
-	eventually(t, "it is kept and the next one is handled", func() bool { return len(c.graves()) == 1 && handled.count() == 1 })
+	eventually(t, "it is kept and the next one is handled", func() bool { return len(c.kept()) == 1 && handled.count() == 1 })
 	wantAcknowledged(t, s, "h")
 }
 
@@ -126,7 +126,7 @@ func TestWhileTheDeadCannotBeKeptTheEventComesAgain(t *testing.T) {
 		calls.Add(1)
 		return errors.New("never")
 	})
-	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+	eventually(t, "it is kept", func() bool { return len(c.kept()) == 1 })
 	wantAcknowledged(t, s, "h")
 	if calls.Load() != 12 {
 		t.Errorf("%d calls in four rounds of three", calls.Load())
@@ -136,15 +136,15 @@ func TestWhileTheDeadCannotBeKeptTheEventComesAgain(t *testing.T) {
 func TestAPanicIsAFailure(t *testing.T) {
 	s, c := startRedis(t), &deadMessages{}
 	handleOne(t, s, c, func(context.Context, Event) error { panic("nil map") })
-	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
-	if reason := c.graves()[0].Reason; !strings.Contains(reason, "nil map") || !strings.Contains(reason, "failure_test.go") {
+	eventually(t, "it is kept", func() bool { return len(c.kept()) == 1 })
+	if reason := c.kept()[0].Reason; !strings.Contains(reason, "nil map") || !strings.Contains(reason, "failure_test.go") {
 		t.Errorf("reason %q", reason)
 	}
 }
 
 func TestAnAttemptEndsWithItsTimeout(t *testing.T) {
 	s, c := startRedis(t), &deadMessages{}
-	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.keep })
 	var calls atomic.Int64
 	bus.Handle("h", topic, func(ctx context.Context, _ Event) error {
 		calls.Add(1)
@@ -153,7 +153,7 @@ func TestAnAttemptEndsWithItsTimeout(t *testing.T) {
 	}, Timeout(50*time.Millisecond))
 	run(t, bus)
 	publish(t, bus, events(0, 1))
-	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+	eventually(t, "it is kept", func() bool { return len(c.kept()) == 1 })
 	if calls.Load() != 3 {
 		t.Errorf("%d calls", calls.Load())
 	}
@@ -162,7 +162,7 @@ func TestAnAttemptEndsWithItsTimeout(t *testing.T) {
 func TestAForeignEntryIsKeptAndStopsNobody(t *testing.T) {
 	s, c := startRedis(t), &deadMessages{}
 	var got, heard seen
-	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.keep })
 	bus.Handle("h", topic, got.add)
 	bus.Listen("l", topic, heard.add)
 	run(t, bus)
@@ -176,13 +176,13 @@ func TestAForeignEntryIsKeptAndStopsNobody(t *testing.T) {
 	}
 	publish(t, bus, events(1, 2))
 	eventually(t, "events around it arrive", func() bool { return got.count() == 2 && heard.count() == 2 })
-	eventually(t, "both are kept", func() bool { return len(c.graves()) == 2 })
+	eventually(t, "both are kept", func() bool { return len(c.kept()) == 2 })
 	wantAcknowledged(t, s, "h")
-	dead := c.graves()[0]
+	dead := c.kept()[0]
 	if !strings.HasPrefix(dead.ID, "foreign-") || !strings.Contains(string(dead.Payload), "hello") || !strings.Contains(dead.Reason, "not an event") {
 		t.Errorf("%+v", dead)
 	}
-	if c.graves()[1].ID == dead.ID {
+	if c.kept()[1].ID == dead.ID {
 		t.Error("two entries share an id")
 	}
 }

@@ -42,7 +42,7 @@ type deadMessages struct {
 	dead     []DeadMessage
 }
 
-func (c *deadMessages) bury(_ context.Context, dead DeadMessage) error {
+func (c *deadMessages) keep(_ context.Context, dead DeadMessage) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failures > 0 {
@@ -53,7 +53,7 @@ func (c *deadMessages) bury(_ context.Context, dead DeadMessage) error {
 	return nil
 }
 
-func (c *deadMessages) graves() []DeadMessage {
+func (c *deadMessages) kept() []DeadMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.dead)
@@ -66,7 +66,7 @@ func newBus(t *testing.T, s *redisServer, change ...func(*BusConfig)) *Bus {
 	t.Helper()
 	config := BusConfig{
 		RedisURL: s.URL, Logger: slog.New(slog.DiscardHandler), Consumer: fmt.Sprint("process-", consumers.Add(1)),
-		DeadMessage: (&deadMessages{}).bury, Attempts: 3, RetryInterval: time.Millisecond,
+		DeadMessage: (&deadMessages{}).keep, Attempts: 3, RetryInterval: time.Millisecond,
 		MaxRetryInterval: 5 * time.Millisecond, NackPause: 10 * time.Millisecond, DrainTimeout: 5 * time.Second,
 	}
 	for _, c := range change {

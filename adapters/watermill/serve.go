@@ -93,7 +93,7 @@ func (s *subscription) salvaging(next message.HandlerFunc) message.HandlerFunc {
 		if s.waits(m.UUID, err) {
 			return nil, err
 		}
-		return nil, s.bury(ctx, m, err)
+		return nil, s.deadLetter(ctx, m, err)
 	})
 }
 
@@ -111,7 +111,7 @@ func (s *subscription) waits(id string, err error) bool {
 	return time.Since(s.away.since) < s.bus.config.Patience
 }
 
-func (s *subscription) bury(ctx context.Context, m *message.Message, reason error) error {
+func (s *subscription) deadLetter(ctx context.Context, m *message.Message, reason error) error {
 	ctx, cancel := context.WithTimeout(ctx, deadTimeout)
 	defer cancel()
 	dead := DeadMessage{Event: s.event(m), Handler: s.handler, Reason: clean(reason.Error())}

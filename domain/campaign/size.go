@@ -116,11 +116,7 @@ func (l *Launcher) count(ctx context.Context, cut Cut) (n int64, err error) {
 // hold pauses the campaign and requests approval in the name of the member who
 // published it.
 func (l *Launcher) hold(ctx context.Context, cut Cut, a ReachLimit, users int64) error {
-	by := cut.PublishedBy
-	if by == "" { // published by a program that did not keep it
-		by = cut.CreatedBy
-	}
-	label, name, _ := strings.Cut(by, " ")
+	label, name, _ := strings.Cut(cut.PublishedBy, " ")
 	most := a.Most()
 	r := Request{Snapshot: Snapshot{Spec: cut.Spec, Rule: cut.Rule}, AskedBy: label, AskedName: name, Allowed: &most,
 		Reach: Reach{Users: users, Exact: true, At: l.Now()}}

@@ -9,8 +9,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// A Source says where the users of a list were named. Jobs of programs before
-// this one have none.
+// A Source says where the users of a list were named.
 type Source struct {
 	// File is the name of the uploaded file.
 	File string `json:"file,omitempty"`

@@ -23,8 +23,8 @@ type Coupon struct {
 	// LockedUntil is when a new lock expires.
 	LockedUntil *time.Time `json:"locked_until,omitempty"`
 	// OperationID is the line of the coupon's log: of two events of one coupon the
-	// later has the greater one. Events of 0.1 have none.
-	OperationID int64     `json:"operation_id,string,omitempty"`
+	// later has the greater one.
+	OperationID int64     `json:"operation_id,string"`
 	At          time.Time `json:"at"`
 }
 

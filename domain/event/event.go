@@ -38,14 +38,14 @@ func All() []string {
 
 // Template is the payload of every template event: which one, of which shop, and its
 // version after the change. Readers load the rest. Of two events of one template
-// the later has the greater Sequence; events of 0.1 have neither that nor At.
+// the later has the greater Sequence.
 type Template struct {
 	TemplateID int64     `json:"template_id,string"`
 	ShopNumber int64     `json:"shop_number,string,omitempty"`
 	Version    int64     `json:"version"`
 	OpensAt    time.Time `json:"opens_at"`
-	Sequence   int64     `json:"sequence,string,omitempty"`
-	At         time.Time `json:"at,omitzero"`
+	Sequence   int64     `json:"sequence,string"`
+	At         time.Time `json:"at"`
 }
 
 // Booking says that so many users now have, or no longer have, the
@@ -74,8 +74,7 @@ type Slot struct {
 }
 
 // Batch is the payload of [BatchFinished]. Sent counts recipients reached by
-// the whole batch. All recipients lie between FromUser and ToUser; in events of
-// 0.1 both are 0.
+// the whole batch. All recipients lie between FromUser and ToUser.
 type Batch struct {
 	BatchID    int64     `json:"batch_id,string"`
 	Kind       string    `json:"kind"`
@@ -83,8 +82,8 @@ type Batch struct {
 	TemplateID int64     `json:"template_id,string"`
 	Channel    int       `json:"channel"`
 	Sent       int       `json:"sent"`
-	FromUser   int64     `json:"from_user,string,omitempty"`
-	ToUser     int64     `json:"to_user,string,omitempty"`
+	FromUser   int64     `json:"from_user,string"`
+	ToUser     int64     `json:"to_user,string"`
 	At         time.Time `json:"at"`
 }
 

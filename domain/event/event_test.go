@@ -24,11 +24,11 @@ var (
 // are for ever: a reader may meet the old payload long after an upgrade. Ids
 // lie above 2^53, where a number would lose its last digits.
 var golden = map[string]any{
-	event.TemplatePublished: event.Template{TemplateID: 9007199254740993, ShopNumber: 9007199254740994, Version: 2, OpensAt: due.Add(5 * time.Minute)},
-	event.TemplateMoved:     event.Template{TemplateID: 9007199254740993, Version: 3, OpensAt: due.Add(time.Hour)},
-	event.TemplateChanged:   event.Template{TemplateID: 1, Version: 1, OpensAt: due},
-	event.TemplateClosed:    event.Template{TemplateID: 1, Version: 5, OpensAt: due},
-	event.TemplateCancelled: event.Template{TemplateID: 1, Version: 6, OpensAt: due},
+	event.TemplatePublished: event.Template{TemplateID: 9007199254740993, ShopNumber: 9007199254740994, Version: 2, OpensAt: due.Add(5 * time.Minute), Sequence: 9007199254740994, At: at},
+	event.TemplateMoved:     event.Template{TemplateID: 9007199254740993, Version: 3, OpensAt: due.Add(time.Hour), Sequence: 9007199254740994, At: at},
+	event.TemplateChanged:   event.Template{TemplateID: 1, Version: 1, OpensAt: due, Sequence: 9007199254740994, At: at},
+	event.TemplateClosed:    event.Template{TemplateID: 1, Version: 5, OpensAt: due, Sequence: 9007199254740994, At: at},
+	event.TemplateCancelled: event.Template{TemplateID: 1, Version: 6, OpensAt: due, Sequence: 9007199254740994, At: at},
 	event.ReservationsChanged: event.Reservations{At: at,
 		Added:   []event.Booking{{TemplateID: 9007199254740993, Bits: 1<<60 - 1, Users: 250}, {TemplateID: 2, Bits: 1, Users: 1}},
 		Removed: []event.Booking{{TemplateID: 2, Bits: 576460752303423488, Users: 3}}},
@@ -47,7 +47,8 @@ var golden = map[string]any{
 	event.GateRefilled:  event.Gate{TemplateID: 9007199254740993},
 	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
 	event.CouponChanged: event.Coupon{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1",
-		Step: "lock", From: "unused", To: "locked", Discount: 1000, LockedUntil: new(due.Add(15 * time.Minute)), At: at},
+		Step: "lock", From: "unused", To: "locked", Discount: 1000, LockedUntil: new(due.Add(15 * time.Minute)),
+		OperationID: 9007199254740996, At: at},
 	event.CouponsExpired: event.Expired{At: at, Expired: []event.ExpiredCoupons{{TemplateID: 9007199254740993, Coupons: 500}, {TemplateID: 2, Coupons: 1}}},
 	event.CodesChanged:   event.Codes{BatchID: 9007199254740993, TemplateID: 9007199254740994, State: "revoked"},
 	event.UsersChanged:   event.Users{FromUser: 1, ToUser: 9223372036854775807},

@@ -88,7 +88,7 @@ func newClaims(t *testing.T, r rush, change ...func(*fleet)) *claims {
 	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills, servers: r.servers}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.startServers()
 	redis.SetLogger(discardLog{})
-	f := &fleet{t: t, stack: w.stack, env: []string{fmt.Sprint("GATE_SHELVES=", rushShards), codeKeys}}
+	f := &fleet{t: t, stack: w.stack, env: []string{fmt.Sprint("GATE_SHARDS=", rushShards), codeKeys}}
 	for _, apply := range change {
 		apply(f)
 	}

@@ -53,7 +53,7 @@ func newWalk(t *testing.T) *walk {
 	w.sink = newSink(t, quick, newDeck(w.random(1), 1, nil), newDeck(w.random(2), 1, nil))
 	dir := t.TempDir()
 	w.fleet = launch(w.ctx, &fleet{t: t, stack: w.stack, sink: w.sink, mortal: true,
-		env: []string{"GATE_SHELVES=4", codeKeys, killpoint.Variable + "=" + dir}}, 2, 2)
+		env: []string{"GATE_SHARDS=4", codeKeys, killpoint.Variable + "=" + dir}}, 2, 2)
 	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	return &walk{system: w, dir: dir, hit: map[failing]int{},
 		c: &claims{system: w, rush: rush{codes: forSale}}, p: &campaignRun{system: w}}

@@ -16,7 +16,7 @@ import (
 // cockpits are the pages that one looks at while a drop takes place.
 func cockpits() []Story {
 	var all []Story
-	for _, group := range [][]Story{decks(), channels(), channelTests()} {
+	for _, group := range [][]Story{liveTabs(), channels(), channelTests()} {
 		all = append(all, group...)
 	}
 	return all
@@ -56,8 +56,8 @@ func lateness(n int64) delivery.Lateness {
 	return l
 }
 
-// deckOf gives a board the details of a cockpit.
-func deckOf(b reminder.Board, trouble bool) reminder.Cockpit {
+// snapshotOf gives a board the details of a cockpit.
+func snapshotOf(b reminder.Board, trouble bool) reminder.Cockpit {
 	c := reminder.Cockpit{At: Now()}
 	for _, r := range b.Rows {
 		row := reminder.CockpitRow{Slot: r.Slot}
@@ -100,20 +100,20 @@ func pulse() reminder.Pulse {
 	return p
 }
 
-func deck(t template.Template, users int64, trouble bool) droppages.Cockpit {
+func cockpit(t template.Template, users int64, trouble bool) droppages.Cockpit {
 	b := board(t, users)
 	b = deliver(b, trouble)
-	p := droppages.Cockpit{Template: t, At: Now(), Sum: "a1b2c3", Deck: deckOf(b, trouble), Channels: status(trouble)}
-	if p.Deck.Progress().InFlight > 0 { // messages sent long ago are no pulse any more
+	p := droppages.Cockpit{Template: t, At: Now(), Sum: "a1b2c3", Snapshot: snapshotOf(b, trouble), Channels: status(trouble)}
+	if p.Snapshot.Progress().InFlight > 0 { // messages sent long ago are no pulse any more
 		p.Pulse = pulse()
 	}
 	return p
 }
 
-// watched is the live tab with a deck.
+// watched is the live tab with a cockpit.
 func watched(c droppages.Cockpit) droppages.Template {
-	p := droppages.Template{Drop: droppages.Drop{Template: c.Template}, Tab: droppages.TabLive, Before: lastMonth(), Deck: &c}
-	for _, r := range c.Deck.Rows {
+	p := droppages.Template{Drop: droppages.Drop{Template: c.Template}, Tab: droppages.TabLive, Before: lastMonth(), Cockpit: &c}
+	for _, r := range c.Snapshot.Rows {
 		row := reminder.Row{Slot: r.Slot}
 		for i, lane := range r.Lanes {
 			row.Cells[i] = lane.Cell
@@ -145,19 +145,19 @@ func waveOf(b reminder.Board) *droppages.WaveCard {
 	return c
 }
 
-func decks() []Story {
-	quiet := deck(coupon(1, "Moon cake night", 9*time.Hour), 41_203, false)
-	soon := deck(coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", 9*time.Minute), 184_220, false)
-	trouble := deck(coupon(1, "Moon cake night", 4*time.Minute), 184_220, true)
+func liveTabs() []Story {
+	quiet := cockpit(coupon(1, "Moon cake night", 9*time.Hour), 41_203, false)
+	soon := cockpit(coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", 9*time.Minute), 184_220, false)
+	trouble := cockpit(coupon(1, "Moon cake night", 4*time.Minute), 184_220, true)
 	trouble.Ahead = []reminder.Prognosis{{Job: reminder.Job{TemplateID: 1, Channel: delivery.SMS, Slot: 1, DueAt: Now().Add(-time.Minute), Messages: 8000},
 		FinishAt: Now().Add(2 * time.Minute), Missed: 712}}
-	open := deck(coupon(1, "Moon cake night", -20*time.Minute), 22_000, false)
-	over := deck(coupon(1, "Moon cake night", -9*time.Hour), 22_000, false)
+	open := cockpit(coupon(1, "Moon cake night", -20*time.Minute), 22_000, false)
+	over := cockpit(coupon(1, "Moon cake night", -9*time.Hour), 22_000, false)
 	over.Stored = template.Closed
-	past := deck(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)
-	past.Deck = deckOf(late(deliver(board(past.Template, 22_000), false), 10), false)
+	past := cockpit(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)
+	past.Snapshot = snapshotOf(late(deliver(board(past.Template, 22_000), false), 10), false)
 	past.Claims = droppages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
-	unused := deck(coupon(1, "Moon cake night", 61*time.Minute), 0, false)
+	unused := cockpit(coupon(1, "Moon cake night", 61*time.Minute), 0, false)
 	replayed, forgotten := watched(open), watched(over)
 	replayed.Wave.Replay, forgotten.Wave.Wave = true, reminder.Wave{}
 	return []Story{

@@ -47,7 +47,7 @@ func grants() []Story {
 	given.Counts = map[string]int64{"issued": 1_150, "accepted": 29, "limit_reached": 11, "sold_out": 1, "unknown_user": 6, "duplicate": 4, "bad_user_id": 3}
 	given.Rows = []owned.GrantRow{{Line: 2, UserID: 1001, Result: "issued", CouponID: 90_001}, {Line: 3, UserID: 1002, Result: "limit_reached"}, {Line: 7, UserID: 1004, Result: "accepted"}}
 	failed := grantOf(10, true, job.Failed, 0, 0, 0)
-	failed.Job.Reason, failed.Params.Source = owned.ErrNoUserColumn.Code, owned.Source{} // of a program that did not keep the name
+	failed.Job.Reason, failed.Params.Source = owned.ErrNoUserColumn.Code, owned.Source{} // a file without a name
 	long := failed
 	long.Job.Reason, long.Job.Detail = owned.ErrTooManyGrants.Code, owned.ErrTooManyGrants.Text
 	long.Job.ID, long.Params.File = 9, "members_of_the_harbour_tea_house_who_came_to_the_opening_night_2026.csv"

@@ -18,8 +18,8 @@ import (
 func figures(t template.Template, users, issued int64) report.Figures {
 	f := report.Figures{Template: t, Late: lateness(users), Total: t.Stock, Issued: issued,
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Expired: issued / 20, Revoked: issued / 90, Discounted: money.Amount(issued / 3 * 2000)}}
-	deck := deckOf(deliver(board(t, users), false), false)
-	f.Progress = deck.Progress()
+	snapshot := snapshotOf(deliver(board(t, users), false), false)
+	f.Progress = snapshot.Progress()
 	f.Opened = users * 3 / 5
 	if issued == t.Stock {
 		f.SoldOutAfter = 58 * time.Second
@@ -50,8 +50,8 @@ func history(t template.Template) report.History {
 func reportOf(t template.Template, users, issued int64) report.Report {
 	r := report.Report{Figures: figures(t, users, issued), At: Now(), Growth: growth(users), Sales: sold(t, issued), History: history(t),
 		People: report.People{Booked: users, Reminded: users * 97 / 100, Opened: users * 11 / 20, Claimed: users / 2, Used: users / 5, Others: issued - users/2}}
-	deck := deckOf(deliver(board(t, users), false), false)
-	for _, row := range deck.Rows {
+	snapshot := snapshotOf(deliver(board(t, users), false), false)
+	for _, row := range snapshot.Rows {
 		for i, l := range row.Lanes {
 			if l.Reserved > 0 {
 				done := row.DueAt.Add(70 * time.Second)
@@ -61,9 +61,9 @@ func reportOf(t template.Template, users, issued int64) report.Report {
 		}
 	}
 	r.Accuracy = reminder.Accuracy{Drops: 10, Median: 0.043}
-	for c := range deck.Rows[0].Lanes {
+	for c := range snapshot.Rows[0].Lanes {
 		var sum delivery.Counts
-		for _, row := range deck.Rows {
+		for _, row := range snapshot.Rows {
 			sum = sum.Plus(row.Lanes[c].Counts)
 		}
 		if sum.Reserved > 0 {

@@ -176,8 +176,8 @@ func TestALostAnswerToAReservation(t *testing.T) {
 	r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 10)), 201, "")
 }
 
-// TestAnAttemptThatDiedIsTakenOver: an attempt of the general way, as older programs
-// made for every reservation, has died with or without its effect.
+// TestAnAttemptThatDiedIsTakenOver: an attempt of the general way has died with or without
+// its effect.
 func TestAnAttemptThatDiedIsTakenOver(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)

@@ -87,7 +87,7 @@ func TestMoveToThePastInTheBrowser(t *testing.T) {
 // Typing another rate runs the dry run of a replay again; an error that the
 // form was refused for goes away with what it was about.
 func TestTheDryRunFollowsTheRateInTheBrowser(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Operator))
 	b.Open(g.Server.URL + "/dead-letters/replay")

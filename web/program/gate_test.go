@@ -191,7 +191,7 @@ func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 // worker has heard of either.
 func TestAClaimRightAfterPublishing(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "ADMIN_API_KEY": nodeKey,
-		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef", "GATE_SHELVES": "3"}
+		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef", "GATE_SHARDS": "3"}
 	a, b := newGateNode(t, env), newGateNode(t, env)
 	opens := time.Now().UTC().Truncate(time.Second).Add(6 * time.Second)
 	_, made := a.call("POST", "/admin/templates", 0, "", map[string]any{"shop_number": "10", "name": "Rush", "kind": "amount_off", "amount_off": 100,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -255,9 +254,6 @@ func (p *program) wireEvents() (err error) {
 	p.bus.Listen("sold-out", event.CouponsIssued, app.Decoded(p.soldOut))
 	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
 		f := inbox.Finished{BatchID: e.BatchID, Channel: delivery.Channel(e.Channel), Kind: delivery.Kind(e.Kind), From: user.ID(e.FromUser), To: user.ID(e.ToUser)}
-		if f.To == 0 { // of a worker that does not tell
-			f.To = math.MaxInt64
-		}
 		return p.inbox.Push(ctx, f, p.hub)
 	}))
 	return nil

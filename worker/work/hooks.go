@@ -59,9 +59,6 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 	at := watermill.Parallel(hookHandlers)
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
 		handle(topic, app.Decoded(func(ctx context.Context, id string, e event.Template) error {
-			if e.At.IsZero() { // of a program of the previous version
-				e.At = app.Clock()
-			}
 			if x, ok := hook.OfTemplate(topic, e); ok && h.wants.Any(ctx, x.Type) {
 				return h.store1(ctx, id, x)
 			}

@@ -124,7 +124,7 @@ func TestANumberIsVerifiedByItsCode(t *testing.T) {
 	_, err := p.Confirm(t.Context(), 1, code)
 	p.Must(err)
 	p.verified(1, firstPhone, true)
-	p.Exec(`update users set phone = $1 where id = 1`, secondPhone) // as programs of before do
+	p.Exec(`update users set phone = $1 where id = 1`, secondPhone) // a statement that does not name the verification
 	p.verified(1, secondPhone, false)
 
 	code = p.ask(2, secondPhone) // a user not known before

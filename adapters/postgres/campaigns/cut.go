@@ -55,9 +55,6 @@ func (s Campaigns) BeginCut(ctx context.Context, id int64, lasting time.Duration
 		if tag.RowsAffected() == 0 {
 			return campaign.ErrNotStartable
 		}
-		if err := freezeLate(ctx, tx, id); err != nil {
-			return err
-		}
 		cut.Campaign, err = scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+`, c.cut_after,
 			coalesce((select max(seq) + 1 from campaign_messages m where m.campaign_id = c.id), 0), c.people`+campaignFrom+`where c.id = $1`, id),
 			&cut.After, &cut.Seq, &cut.People)

@@ -102,17 +102,6 @@ func wholeList(ctx context.Context, tx pgx.Tx, rule *campaign.FrozenRule) error 
 	return err
 }
 
-// freezeLate does the same for a campaign that was published by an earlier
-// version that did not: every later step of its cut finds the rule of the first
-// one.
-func freezeLate(ctx context.Context, tx pgx.Tx, id int64) error {
-	_, err := tx.Exec(ctx, `update campaigns c set segment_version = s.version, segment_name = s.name,
-			segment_rule = case when s.kind = 'rules' then s.rule end
-		from segments s where c.id = $1 and c.segment_version is null
-			and c.audience ->> 'kind' in ('segment_id', 'list_id') and s.id = (c.audience ->> 'id')::bigint`, id)
-	return err
-}
-
 // storedRule is the value of the column: null for a list.
 func storedRule(f *campaign.FrozenRule) any {
 	if f == nil || f.Kind != segment.ByRules {

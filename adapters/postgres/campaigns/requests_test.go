@@ -16,7 +16,6 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/user"
 )
 
 var (
@@ -355,31 +354,6 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 			t.Errorf("campaign %d was not sent to those who read %s", c.ID, language)
 		}
 		s.books(c)
-	}
-}
-
-// A campaign that was published by a version that froze no rule is cut by one
-// version of it too: a cutter that takes over finds the first one.
-func TestCutFreezesWhatWasNot(t *testing.T) {
-	s := newCampaignFixture(t)
-	s.users(10, 1)
-	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
-	g := s.readers("fr")
-	c := s.published(toSegment(g.ID))
-	s.Exec(`update campaigns set segment_version = null, segment_name = null, segment_rule = null`)
-	s.Must(s.launcher.Start(t.Context(), c.ID))
-	cut, err := s.campaigns.BeginCut(t.Context(), c.ID, time.Millisecond)
-	if err != nil || cut.Rule == nil || cut.Rule.Version != g.Version {
-		t.Fatalf("cut by %+v %v", cut.Rule, err)
-	}
-	g.Rule = reading("en")
-	_, err = s.Segments.SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
-	s.Must(err)
-	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
-	cut, err = s.campaigns.BeginCut(t.Context(), c.ID, time.Second)
-	s.Must(err)
-	if got, _, err := s.campaigns.Audience(cut).Next(t.Context(), 100); err != nil || !slices.Equal(got, []user.ID{2, 4, 6, 8, 10}) {
-		t.Errorf("went on with %v %v", got, err)
 	}
 }
 

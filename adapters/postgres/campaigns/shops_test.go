@@ -120,7 +120,7 @@ func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 	s.Must(err)
 	_, err = s.service.Do(t.Context(), s.limited, c.ID, 0, campaign.Publishing, "")
 	s.Must(err)
-	// As an earlier version stored it.
+	// As no form would store it.
 	about := segment.Rule{Match: segment.None, Rules: []segment.Rule{segment.Leaf(segment.Claimed, "", segment.WithinDays, "3"), reserved(s.theirs.ID)}}
 	s.Exec(`update segments set rule = $2 where id = $1`, g.ID, about)
 	s.Exec(`update campaign_requests set segment_rule = $1`, about)
@@ -142,10 +142,6 @@ func TestTheCutLooksAtShopsAgain(t *testing.T) {
 	for name, change := range map[string]func(*twoShops, campaign.Campaign){
 		"kept rule": func(s *twoShops, c campaign.Campaign) {
 			s.Exec(`update campaigns set segment_rule = $2 where id = $1`, c.ID, reserved(s.mine.ID, s.theirs.ID))
-		},
-		"published by an earlier version": func(s *twoShops, c campaign.Campaign) {
-			s.Exec(`update campaigns set segment_version = null, segment_name = null, segment_rule = null where id = $1`, c.ID)
-			s.Exec(`update segments set rule = $1`, reserved(s.theirs.ID))
 		},
 		"template of another shop": func(s *twoShops, c campaign.Campaign) { s.Exec(`update templates set shop_number = 11`) },
 	} {

@@ -20,14 +20,14 @@ const lockForReturn = `select from templates where id = $1 for no key update`
 // behind the same lock.
 func returnToStock(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	e := event.Template{TemplateID: templateID}
-	err := tx.QueryRow(ctx, `update templates set issued = issued - 1, returned = returned + 1 where id = $1 returning shop_number, version, opens_at`, templateID).
-		Scan(&e.ShopNumber, &e.Version, &e.OpensAt)
+	err := tx.QueryRow(ctx, `update templates set issued = issued - 1, returned = returned + 1 where id = $1 returning shop_number, version, opens_at,
+		nextval('hook_sequence'), clock_timestamp()`, templateID).Scan(&e.ShopNumber, &e.Version, &e.OpensAt, &e.Sequence, &e.At)
 	if err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `update gates set base = base - 1 where template_id = $1`, templateID); err != nil {
 		return err
 	}
-	e.OpensAt = e.OpensAt.UTC()
+	e.OpensAt, e.At = e.OpensAt.UTC(), e.At.UTC()
 	return pg.Announce(ctx, tx, event.TemplateChanged, e)
 }

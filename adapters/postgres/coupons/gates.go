@@ -49,15 +49,11 @@ func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int6
 	return ids, pg.Translate(err)
 }
 
-// shardEpoch is the epoch of shard f of gate g: its gate's where the programs of an
-// earlier version wrote the row.
-const shardEpoch = `coalesce(nullif(f.epoch, 0), g.epoch)`
-
 // planSQL reads one plan in one statement, so that what is issued, settled
 // and refused are of one instant.
 const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
 	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
-	coalesce((select array_agg(array[` + shardEpoch + `, f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
+	coalesce((select array_agg(array[f.epoch, f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
 	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`
 
 // Plan implements [gate.Store].

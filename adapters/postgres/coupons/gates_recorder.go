@@ -141,7 +141,7 @@ func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]
 }
 
 // readShardEpoch returns the epoch of shard $2 of the gate of template $1.
-const readShardEpoch = `select ` + shardEpoch + ` from gates g join gate_shards f on f.template_id = g.template_id where g.template_id = $1 and f.shard = $2`
+const readShardEpoch = `select epoch from gate_shards where template_id = $1 and shard = $2`
 
 // load reads the shard's epoch and what became of claims that were decided
 // before and not issued, behind the lock on the template.

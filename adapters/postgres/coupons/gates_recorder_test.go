@@ -20,7 +20,7 @@ func (h *claimFixture) behindGate(quantity int64, limit int) template.Template {
 	h.Helper()
 	drop := h.Open(quantity, limit, nil)
 	h.Exec(`insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, 2, 1, 'standing', 'test', now())`, drop.ID)
-	h.Exec(`insert into gate_shards (template_id, shard, allot) select $1, s, $2 from generate_series(0, 1) s`, drop.ID, quantity)
+	h.Exec(`insert into gate_shards (template_id, shard, epoch, allot) select $1, s, 1, $2 from generate_series(0, 1) s`, drop.ID, quantity)
 	return drop
 }
 
@@ -132,8 +132,10 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 		verdicts, err = book.Write(t.Context(), drop.ID, 0, []gate.Group{gateEntry(1, accepted(21, 1, "a"), accepted(22, 2, "a"))})
 	})
 	h.Blocked(1)
-	if _, err := tx.Exec(t.Context(), `update gates set epoch = 2 where template_id = $1`, drop.ID); err != nil {
-		t.Fatal(err)
+	for _, table := range []string{"gates", "gate_shards"} {
+		if _, err := tx.Exec(t.Context(), `update `+table+` set epoch = 2 where template_id = $1`, drop.ID); err != nil {
+			t.Fatal(err)
+		}
 	}
 	commit()
 	writing.Wait()

@@ -10,8 +10,7 @@ import (
 	"dropbell/domain/claim/gate"
 )
 
-// BeginShards implements [gate.Store]. All other shards keep their epochs, which are
-// written down if programs of an earlier version built them.
+// BeginShards implements [gate.Store]. All other shards keep their epochs.
 func (s Gates) BeginShards(ctx context.Context, templateID, epoch int64, shards []int, reason string, lease time.Duration) (plan gate.Plan, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockTemplate(ctx, tx, templateID); err != nil {
@@ -23,9 +22,8 @@ func (s Gates) BeginShards(ctx context.Context, templateID, epoch int64, shards 
 		if err := fencedBy(tag.RowsAffected(), err); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `update gate_shards set epoch = case when shard = any($3) then $2::bigint + 1 else coalesce(nullif(epoch, 0), $2) end,
-				lease_until = case when shard = any($3) then clock_timestamp() + $4::interval else lease_until end
-			where template_id = $1`, templateID, epoch, shards, lease)
+		_, err = tx.Exec(ctx, `update gate_shards set epoch = $2::bigint + 1, lease_until = clock_timestamp() + $4::interval
+			where template_id = $1 and shard = any($3)`, templateID, epoch, shards, lease)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,7 @@ import (
 )
 
 // countedTalliesSQL is the sums that the tallies of template $1 must have now: those of the rows, less
-// those that waiting events will add. Nothing is known of coupons that were removed before their
-// states were kept. Lines of the log leave before coupons do, so steps may only be missing.
+// those that waiting events will add. Lines of the log leave before coupons do, so steps may only be missing.
 var countedTalliesSQL = `
 waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChanged, event.CouponsExpired) + `
 ), steps as (
@@ -45,7 +44,6 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChan
         s.revoked + coalesce(g.revoked, 0) - t.revoked as revoked, s.discounted + coalesce(g.discounted, 0) - t.discounted as discounted,
         greatest(k.released, l.released - t.released) as released, greatest(k.refunded, l.refunded - t.refunded) as refunded
     from stored s, steps t, swept w, logged l, kept k left join removed_coupons g on g.template_id = $1
-    where g.template_id is null or g.used is not null
 ), off as (
     select abs(c.locked - k.locked) + abs(c.used - k.used) + abs(c.expired - k.expired) + abs(c.revoked - k.revoked) + abs(c.discounted - k.discounted)
         + abs(c.released - k.released) + abs(c.refunded - k.refunded) as n from counted c, kept k

@@ -67,7 +67,7 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
     coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
     b.priority, coalesce(c.rate_per_second, 0), ` + pg.BatchContent + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
-    coalesce(b.messages_upto, 0), ` + pg.SubjectColumns + `,
+    b.messages_upto, ` + pg.SubjectColumns + `,
     -- users of a dense batch who have opted out of the channel; null of a batch whose ids lie far apart, see optOuts
     case when b.to_user - b.from_user < 16 * b.due_count then
         array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0) end,

@@ -299,7 +299,7 @@ func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected in
 	var about delivery.Subject
 	err := s.Pool.QueryRow(ctx, `
 		select b.kind, b.owner_id, b.template_id, coalesce(s.slot, 0), coalesce(s.opens_at, a.opens_at), b.due_at, b.from_user, b.to_user,
-			b.sent, coalesce(b.finished_at, now()), coalesce(b.messages_upto, 0), `+headColumns+`
+			b.sent, coalesce(b.finished_at, now()), b.messages_upto, `+headColumns+`
 		from batches b
 		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 		left join announcements a on b.kind in ('correction', 'cancelled') and a.id = b.owner_id

@@ -20,7 +20,7 @@ const campaignWindow = 200
 // template t and the shop h it is about.
 const campaignBatchColumns = `b.id, b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
 	coalesce(t.name, ''), ` + pg.ClaimURL + `, coalesce(t.opens_at, '0001-01-01'), b.due_at,
-	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, coalesce(b.messages_upto, 0), ` + pg.SubjectColumns
+	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, b.messages_upto, ` + pg.SubjectColumns
 
 const campaignBatchJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 

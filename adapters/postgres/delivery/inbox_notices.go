@@ -24,7 +24,7 @@ with mine as (
 	select template_id, run_id, days, expires_at from notices where user_id = $1 and run_id is not null order by run_id desc limit $2
 )
 select n.run_id, n.days, n.expires_at, n.template_id, t.opens_at, b.due_at,
-	coalesce(b.finished_at, b.started_at, b.created_at), b.sent, coalesce(b.messages_upto, 0), ` + headColumns + `
+	coalesce(b.finished_at, b.started_at, b.created_at), b.sent, b.messages_upto, ` + headColumns + `
 from mine n join templates t on t.id = n.template_id join shops h on h.number = t.shop_number cross join lateral (
 	select * from batches b where b.kind = 'notice' and b.owner_id = n.run_id and b.channel = 0 and b.from_user <= $1
 	order by b.from_user desc limit 1
@@ -81,7 +81,7 @@ func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbo
 	it := &n.Message
 	err := s.Pool.QueryRow(ctx, `
 		select b.owner_id, n.days, b.template_id, t.opens_at, b.due_at,
-			coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, coalesce(b.messages_upto, 0), `+headColumns+`
+			coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, b.messages_upto, `+headColumns+`
 		from batches b join notice_runs n on n.id = b.owner_id join templates t on t.id = b.template_id join shops h on h.number = t.shop_number
 		where b.id = $1 and b.channel = 0 and b.kind = 'notice'`, batchID).
 		Scan(append([]any{&n.run, &n.subject.Slot, &it.TemplateID, &it.OpensAt, &it.DueAt, &it.At, &from, &to, &n.sent, &n.subject.TextsUpTo},

@@ -3,7 +3,6 @@ package work_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
-	"dropbell/migrations"
 )
 
 type alerts struct {
@@ -324,32 +322,5 @@ func TestConditionsOfTheDatabase(t *testing.T) {
 	}
 	if unnamed != 1 {
 		t.Errorf("%d endpoints have no name: %+v", unnamed, found)
-	}
-}
-
-// The migration gives the kind of disabled endpoints to destinations that had all the
-// kinds before it, and to no other, also if it is applied twice.
-func TestDestinationsOfAllKindsGetEndpoints(t *testing.T) {
-	a := newAlerts(t)
-	before := slices.DeleteFunc(alert.Kinds(), func(k alert.Kind) bool { return k == alert.Endpoint })
-	every, some, removed := a.destination(0, before...), a.destination(10, before[1:]...), a.destination(10, before...)
-	a.Must(a.RemoveDestination(t.Context(), removed.ID, staff.Entry{Actor: staff.System(), Action: "destination.remove", ObjectKind: "destination"}))
-	step, err := fs.ReadFile(migrations.Released.FS, "00119_endpoint_alerts.sql")
-	a.Must(err)
-	for range 2 {
-		a.Exec(string(step))
-	}
-	got, err := a.Destination(t.Context(), every.ID)
-	a.Must(err)
-	if !slices.Equal(got.Kinds, append(before, alert.Endpoint)) {
-		t.Errorf("that of all kinds gets %q", got.Kinds)
-	}
-	got, err = a.Destination(t.Context(), some.ID)
-	a.Must(err)
-	if !slices.Equal(got.Kinds, before[1:]) {
-		t.Errorf("that of some kinds gets %q", got.Kinds)
-	}
-	if n := a.Number(`select count(*) from alert_destinations where 'endpoint' = any(kinds)`); n != 1 {
-		t.Errorf("%d destinations get disabled endpoints", n)
 	}
 }

@@ -177,9 +177,7 @@ func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, 
 	var status *int
 	var header, body, known []byte
 	var decision []int64
-	// The rest of a decision whose key an older program gave away again is ignored.
-	err := s.Pool.QueryRow(ctx, `select request_hash = $3, status, header, body, known,
-			case when status is null and locked_until = 'infinity' then found end from idempotency_keys
+	err := s.Pool.QueryRow(ctx, `select request_hash = $3, status, header, body, known, found from idempotency_keys
 		where actor = $1 and key = $2`, r.Actor, r.Key, r.Hash).Scan(&same, &status, &header, &body, &known, &decision)
 	switch {
 	case err != nil:

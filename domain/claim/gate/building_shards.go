@@ -13,8 +13,8 @@ type Link struct {
 	Came, Gone int64
 	// Number is that of the last move from the other that was begun.
 	Number int64
-	// Whole is false if the shard has received stock of which it does not know where
-	// it came from, as from a mover of an earlier version.
+	// Whole is false if the shard has received more stock than its sums per donor say:
+	// some of the sums were lost.
 	Whole bool
 }
 

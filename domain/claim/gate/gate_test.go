@@ -72,7 +72,7 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 	}
 }
 
-func TestToursVisitEveryOtherShelfOnce(t *testing.T) {
+func TestToursVisitEveryOtherShardOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shards := rapid.IntRange(1, gate.MaxShards).Draw(t, "shards")
 		home := rapid.IntRange(0, shards-1).Draw(t, "home")

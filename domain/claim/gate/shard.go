@@ -44,8 +44,8 @@ type Shard struct {
 	// Filling is set while an open shard does not know all its users yet: claims of an
 	// unknown user have the database asked first.
 	Filling bool
-	// Broken is set if the shard lacks what its users have, the requests that were
-	// accepted, or its stream; a shard of an earlier version does not tell.
+	// Broken is set if the shard lacks the counts of its users, the requests that were
+	// accepted, or its stream.
 	Broken  bool
 	Version int64 // of the terms in force
 	Stock   int64 // left

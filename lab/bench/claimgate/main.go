@@ -34,7 +34,7 @@ import (
 
 func main() {
 	callers := flag.Int("callers", 1024, "concurrent callers")
-	shards := flag.Int("shards", 1, "shelves of the grouped runs")
+	shards := flag.Int("shards", 1, "shards of the grouped runs")
 	seconds := flag.Int("seconds", 5, "seconds per measurement")
 	runs := flag.Int("runs", 3, "repetitions")
 	refills := flag.String("refill", "", "measure instead the first claim after Redis was emptied, for drops with so many issued coupons, e.g. 0,100000,1000000")

@@ -35,7 +35,7 @@ func FillShards(ctx context.Context, client goredis.UniversalClient, templateID 
 func (s *Stack) ActivateGate(ctx context.Context, templateID int64, shards int) error {
 	_, err := s.SQL.Exec(ctx, `
 		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))
-		insert into gate_shards (template_id, shard, allot) select $1, s, $3 from generate_series(0, $2 - 1) s`, templateID, shards, int64(allot))
+		insert into gate_shards (template_id, shard, epoch, allot) select $1, s, 1, $3 from generate_series(0, $2 - 1) s`, templateID, shards, int64(allot))
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func grantTone(result string) ui.Tone {
 }
 
 // listName is how a list is called: by its file, or as ids that a request
-// named; "" of lists of which that was not kept.
+// named; "" if the file has no name.
 func listName(ctx context.Context, s coupon.Source) string {
 	if s.IDs {
 		return ui.T(ctx, "grants.user_ids")

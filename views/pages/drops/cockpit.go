@@ -19,7 +19,7 @@ type Cockpit struct {
 	template.Template
 	// At is the console's clock when all this was true.
 	At       time.Time
-	Deck     reminder.Cockpit
+	Snapshot reminder.Cockpit
 	Channels [delivery.Channels]delivery.ChannelStatus
 	Pulse    reminder.Pulse
 	// Ahead are the forecasts of this drop's slots that are not done.
@@ -35,7 +35,7 @@ type Cockpit struct {
 // Shape differs between states that one page cannot turn into each other by
 // changing values.
 func (p Cockpit) Shape() string {
-	shape := fmt.Sprintf("%d slots, opened %t, empty", len(p.Deck.Rows), p.opened())
+	shape := fmt.Sprintf("%d slots, opened %t, empty", len(p.Snapshot.Rows), p.opened())
 	for _, r := range p.rows(true) {
 		shape += " " + ui.SlotKey(r.Slot)
 	}
@@ -49,7 +49,7 @@ func (p Cockpit) Shape() string {
 func (p Cockpit) shown() (list []delivery.Channel) {
 	for _, c := range delivery.AllChannels() {
 		used := p.Channels[c].Configured
-		for _, r := range p.Deck.Rows {
+		for _, r := range p.Snapshot.Rows {
 			used = used || r.Lanes[c].Booked > 0 || r.Lanes[c].Reserved > 0
 		}
 		if used {
@@ -64,7 +64,7 @@ func (p Cockpit) opened() bool { return !p.At.Before(p.OpensAt) }
 
 // rows are the slots that are over and reminded no user, or the other ones.
 func (p Cockpit) rows(empty bool) (list []reminder.CockpitRow) {
-	for _, r := range p.Deck.Rows {
+	for _, r := range p.Snapshot.Rows {
 		over := r.State == reminder.Finished || r.State == reminder.Passed
 		if (over && r.Counts().Reserved == 0) == empty {
 			list = append(list, r)
@@ -89,9 +89,9 @@ func (p Cockpit) next() *reminder.CockpitRow {
 	case template.Draft, template.Closed, template.Cancelled:
 		return nil
 	}
-	for i, r := range p.Deck.Rows { // soonest first
+	for i, r := range p.Snapshot.Rows { // soonest first
 		if r.Upcoming(p.At) {
-			return &p.Deck.Rows[i]
+			return &p.Snapshot.Rows[i]
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (p Cockpit) other() (at time.Time, key string) {
 
 // failed is how many reminders wait to be tried again.
 func (p Cockpit) failed() (n int64) {
-	for _, r := range p.Deck.Rows {
+	for _, r := range p.Snapshot.Rows {
 		for _, l := range r.Lanes {
 			n += l.Failed
 		}
@@ -119,7 +119,7 @@ func (p Cockpit) failed() (n int64) {
 // current sums the channel over the slots that are going out, or went last.
 func (p Cockpit) current(c delivery.Channel) (sum reminder.Lane) {
 	sum.Channel, sum.Late = c, delivery.Lateness{}
-	for _, r := range p.Deck.Current() {
+	for _, r := range p.Snapshot.Current() {
 		l := r.Lanes[c]
 		sum.Counts, sum.Failed, sum.Late = sum.Counts.Plus(l.Counts), sum.Failed+l.Failed, sum.Late.Plus(l.Late)
 	}
@@ -128,7 +128,7 @@ func (p Cockpit) current(c delivery.Channel) (sum reminder.Lane) {
 
 // waiting is how many are booked on the channel in slots that have not fired.
 func (p Cockpit) waiting(c delivery.Channel) (n int64) {
-	for _, r := range p.Deck.Rows {
+	for _, r := range p.Snapshot.Rows {
 		if r.State == reminder.Waiting {
 			n += r.Lanes[c].Booked
 		}
@@ -146,8 +146,8 @@ type concern struct {
 // concerns are what is wrong with the drop now.
 func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	add := func(tone ui.Tone, url, text string) { list = append(list, concern{tone, text, url}) }
-	sum, failed := p.Deck.Progress(), p.failed()
-	for _, r := range p.Deck.Rows {
+	sum, failed := p.Snapshot.Progress(), p.failed()
+	for _, r := range p.Snapshot.Rows {
 		if r.Overdue(p.At) {
 			add(ui.Bad, "", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
 		}
@@ -155,7 +155,7 @@ func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	for _, c := range delivery.AllChannels() {
 		list = append(list, p.channelConcerns(ctx, c)...)
 	}
-	if n := p.Deck.DeadLetters; n > 0 {
+	if n := p.Snapshot.DeadLetters; n > 0 {
 		add(ui.Bad, fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", n))
 	}
 	if sum.Expired > 0 {
@@ -212,14 +212,14 @@ func (p Cockpit) verdict(ctx context.Context) concern {
 	}
 	l := ui.From(ctx).Locale
 	var running delivery.Counts
-	for _, r := range p.Deck.Current() {
+	for _, r := range p.Snapshot.Current() {
 		if r.Running() {
 			running = running.Plus(r.Counts())
 		}
 	}
-	sum := p.Deck.Progress()
+	sum := p.Snapshot.Progress()
 	switch {
-	case len(p.Deck.Rows) == 0:
+	case len(p.Snapshot.Rows) == 0:
 		return concern{tone: ui.Neutral, text: l.T("template.draft_title")}
 	case running.InFlight > 0:
 		return concern{tone: ui.Info, text: l.T("cockpit.sending", running.Sent, running.Reserved, l.Percent(running.Sent, running.Reserved))}
@@ -251,7 +251,7 @@ func (p Cockpit) count(ctx context.Context) string {
 }
 
 func (p Cockpit) causesOf(c delivery.Channel) (list []reminder.Cause) {
-	for _, cause := range p.Deck.Causes {
+	for _, cause := range p.Snapshot.Causes {
 		if cause.Channel == c && len(list) < shownCauses {
 			list = append(list, cause)
 		}

@@ -20,7 +20,7 @@ func (p Cockpit) Cells(ctx context.Context) ui.Cells {
 	c := ui.Cells{}
 	p.headCells(ctx, c)
 	p.sumCells(ctx, c)
-	for _, r := range p.Deck.Rows {
+	for _, r := range p.Snapshot.Rows {
 		p.slotCells(ctx, c, r)
 	}
 	for _, ch := range p.shown() {
@@ -50,7 +50,7 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 
 func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 	l := ui.From(ctx).Locale
-	sum, failed := p.Deck.Progress(), p.failed()
+	sum, failed := p.Snapshot.Progress(), p.failed()
 	late := delivery.Lateness{}
 	perSecond := 0.0
 	for _, ch := range delivery.AllChannels() {
@@ -77,7 +77,7 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 	}
 	standing := r.Standing(p.At)
 	c[key], c[key+".class"] = ui.StandingText(ctx, standing), "badge is-"+string(ui.StandingTone(standing))
-	c[key+".row"] = "deck-slot slot-" + string(r.State)
+	c[key+".row"] = "cockpit-slot slot-" + string(r.State)
 	c[key+".due"], c[key+".at"] = l.Clock(r.DueAt, p.Zone()), ui.Machine(r.DueAt)
 	c.SetBar(ctx, key+".bar", sum)
 	if r.FiredAt == nil {
@@ -128,7 +128,7 @@ func (p Cockpit) forecastText(ctx context.Context, ch delivery.Channel) string {
 	l := ui.From(ctx).Locale
 	var forecast, done time.Time
 	running := false
-	for _, r := range p.Deck.Current() {
+	for _, r := range p.Snapshot.Current() {
 		lane := r.Lanes[ch]
 		if end := lane.ForecastEnd(r.DueAt); end.After(forecast) {
 			forecast = end

@@ -61,9 +61,9 @@ type Template struct {
 	Before *Journey
 	// Wave is how slots went out; nil on other tabs than [TabLive].
 	Wave *WaveCard
-	// Deck are the figures that the page's own stream keeps up to date; nil on
+	// Cockpit is the figures that the page's own stream keeps up to date; nil on
 	// other tabs than [TabLive].
-	Deck     *Cockpit
+	Cockpit  *Cockpit
 	Channels delivery.ChannelSet
 	Growth   []reminder.Growth
 	History  []staff.Record
@@ -139,7 +139,7 @@ func (p Template) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var3 = []any{"drop-page", templ.KV("is-live", p.Deck != nil)}
+			var templ_7745c5c3_Var3 = []any{"drop-page", templ.KV("is-live", p.Cockpit != nil)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var3...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -165,8 +165,8 @@ func (p Template) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.Deck != nil {
-				templ_7745c5c3_Err = p.Deck.Part().Render(ctx, templ_7745c5c3_Buffer)
+			if p.Cockpit != nil {
+				templ_7745c5c3_Err = p.Cockpit.Part().Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -23,8 +23,8 @@ func Fails(causes map[user.ID]delivery.Result) func(delivery.Message) delivery.R
 	}
 }
 
-// Buried is a rig with three reminders, of which two are dead.
-func Buried(t *testing.T) *Fixture {
+// DeadLettered is a fixture with three reminders, of which two are dead.
+func DeadLettered(t *testing.T) *Fixture {
 	g := New(t)
 	d := g.Published(10, 2*time.Hour)
 	for id := user.ID(1001); id <= 1003; id++ {

@@ -110,7 +110,7 @@ func TestListsAreCalledByTheirFiles(t *testing.T) {
 	work := strings.Replace(second, "/grants/", "/jobs/", 1)
 	b.Get(work).Is(200).Has("File: neighbours.csv")
 
-	// Ids without a file, and a job of a program that did not keep the name.
+	// Ids without a file, and a file without a name.
 	g.Exec(`update jobs set params = params - 'file' || '{"ids": true}' where '/grants/' || id = $1`, second)
 	b.Get("/grants").Is(200).Has(">Customer IDs</a>")
 	b.Get(second).Is(200).Has("List: Customer IDs")

@@ -48,7 +48,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 // Dead letters of a campaign are listed under its name with a link, whatever
 // template it is about; their users are linked, too.
 func TestDeadLettersOfCampaigns(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	g.Exec(`insert into users (id) values (5), (6)`)
 	g.Exec(`insert into campaigns (id, shop_number, name, channel, content, audience, starts_at, ends_at, state, creator, created_by) overriding system value
 		select n, 10, 'Spring ' || n, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'finished', 'staff:1', 'staff:1' from generate_series(71, 72) n`)
@@ -74,7 +74,7 @@ func TestDeadLettersOfCampaigns(t *testing.T) {
 var links = regexp.MustCompile(`href="(/dead-letters/list[^"]*)"`)
 
 func TestGroupsLeadToTheirLetters(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	viewer := g.As(staff.Viewer)
 	seen := ""
 	for _, m := range links.FindAllStringSubmatch(viewer.Get("/dead-letters").Is(200).Body, -1) {
@@ -105,7 +105,7 @@ func TestManyDeadLettersArePaged(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	operator := g.As(staff.Operator)
 	operator.Get("/dead-letters/replay?template=1").Is(200).Has("2 still in time, 0 would be too late, 0 already sent by another attempt", "Replay 2 messages", `name="template" value="1"`)
 	operator.Get("/dead-letters/replay?template=99").Is(200).Has("A replay would reach no customer").HasNot("Replay 0")
@@ -133,13 +133,13 @@ func TestReplay(t *testing.T) {
 }
 
 func TestDryRunTellsWhoIsTooLateOrWasReached(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	g.Exec(`update batches set worthless_after = clock_timestamp()`)
 	g.As(staff.Operator).Get("/dead-letters/replay").Is(200).Has("0 still in time, 2 would be too late", "You can discard these dead letters").HasNot("Replay 2")
 }
 
 func TestDiscard(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	operator := g.As(staff.Operator).Htmx()
 	operator.Get("/dead-letters/discard?user=1001").Is(200).Has("1 message is discarded", "This cannot be undone.", `name="user" value="1001"`, "Reason").HasNot("<html")
 	a := operator.Post("/dead-letters/discard", url.Values{"user": {"1001"}}).Is(200)
@@ -155,7 +155,7 @@ func TestDiscard(t *testing.T) {
 // The dry run goes by the rate that is typed, read as everywhere else, and says
 // how long the replay takes and who is too late only because of it.
 func TestDryRunAtARate(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	// Ten more dead letters, in a second batch.
 	g.Exec(`with b as (insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due, due_count, dead_count, state, due_at, worthless_after)
 			select kind, owner_id, template_id, channel, 2001, 2010, due, 10, 10, 'done', due_at, now() + interval '1 hour' from batches order by id limit 1 returning id, channel)
@@ -181,7 +181,7 @@ func TestDryRunAtARate(t *testing.T) {
 
 // A double click is one replay, or one discard.
 func TestDeadLetterFormsSentTwice(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	operator := g.As(staff.Operator)
 	for i, path := range []string{"/dead-letters/replay", "/dead-letters/discard"} {
 		form := url.Values{"user": {"1001"}, "request_key": {operator.Get(path + "?user=1001").Is(200).Field("request_key")}}
@@ -200,7 +200,7 @@ func TestDeadLetterFormsSentTwice(t *testing.T) {
 }
 
 func TestStopAJob(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	operator := g.As(staff.Operator)
 	operator.Post("/dead-letters/replay", nil).To("/dead-letters")
 	operator.Get("/dead-letters/jobs/1/cancel").Is(200).Has("Stop this job?", "What is done so far is kept: 0 of 2.")
@@ -212,7 +212,7 @@ func TestStopAJob(t *testing.T) {
 }
 
 func TestDeadLettersOfOtherShopsAreOutOfReach(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	g.Shop(11)
 	g.As(staff.Operator).Post("/dead-letters/replay", nil).To("/dead-letters")
 	foreign := g.As(staff.Operator, 11)
@@ -240,7 +240,7 @@ func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 
 // The pages tell of dead letters that wait for a decision, and of no others.
 func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	viewer := g.As(staff.Viewer)
 	const told = "2 reminders could not be delivered: refused permanently, or out of attempts."
 	viewer.Get("/").Is(200).Has("2 reminders failed")

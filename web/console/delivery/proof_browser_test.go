@@ -14,7 +14,7 @@ import (
 // An operator replays dead letters in dialogs and watches the job to its end
 // without touching the page.
 func TestReplayInTheBrowser(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Operator))
 	b.Open(g.Server.URL + "/dead-letters")
@@ -42,7 +42,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 }
 
 func TestFilterDeadLettersInTheBrowser(t *testing.T) {
-	g := consoletest.Buried(t)
+	g := consoletest.DeadLettered(t)
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Viewer))
 	b.Open(g.Server.URL + "/dead-letters")

@@ -118,9 +118,9 @@ func (h *handlers) readSnapshots(ctx context.Context, templateID int64, before *
 	p := droppages.Cockpit{Template: t, At: h.Now()}
 	var known []reminder.CockpitRow
 	if before != nil {
-		known = before.page.Deck.Settled()
+		known = before.page.Snapshot.Settled()
 	}
-	if p.Deck, err = h.Cockpits.Cockpit(ctx, templateID, known); err != nil {
+	if p.Snapshot, err = h.Cockpits.Cockpit(ctx, templateID, known); err != nil {
 		return nil, err
 	}
 	if p.Channels, err = h.States.Get(ctx); err != nil {
@@ -149,17 +149,17 @@ func (h *handlers) readSnapshots(ctx context.Context, templateID int64, before *
 func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snapshots) (reminder.Pulse, error) {
 	if before == nil {
 		spans, err := h.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
-		pulse := reminder.Pulse{}.Until(p.Deck.At)
+		pulse := reminder.Pulse{}.Until(p.Snapshot.At)
 		for _, s := range spans {
 			pulse = pulse.Plus(s)
 		}
 		return pulse, err
 	}
 	from := before.page.Pulse.At()
-	pulse := before.page.Pulse.Until(p.Deck.At)
-	was, is := before.page.Deck.Sent(), p.Deck.Sent()
+	pulse := before.page.Pulse.Until(p.Snapshot.At)
+	was, is := before.page.Snapshot.Sent(), p.Snapshot.Sent()
 	for _, ch := range delivery.AllChannels() {
-		pulse = pulse.Plus(reminder.Span{Channel: ch, From: from, To: p.Deck.At, Sent: is[ch] - was[ch]})
+		pulse = pulse.Plus(reminder.Span{Channel: ch, From: from, To: p.Snapshot.At, Sent: is[ch] - was[ch]})
 	}
 	return pulse, nil
 }
@@ -187,8 +187,8 @@ func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deck is what the live tab shows below the part that all tabs have.
-func (h *handlers) deck(ctx context.Context, t template.Template, sales *droppages.Sales) (*droppages.Cockpit, error) {
+// cockpit is what the live tab shows below the part that all tabs have.
+func (h *handlers) cockpit(ctx context.Context, t template.Template, sales *droppages.Sales) (*droppages.Cockpit, error) {
 	d, err := h.cockpits.Peek(ctx, t.ID)
 	if err != nil {
 		return nil, err

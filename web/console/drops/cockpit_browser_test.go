@@ -22,9 +22,9 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	b.SignIn(g, g.Hire(staff.Operator))
 	b.Open(g.Server.URL + cockpitURL(d.ID))
 	b.Sees("main", "60-minute reminders in", "All well: 1,000 reminders are booked", "1,000 booked")
-	before := b.Text(".deck-count .ticker")
-	consoletest.Within(t, "a tick of the countdown", func() bool { return b.Text(".deck-count .ticker") != before })
-	if consoletest.Evaluate[string](b, `document.querySelector(".deck-count time").title`) == "" {
+	before := b.Text(".cockpit-count .ticker")
+	consoletest.Within(t, "a tick of the countdown", func() bool { return b.Text(".cockpit-count .ticker") != before })
+	if consoletest.Evaluate[string](b, `document.querySelector(".cockpit-count time").title`) == "" {
 		t.Error("the viewer's own time is not on hover")
 	}
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#slot-12").mark = "the same"`)
@@ -35,7 +35,7 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	b.Sees("#slot-12", "400 of 1,000", "median ≤ 100 ms")
 	b.Sees("#channel-app", "400 of 1,000", "600")
 	b.Sees(".verdict", "Sending: 400 of 1,000 are sent (40%).")
-	b.Sees(".deck-count", "55-minute reminders in")
+	b.Sees(".cockpit-count", "55-minute reminders in")
 	if width := consoletest.Evaluate[string](b, `document.querySelector("#slot-12 .bar-sent").getAttribute("width")`); width != "400" {
 		t.Errorf("the bar is %s of 1000 wide", width)
 	}

@@ -31,7 +31,7 @@ func TestCockpitPage(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, 5*time.Hour)
 	viewer := g.As(staff.Viewer)
-	viewer.Get(cockpitURL(d.ID)).Is(200).Has("Moon cake night", "Draft", "Not published yet").HasNot("deck-slots")
+	viewer.Get(cockpitURL(d.ID)).Is(200).Has("Moon cake night", "Draft", "Not published yet").HasNot("cockpit-slots")
 	viewer.Get(cockpitURL(77)).Is(http.StatusNotFound)
 	viewer.Get(shell.TemplateURL(d.ID) + "/cockpit").To(cockpitURL(d.ID))
 	viewer.Get(shell.TemplateURL(77) + "/cockpit").Is(http.StatusNotFound)
@@ -239,7 +239,7 @@ func TestCockpitLinks(t *testing.T) {
 func TestPatchesLeadToThePage(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
-	var before *drops.Deck
+	var before *drops.Snapshots
 	have := map[*i18n.Locale]map[string]string{}
 	for step := range 6 {
 		g.Sending(d, 12-step/2, step%3, 100, 10*step+3)

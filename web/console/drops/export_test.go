@@ -15,11 +15,11 @@ const PastFaces = pastRenderings
 // ValuesOf writes a template as its form does.
 var ValuesOf = valuesOf
 
-// A Deck is one state of a cockpit.
-type Deck = snapshots
+// Snapshots is one state of a cockpit.
+type Snapshots = snapshots
 
 // Look looks at a drop whose cockpit was in the state before.
-func Look(ctx context.Context, sh *shell.Shell, d Deps, templateID int64, before *Deck) (*Deck, error) {
+func Look(ctx context.Context, sh *shell.Shell, d Deps, templateID int64, before *Snapshots) (*Snapshots, error) {
 	return newHandlers(sh, d).readSnapshots(ctx, templateID, before)
 }
 

@@ -187,7 +187,7 @@ func (h *handlers) fillTab(r *http.Request, p *droppages.Template) (err error) {
 		if p.Wave, err = h.wave(r, *p); err != nil {
 			return err
 		}
-		p.Deck, err = h.deck(ctx, t, p.Sales)
+		p.Cockpit, err = h.cockpit(ctx, t, p.Sales)
 	}
 	return err
 }

@@ -28,7 +28,7 @@ with owners as (
 )
 select o.kind, o.id, o.template_id, o.slot, o.opens_at, o.due_at, o.fired_at, c.channel, b.id, b.due, b.sent,
     coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
-    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), coalesce(b.messages_upto, 0),
+    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), b.messages_upto,
     f.delivered, f.bounced, f.complained, f.soft, coalesce(r.provider, ''), coalesce(r.cause, ''),
     v.names, v.sets, coalesce((select name from providers p where p.id = e.provider_id), '')
 from owners o
