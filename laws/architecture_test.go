@@ -125,7 +125,7 @@ func domainRefusal(imp, own string, isOwn bool) string {
 }
 
 func adapterRefusal(s source, own string, isOwn bool) string {
-	if !isOwn || within(own, "domain", "migrations", "killpoint", "adapters/redisclient") {
+	if !isOwn || within(own, "domain", "migrations", "killpoint", "adapters/redisclient", "adapters/sender") {
 		return ""
 	}
 	room := strings.Join(strings.SplitN(s.dir, "/", 3)[:2], "/")
@@ -270,6 +270,8 @@ func TestImportLaw(t *testing.T) {
 		{"killpoint", other, "dropbell/domain/reminder", false},
 		{"adapters/postgres", other, "dropbell/adapters/redis", false},
 		{"adapters/asynq", other, "dropbell/adapters/redisclient", true},
+		{"adapters/sms", other, "dropbell/adapters/sender", true},
+		{"adapters/sms", other, "dropbell/adapters/push", false},
 		{"adapters/asynq", other, "dropbell/adapters/redis", false},
 		{"adapters/postgres", other, "dropbell/adapters/postgresql", false},
 		{"adapters/postgres", other, "dropbell/views/ui", false},

@@ -9,8 +9,8 @@ import (
 
 	"dropbell/adapters/mailfeedback"
 	deliverydb "dropbell/adapters/postgres/delivery"
-	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/aliyun"
+	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/tencent"
 	"dropbell/adapters/sms/twilio"
 	"dropbell/app"
@@ -87,7 +87,7 @@ func (s *providerSources) source(p provider.Provider, secrets map[string]string)
 	key := secrets["reports_key"]
 	switch p.ReportsAt() {
 	case "sms":
-		return sms.Source{Token: secrets["token"], Refs: s.refs}, nil
+		return jsonapi.Source{Token: secrets["token"], Refs: s.refs}, nil
 	case "twilio":
 		return twilio.Source{AuthToken: secrets["key_secret"], Refs: s.refs}, nil
 	case "aliyun":

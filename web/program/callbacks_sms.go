@@ -3,8 +3,8 @@ package program
 import (
 	"dropbell/adapters/config"
 	deliverydb "dropbell/adapters/postgres/delivery"
-	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/aliyun"
+	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/tencent"
 	"dropbell/adapters/sms/twilio"
 	"dropbell/domain/feedback"
@@ -25,7 +25,7 @@ func (p *program) smsSources(refs feedback.Refs) []callbacks.Source {
 	case c.Provider == config.SMSTencent:
 		return []callbacks.Source{tencent.Source{Key: c.Token, Refs: refs, Serials: deliverydb.NewSerials(p.DB)}}
 	case c.Provider == config.SMSJSON:
-		return []callbacks.Source{sms.Source{Token: c.Token, Refs: refs}}
+		return []callbacks.Source{jsonapi.Source{Token: c.Token, Refs: refs}}
 	}
 	return nil
 }
