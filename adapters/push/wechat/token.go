@@ -57,9 +57,8 @@ func (t *tokens) shared(ctx context.Context, refused string) (sender.Token, erro
 		return t.issue(ctx)
 	}
 	for begun := time.Now(); time.Since(begun) < turn; {
-		var k sender.Token
-		raw, err := t.cfg.Shared.Load(ctx)
-		if err == nil && json.Unmarshal(raw, &k) == nil && t.Usable(k, refused) {
+		k, err := t.stored(ctx, refused)
+		if k.Access != "" {
 			return k, nil
 		}
 		if err != nil {
@@ -74,12 +73,25 @@ func (t *tokens) shared(ctx context.Context, refused string) (sender.Token, erro
 		case <-time.After(lookAgain):
 		}
 	}
-	k, err := t.issue(ctx)
+	// Another process may have stored a token and ended its turn since the last look.
+	k, err := t.stored(ctx, refused)
+	if k.Access == "" {
+		k, err = t.issue(ctx)
+	}
 	if err != nil {
 		return k, err
 	}
 	if raw, err := json.Marshal(k); err == nil {
 		_ = t.cfg.Shared.Store(ctx, raw, k.Ends.Sub(t.Now())) // else the others ask themselves
+	}
+	return k, nil
+}
+
+// stored returns the token that all processes share; zero if it is not usable.
+func (t *tokens) stored(ctx context.Context, refused string) (k sender.Token, err error) {
+	raw, err := t.cfg.Shared.Load(ctx)
+	if err != nil || json.Unmarshal(raw, &k) != nil || !t.Usable(k, refused) {
+		return sender.Token{}, err
 	}
 	return k, nil
 }
