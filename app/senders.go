@@ -1,12 +1,10 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/push"
@@ -22,7 +20,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
-	"dropbell/domain/netrule"
 	"dropbell/domain/provider"
 )
 
@@ -64,11 +61,11 @@ func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedb
 // staffControl judges the addresses of providers that staff configure: those that are not public
 // would let a member of the staff call into the network that the servers stand in. Providers
 // of the environment are called wherever they are.
-func staffControl(cfg config.Config) func(context.Context, string, string, syscall.RawConn) error {
+func staffControl(cfg config.Config) sender.Control {
 	if cfg.ProvidersPrivate {
 		return nil
 	}
-	return func(_ context.Context, _, address string, _ syscall.RawConn) error { return netrule.Dialled(address) }
+	return sender.Public
 }
 
 // smsOf is the configuration of a provider of SMS.
