@@ -52,6 +52,9 @@ func refusal(s source, imp string) string {
 	if isOwn && within(own, "tools") && !within(s.dir, "tools") {
 		return "tools are for developers' machines; the product and its packages do not depend on them"
 	}
+	if isOwn && isFixture(own) && !isFixture(s.dir) && !within(s.dir, "bench", "lab", "tools") {
+		return "what the programs run does not depend on fakes and fixtures of tests"
+	}
 	top, _, _ := strings.Cut(s.dir, "/")
 	switch top {
 	case "domain":
@@ -92,6 +95,10 @@ func refusal(s source, imp string) string {
 	return ""
 }
 
+// isFixture reports whether a package serves tests alone: fakes of providers, fixtures and
+// contracts, which are named …test.
+func isFixture(dir string) bool { return strings.HasSuffix(dir, "test") }
+
 // pipeline is what every request of the JSON API goes through.
 const pipeline = "web/api/pipeline"
 
@@ -100,8 +107,6 @@ const pipeline = "web/api/pipeline"
 func consoleRefusal(s source, own string, isOwn bool) string {
 	const console, shell, fixture = "web/console", "web/console/shell", "web/console/consoletest"
 	switch {
-	case isOwn && own == fixture:
-		return "what the program runs does not depend on a fixture of tests"
 	case !isOwn || !within(s.dir, console) || s.dir == console || s.dir == fixture || !within(own, console) || within(own, s.dir):
 		return ""
 	case within(s.dir, shell) && !within(own, shell):
@@ -272,6 +277,8 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/asynq", other, "dropbell/adapters/redisclient", true},
 		{"adapters/sms", other, "dropbell/adapters/sender", true},
 		{"adapters/sms", other, "dropbell/adapters/push", false},
+		{"adapters/sms", other, "dropbell/adapters/sms/smstest", false},
+		{"adapters/sms/smstest", other, "dropbell/adapters/sender/providertest", true},
 		{"adapters/asynq", other, "dropbell/adapters/redis", false},
 		{"adapters/postgres", other, "dropbell/adapters/postgresql", false},
 		{"adapters/postgres", other, "dropbell/views/ui", false},
