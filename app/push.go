@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/wechat"
+	"dropbell/adapters/sender"
 	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
@@ -37,19 +38,20 @@ func PushService(cfg config.Config, p provider.Provider, secrets map[string]stri
 		return nil, refused("per_minute", err)
 	}
 	in := p.Settings
+	o := sender.Options{Control: staffControl(cfg), Now: Clock}
 	var s push.ConfiguredService
 	switch public := publicAddress(p); {
 	case in["url"] != "" && !webAddress(in["url"]):
 		return nil, refused("url", errors.New("use an address such as "+public))
 	case p.Kind == provider.APNS:
-		s, err = apns.New(apns.Config{Control: staffControl(cfg), Key: []byte(secrets["key"]), KeyID: in["key_id"], TeamID: in["team_id"], Topic: in["topic"],
-			URL: cmp.Or(in["url"], public), Configured: true, OnGone: shared.PhoneGone, Now: Clock})
+		s, err = apns.New(apns.Config{Options: o, Key: []byte(secrets["key"]), KeyID: in["key_id"], TeamID: in["team_id"], Topic: in["topic"],
+			URL: cmp.Or(in["url"], public), Configured: true, OnGone: shared.PhoneGone})
 	case p.Kind == provider.FCM:
-		s, err = fcm.New(fcm.Config{Control: staffControl(cfg), Account: []byte(secrets["account"]), URL: in["url"], PerMinute: perMinute, Admit: shared.Admit,
-			Configured: true, OnGone: shared.PhoneGone, Now: Clock})
+		s, err = fcm.New(fcm.Config{Options: o, Account: []byte(secrets["account"]), URL: in["url"], PerMinute: perMinute, Admit: shared.Admit,
+			Configured: true, OnGone: shared.PhoneGone})
 	default:
-		s, err = wechat.New(wechat.Config{Control: staffControl(cfg), AppID: in["app_id"], Secret: secrets["app_secret"], Template: in["template"], Data: in["data"], Page: in["page"],
-			Version: in["version"], URL: in["url"], PerMinute: perMinute, Admit: shared.Admit, Shared: shared.Tokens, Now: Clock})
+		s, err = wechat.New(wechat.Config{Options: o, AppID: in["app_id"], Secret: secrets["app_secret"], Template: in["template"], Data: in["data"], Page: in["page"],
+			Version: in["version"], URL: in["url"], PerMinute: perMinute, Admit: shared.Admit, Shared: shared.Tokens})
 	}
 	if mistake, ok := errors.AsType[*push.Mistake](err); ok {
 		return nil, refused(mistake.Field, mistake)

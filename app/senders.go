@@ -1,18 +1,18 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"dropbell/adapters/config"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/aliyun"
+	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/sns"
 	"dropbell/adapters/sms/tencent"
 	"dropbell/adapters/sms/twilio"
@@ -21,7 +21,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
-	"dropbell/domain/netrule"
 	"dropbell/domain/provider"
 )
 
@@ -34,28 +33,29 @@ type ClosingSender interface {
 // SMSSender builds the sender of a provider of SMS; variables are those that it refuses
 // if there is an error. callback is the address of the provider's reports; empty = none.
 // control judges the addresses that are called; nil = none does.
-func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedback.Serials, control sms.Control) (s ClosingSender, variables string, err error) {
+func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedback.Serials, control sender.Control) (s ClosingSender, variables string, err error) {
+	o := sender.Options{Control: control}
 	switch c.Provider {
 	case config.SMSTwilio:
 		if !strings.HasPrefix(callback, "https://") { // Twilio calls no other
 			callback = ""
 		}
-		s, err = twilio.New(twilio.Config{URL: c.URL, Account: c.KeyID, AuthToken: c.KeySecret, From: c.From, Callback: callback, Control: control})
+		s, err = twilio.New(twilio.Config{URL: c.URL, Account: c.KeyID, AuthToken: c.KeySecret, From: c.From, Callback: callback, Options: o})
 		return s, "SMS_KEY_ID, SMS_KEY_SECRET, SMS_FROM, SMS_URL", err
 	case config.SMSAliyun:
-		s, err = aliyun.New(aliyun.Config{Control: control, URL: c.URL, KeyID: c.KeyID, KeySecret: c.KeySecret, Signature: c.Signature, Templates: texts})
+		s, err = aliyun.New(aliyun.Config{Options: o, URL: c.URL, KeyID: c.KeyID, KeySecret: c.KeySecret, Signature: c.Signature, Templates: texts})
 		return s, "SMS_KEY_ID, SMS_KEY_SECRET, SMS_SIGNATURE, SMS_TEMPLATES, SMS_URL", err
 	case config.SMSTencent:
 		if c.Token == "" {
 			serials = nil // without callbacks they are of no use
 		}
-		s, err = tencent.New(tencent.Config{Control: control, URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, App: c.App, Signature: c.Signature, Templates: texts, Serials: serials})
+		s, err = tencent.New(tencent.Config{Options: o, URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, App: c.App, Signature: c.Signature, Templates: texts, Serials: serials})
 		return s, "SMS_KEY_ID, SMS_KEY_SECRET, SMS_APP_ID, SMS_SIGNATURE, SMS_TEMPLATES, SMS_REGION, SMS_URL", err
 	case config.SMSSNS:
-		s, err = sns.New(sns.Config{Control: control, URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, From: c.From, Entity: c.App, Templates: texts})
+		s, err = sns.New(sns.Config{Options: o, URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, From: c.From, Entity: c.App, Templates: texts})
 		return s, "SMS_REGION, SMS_KEY_ID, SMS_KEY_SECRET, SMS_FROM, SMS_URL", err
 	}
-	s, err = sms.New(sms.Config{Control: control, URL: c.URL, Token: c.Token})
+	s, err = jsonapi.New(jsonapi.Config{Options: o, URL: c.URL, Token: c.Token})
 	return s, "SMS_URL, SMS_TOKEN", err
 }
 
@@ -67,11 +67,11 @@ func (a *App) SMSBudget() deliverydb.SMSBudget {
 // staffControl judges the addresses of providers that staff configure: those that are not public
 // would let a member of the staff call into the network that the servers stand in. Providers
 // of the environment are called wherever they are.
-func staffControl(cfg config.Config) func(context.Context, string, string, syscall.RawConn) error {
+func staffControl(cfg config.Config) sender.Control {
 	if cfg.ProvidersPrivate {
 		return nil
 	}
-	return func(_ context.Context, _, address string, _ syscall.RawConn) error { return netrule.Dialled(address) }
+	return sender.Public
 }
 
 // smsOf is the configuration of a provider of SMS.

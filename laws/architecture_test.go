@@ -49,6 +49,9 @@ func refusal(s source, imp string) string {
 	if isOwn && within(own, "lab") && !within(s.dir, "lab") {
 		return "the product and its packages do not depend on the laboratory: its benchmarks, chaos tests and tools"
 	}
+	if isOwn && isFixture(own) && !isFixture(s.dir) && !within(s.dir, "bench", "lab", "tools") {
+		return "what the programs run does not depend on fakes and fixtures of tests"
+	}
 	top, _, _ := strings.Cut(s.dir, "/")
 	switch top {
 	case "domain":
@@ -128,13 +131,15 @@ func workerRefusal(s source, own string, isOwn bool) string {
 	return ""
 }
 
+// isFixture reports whether a package serves tests alone: fakes of providers, fixtures and
+// contracts, which are named …test.
+func isFixture(dir string) bool { return strings.HasSuffix(dir, "test") }
+
 // consoleRefusal keeps the subjects of the console apart: web/console gathers
 // their routes, and each imports only the shell, with the packages below it.
 func consoleRefusal(s source, own string, isOwn bool) string {
 	const console, shell, fixture = "web/console", "web/console/shell", "web/console/consoletest"
 	switch {
-	case isOwn && own == fixture:
-		return "what the program runs does not depend on a fixture of tests"
 	case !isOwn || !within(s.dir, console) || s.dir == console || s.dir == fixture || !within(own, console) || within(own, s.dir):
 		return ""
 	case within(s.dir, shell) && !within(own, shell):
@@ -158,7 +163,7 @@ func domainRefusal(imp, own string, isOwn bool) string {
 }
 
 func adapterRefusal(s source, own string, isOwn bool) string {
-	if !isOwn || within(own, "domain", "migrations", "killpoint", "adapters/redisclient") {
+	if !isOwn || within(own, "domain", "migrations", "killpoint", "adapters/redisclient", "adapters/sender") {
 		return ""
 	}
 	room := strings.Join(strings.SplitN(s.dir, "/", 3)[:2], "/")
@@ -303,6 +308,10 @@ func TestImportLaw(t *testing.T) {
 		{"killpoint", other, "dropbell/domain/reminder", false},
 		{"adapters/postgres", other, "dropbell/adapters/redis", false},
 		{"adapters/asynq", other, "dropbell/adapters/redisclient", true},
+		{"adapters/sms", other, "dropbell/adapters/sender", true},
+		{"adapters/sms", other, "dropbell/adapters/push", false},
+		{"adapters/sms", other, "dropbell/adapters/sms/smstest", false},
+		{"adapters/sms/smstest", other, "dropbell/adapters/sender/providertest", true},
 		{"adapters/asynq", other, "dropbell/adapters/redis", false},
 		{"adapters/postgres", other, "dropbell/adapters/postgresql", false},
 		{"adapters/postgres", other, "dropbell/views/ui", false},

@@ -4,21 +4,20 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
+	"dropbell/adapters/sender"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/netrule"
@@ -47,27 +46,17 @@ type Sender struct {
 
 // New returns a sender.
 func New(cfg Config) *Sender {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if !cfg.AllowPrivate {
-		transport.Proxy = nil // a proxy would resolve names itself and could reach private addresses
-		dialer := &net.Dialer{Timeout: timeout, ControlContext: refusePrivate}
-		transport.DialContext = dialer.DialContext
+	control := sender.Public
+	if cfg.AllowPrivate {
+		control = nil
 	}
-	return &Sender{cfg: cfg, client: &http.Client{Transport: transport, Timeout: timeout,
-		// A redirect would lead around the check of the address.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &Sender{cfg: cfg, client: sender.Options{Control: control}.Client(timeout)}
 }
 
 // Close ends idle connections.
 func (s *Sender) Close() error {
 	s.client.CloseIdleConnections()
 	return nil
-}
-
-// refusePrivate runs after name resolution, so that a public name for a private
-// address is refused too.
-func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	return netrule.Dialled(address)
 }
 
 // Send posts the text once; see [alert.Sender].
@@ -85,31 +74,27 @@ func (s *Sender) Send(ctx context.Context, d alert.Delivery, text string) alert.
 		return alert.Outcome{State: alert.Failed, Detail: "the address cannot be called"}
 	}
 	req.Header.Set("Content-Type", "application/json; charset=utf-8")
-	res, err := s.client.Do(req)
+	answer, err := sender.Call(s.client, req, maxAnswer)
 	if errors.Is(err, netrule.ErrPrivate) {
 		return alert.Outcome{State: alert.Failed, Detail: netrule.ErrPrivate.Error()}
 	}
-	if err != nil {
+	if err = cmp.Or(err, answer.Cut); err != nil {
 		return alert.Outcome{State: alert.Waiting, Detail: delivery.CauseOf(err)} // which names no address
 	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return alert.Outcome{State: alert.Waiting, Detail: delivery.CauseOf(err)}
-	}
-	return s.judge(to.Form, res, answer)
+	return s.judge(to.Form, answer)
 }
 
 // judge reads an answer: by its status, and where the form has one by the code in
 // its body, which may say no under status 200.
-func (s *Sender) judge(f alert.Form, res *http.Response, answer []byte) alert.Outcome {
+func (s *Sender) judge(f alert.Form, a sender.Answer) alert.Outcome {
+	status := "HTTP " + strconv.Itoa(a.Status)
 	switch {
-	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 || res.StatusCode == http.StatusRequestTimeout:
-		return alert.Outcome{State: alert.Waiting, Detail: status(res), After: delivery.RetryAfter(res.Header.Get("Retry-After"), s.cfg.Now())}
-	case res.StatusCode < 200 || res.StatusCode > 299: // redirects are not followed
-		return alert.Outcome{State: alert.Failed, Detail: status(res)}
+	case a.Status == http.StatusTooManyRequests || a.Status >= 500 || a.Status == http.StatusRequestTimeout:
+		return alert.Outcome{State: alert.Waiting, Detail: status, After: delivery.RetryAfter(a.Header.Get("Retry-After"), s.cfg.Now())}
+	case a.Status < 200 || a.Status > 299: // redirects are not followed
+		return alert.Outcome{State: alert.Failed, Detail: status}
 	case f == alert.Slack:
-		return alert.Outcome{State: alert.Sent, Detail: status(res)}
+		return alert.Outcome{State: alert.Sent, Detail: status}
 	}
 	var said struct {
 		Code       *int   `json:"code"`       // Feishu
@@ -118,7 +103,7 @@ func (s *Sender) judge(f alert.Form, res *http.Response, answer []byte) alert.Ou
 		Msg        string `json:"msg"`
 		ErrMsg     string `json:"errmsg"`
 	}
-	if err := json.Unmarshal(answer, &said); err != nil {
+	if err := json.Unmarshal(a.Body, &said); err != nil {
 		return alert.Outcome{State: alert.Failed, Detail: "the answer is not that of such a group"}
 	}
 	for _, code := range []*int{said.Code, said.StatusCode, said.ErrCode} {
@@ -128,7 +113,7 @@ func (s *Sender) judge(f alert.Form, res *http.Response, answer []byte) alert.Ou
 		detail := strconv.Itoa(*code) + " " + delivery.DetailOf(said.Msg+said.ErrMsg)
 		switch {
 		case *code == 0:
-			return alert.Outcome{State: alert.Sent, Detail: status(res)}
+			return alert.Outcome{State: alert.Sent, Detail: status}
 		case *code == feishuBusy || *code == feishuLimit || *code == wecomLimit || *code == wecomBusy:
 			return alert.Outcome{State: alert.Waiting, Detail: detail, After: time.Minute}
 		}
@@ -144,8 +129,6 @@ const (
 	wecomLimit  = 45009
 	wecomBusy   = -1
 )
-
-func status(res *http.Response) string { return "HTTP " + strconv.Itoa(res.StatusCode) }
 
 // encode returns the body of a message.
 func encode(to alert.Destination, text string, now time.Time) ([]byte, error) {
@@ -180,11 +163,7 @@ func encode(to alert.Destination, text string, now time.Time) ([]byte, error) {
 	default:
 		return nil, errors.New("unknown form")
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(body)
-	return bytes.TrimSpace(b.Bytes()), err
+	return sender.JSON(body), nil
 }
 
 // sign is the signature of Feishu: an HMAC of nothing under timestamp and secret.

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/user"
@@ -93,33 +91,7 @@ func (s *Sender) Close() error {
 // is Delivered if any service accepts it for any device, and Permanent if none of
 // the devices can ever be reached; see [delivery.Best].
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	results := make([]delivery.Result, len(messages))
-	var group errgroup.Group
-	group.SetLimit(s.options.Parallel)
-	var stopped atomic.Bool // something that was taken cannot be recorded
-	for i, m := range messages {
-		group.Go(func() error {
-			if results[i] = delivery.Unrecorded(); stopped.Load() {
-				return nil
-			}
-			// A panic in this goroutine would end the program.
-			results[i] = delivery.Isolated(func() delivery.Result { return s.one(ctx, m) })
-			if results[i].Status == delivery.Delivered && m.Journal != nil && journalOf(m, results[i].Via).Accepted(m.To.ID)(ctx) != nil {
-				stopped.Store(true)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
-	return results
-}
-
-// journalOf returns the journal of messages that the provider takes.
-func journalOf(m delivery.Message, via int64) delivery.Journal {
-	if routed, ok := m.Journal.(delivery.RoutedJournal); ok && via != 0 {
-		return routed.Through(via)
-	}
-	return m.Journal
+	return sender.Each(ctx, messages, s.options.Parallel, s.one)
 }
 
 func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {

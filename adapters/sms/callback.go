@@ -1,90 +1,13 @@
 package sms
 
 import (
-	"encoding/json"
-	"math"
-	"net/http"
+	"crypto/subtle"
 	"net/url"
-	"strconv"
 	"time"
-
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 )
-
-// A Source reads callbacks of a provider with the JSON interface, which are signed as
-// the Standard Webhooks specification says:
-//
-//	{"receipts":[{"reference","status","to","cause","price","currency","at"}],
-//	 "replies":[{"id","from","text"}]}
-//
-// The status of a receipt is delivered, failed (for good) or undelivered (this time).
-type Source struct {
-	// Token is the key of the signature, as it is: the bearer token of calls to the
-	// provider. Without one nothing is read.
-	Token string
-	// Refs reads references.
-	Refs feedback.Refs
-}
-
-// providerName is the provider's in reports and in the address of its callbacks.
-const providerName = "sms"
-
-// Name returns "sms".
-func (s Source) Name() string { return providerName }
-
-type jsonReceipt struct {
-	Reference string      `json:"reference"`
-	Status    string      `json:"status"`
-	To        string      `json:"to"`
-	Cause     string      `json:"cause"`
-	Price     json.Number `json:"price"`
-	Currency  string      `json:"currency"`
-	At        *time.Time  `json:"at"`
-}
-
-// Read checks the signature and reads one callback.
-func (s Source) Read(header http.Header, _ *url.URL, body []byte) (c feedback.Call, err error) {
-	if s.Token == "" {
-		return c, feedback.ErrUnverified
-	}
-	verifier, err := standardwebhooks.NewWebhookRaw([]byte(s.Token))
-	if err != nil || verifier.Verify(body, header) != nil {
-		return c, feedback.ErrUnverified
-	}
-	var in struct {
-		Receipts []jsonReceipt `json:"receipts"`
-		Replies  []struct {
-			ID   string `json:"id"`
-			From string `json:"from"`
-			Text string `json:"text"`
-		} `json:"replies"`
-	}
-	if json.Unmarshal(body, &in) != nil {
-		return c, feedback.ErrUnreadable
-	}
-	var odd bool
-	for _, r := range in.Receipts {
-		report, ok := s.report(r)
-		if !ok {
-			odd = true
-			continue
-		}
-		c.Reports = append(c.Reports, report)
-	}
-	for _, r := range in.Replies {
-		from, err := Number(r.From)
-		switch {
-		case r.ID == "":
-			odd = true
-		case err == nil: // a short code or a name is the number of no user
-			c.Replies = append(c.Replies, feedback.Reply{Provider: providerName, From: from, Text: r.Text, ID: r.ID})
-		}
-	}
-	return Readable(c, odd)
-}
 
 // Readable returns what was read of a call with several entries. odd says that some are
 // not in the provider's format: the others count all the same, since one of them may be
@@ -96,40 +19,45 @@ func Readable(c feedback.Call, odd bool) (feedback.Call, error) {
 	return c, nil
 }
 
-func (s Source) report(in jsonReceipt) (r feedback.Report, ok bool) {
-	r = feedback.Report{Provider: providerName, Cause: delivery.DetailOf(in.Cause)}
-	switch in.Status {
-	case "delivered":
-		r.Status = feedback.Delivered
-	case "failed":
-		r.Status = feedback.Bounced
-	case "undelivered":
-		r.Status = feedback.SoftBounced
-	default:
-		return r, false
-	}
-	r.Ref, _ = s.Refs.Parse(in.Reference) // the zero Ref: a message of another program
-	r.Address, _ = Number(in.To)
-	if in.At != nil {
-		r.At = *in.At
-	}
-	if r.PriceMicros, ok = micros(in.Price.String()); !ok {
-		return r, false
-	}
-	if r.PriceMicros > 0 {
-		r.Currency = in.Currency
-	}
-	return r, true
+// Keyed reports whether the parameter key of a callback's address is the secret, of a
+// provider that signs nothing. An empty secret is nobody's.
+func Keyed(u *url.URL, secret string) bool {
+	return secret != "" && subtle.ConstantTimeCompare([]byte(u.Query().Get("key")), []byte(secret)) == 1
 }
 
-// micros reads a price in units of a currency as millionths; "" is none.
-func micros(price string) (int64, bool) {
-	if price == "" {
-		return 0, true
+// NumberOf returns the number of a callback in E.164; "" for a short code or a name, which
+// is the number of no user.
+func NumberOf(phone string) string {
+	n, err := Number(phone)
+	if err != nil {
+		return ""
 	}
-	v, err := strconv.ParseFloat(price, 64)
-	if err != nil || v < 0 || v > 1e6 {
-		return 0, false
+	return n
+}
+
+// china is the zone of times in callbacks of providers in China.
+var china = time.FixedZone("China", 8*60*60)
+
+// InChina reads a date and time of China, such as 2026-11-26 20:00:00; zero if it is none.
+func InChina(s string) time.Time {
+	t, err := time.ParseInLocation(time.DateTime, s, china)
+	if err != nil {
+		return time.Time{}
 	}
-	return int64(math.Round(v * 1e6)), true
+	return t
+}
+
+// Receipt is the report of a message that was delivered or was not. passing says that the
+// network's code means a phone that was off or a network that was busy; cause is the code
+// with its words.
+func Receipt(provider string, delivered, passing bool, cause string) feedback.Report {
+	r := feedback.Report{Provider: provider, Status: feedback.Delivered}
+	if delivered {
+		return r
+	}
+	r.Cause = delivery.DetailOf(cause)
+	if r.Status = feedback.Bounced; passing {
+		r.Status = feedback.SoftBounced
+	}
+	return r
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,8 @@ import (
 
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/sms"
+	"dropbell/adapters/sms/jsonapi"
+	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -67,18 +70,35 @@ func (b *budget) GiveBack(_ context.Context, from delivery.BudgetTaking, size de
 	return nil
 }
 
+func start(t testing.TB) *smstest.JSON {
+	t.Helper()
+	p := smstest.NewJSON()
+	t.Cleanup(p.Close)
+	return p
+}
+
+func newSender(t testing.TB, address string) delivery.Sender {
+	t.Helper()
+	s, err := jsonapi.New(jsonapi.Config{URL: address, Token: smstest.JSONToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 func TestContractOfAGuard(t *testing.T) {
 	sendertest.Run(t, sendertest.Harness{
 		Accepting: func(t *testing.T) delivery.Sender {
-			return &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, new(provider))}), Countries: []string{"CN"}, Budget: &budget{left: 100_000}}
+			return &sms.Guard{Sender: newSender(t, start(t).URL), Countries: []string{"CN"}, Budget: &budget{left: 100_000}}
 		},
 		Unreachable: func(u *user.User) { u.Phone = "+14155552671" },
 	})
 }
 
 func TestCountries(t *testing.T) {
-	p := new(provider)
-	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, p)}), Countries: []string{"CN", "HK"}}
+	p := start(t)
+	g := &sms.Guard{Sender: newSender(t, p.URL), Countries: []string{"CN", "HK"}}
 	messages := sendertest.Messages(delivery.SMS, 5)
 	messages[1].To.Phone, messages[2].To.Phone, messages[3].To.Phone, messages[4].To.Phone = "+85291234567", "+14155552671", "+1", "+88213300000"
 	results := g.Send(t.Context(), messages)
@@ -90,17 +110,17 @@ func TestCountries(t *testing.T) {
 	if results[2].Status != delivery.Permanent || results[2].Skip || !strings.Contains(results[2].Detail, "US") || results[3].Status != delivery.Permanent {
 		t.Errorf("got %+v", results)
 	}
-	if len(p.calls) != 1 || len(p.calls[0].Messages) != 2 {
-		t.Errorf("got calls %+v", p.calls)
+	if p.Calls() != 1 || len(p.Sent()) != 2 {
+		t.Errorf("got %d calls with %+v", p.Calls(), p.Sent())
 	}
 }
 
 func TestTheBudgetEnds(t *testing.T) {
-	p := new(provider)
+	p := start(t)
 	messages := sendertest.Messages(delivery.SMS, 10)
 	each := int64(sms.Parts(messages[0]))
 	b := &budget{left: 6*each + each - 1}
-	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, p)}), Budget: b}
+	g := &sms.Guard{Sender: newSender(t, p.URL), Budget: b}
 	messages[0].To.Phone = "+1" // refused, and given back
 	delivered, skipped := 0, 0
 	for _, r := range g.Send(t.Context(), messages) {
@@ -133,7 +153,7 @@ func TestTheMoneyEnds(t *testing.T) {
 	messages[1].To.Phone, messages[2].To.Phone = "+14155552671", "+4915112345678"
 	left := each * 500_000 // for 86, 86 and one of the dear ones
 	b := &budget{left: 1000, money: &left}
-	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, new(provider))}), Budget: b, Prices: prices}
+	g := &sms.Guard{Sender: newSender(t, start(t).URL), Budget: b, Prices: prices}
 	results := g.Send(t.Context(), messages)
 	for i, want := range []bool{true, true, false, true} {
 		if r := results[i]; (r.Status == delivery.Delivered) != want || !want && (!r.Skip || r.Reason != delivery.ReasonBudget || !strings.Contains(r.Detail, "SMS_BUDGET_MONEY_PER_DAY")) {
@@ -152,18 +172,16 @@ func TestTheMoneyEnds(t *testing.T) {
 // The budget of a message that the provider has certainly not taken is given back to
 // the day it was taken from; of anything else it may have been sent.
 func TestTheBudgetIsGivenBack(t *testing.T) {
-	answers := map[string]http.HandlerFunc{"500": nil, "sent": nil}
-	for name, status := range map[string]int{"401": 401, "404": 404, "400": 400, "429": 429, "500": 500} {
-		answers[name] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
-	}
 	b := &budget{left: 1000}
 	sendTo := func(ctx context.Context, address string) {
-		g := &sms.Guard{Sender: newSender(t, sms.Config{URL: address}), Budget: b}
+		g := &sms.Guard{Sender: newSender(t, address), Budget: b}
 		g.Send(ctx, sendertest.Messages(delivery.SMS, 1))
 	}
-	for name, answer := range answers {
+	for name, status := range map[string]int{"401": 401, "404": 404, "400": 400, "429": 429, "500": 500, "sent": 0} {
 		b.left = 1000
-		sendTo(t.Context(), start(t, &provider{answer: answer}))
+		p := start(t)
+		p.Answer(status, "")
+		sendTo(t.Context(), p.URL)
 		if spent := b.left < 1000; spent != (name == "500" || name == "sent") {
 			t.Errorf("%s: %d parts are left", name, b.left)
 		}
@@ -172,16 +190,18 @@ func TestTheBudgetIsGivenBack(t *testing.T) {
 	sendTo(t.Context(), "http://127.0.0.1:1/")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	sendTo(ended, start(t, new(provider)))
+	sendTo(ended, start(t).URL)
 	if b.left != 1000 {
 		t.Errorf("of messages that were not handed over %d parts are left", b.left)
 	}
-	sendTo(t.Context(), start(t, &provider{answer: func(w http.ResponseWriter, _ *http.Request) {
+	midnight := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.day, b.left = b.day.AddDate(0, 0, 1), 1000 // it is midnight
+		b.day, b.left = b.day.AddDate(0, 0, 1), 1000
 		w.WriteHeader(401)
-	}}))
+	}))
+	t.Cleanup(midnight.Close)
+	sendTo(t.Context(), midnight.URL)
 	if b.left != 1000 {
 		t.Errorf("the next day has %d parts", b.left)
 	}
@@ -197,7 +217,7 @@ func TestABudgetThatIsUsedUp(t *testing.T) {
 	}
 	messages[0].Content = &delivery.Content{Text: strings.Repeat("x", 600)} // four parts
 	b := &budget{left: 3}
-	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, new(provider))}), Budget: b, Now: func() time.Time { return now }}
+	g := &sms.Guard{Sender: newSender(t, start(t).URL), Budget: b, Now: func() time.Time { return now }}
 	var delivered []bool
 	for _, r := range g.Send(t.Context(), messages) {
 		delivered = append(delivered, r.Status == delivery.Delivered)
@@ -241,7 +261,7 @@ func TestTheBudgetOfADropEnds(t *testing.T) {
 		messages[i].Subject, messages[i].Content = &subject, &delivery.Content{Text: "10 minutes"}
 	}
 	b := &budget{left: 1000, drops: map[int64]int64{7: 2}}
-	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, new(provider))}), Budget: b, Now: func() time.Time { return now }}
+	g := &sms.Guard{Sender: newSender(t, start(t).URL), Budget: b, Now: func() time.Time { return now }}
 	var delivered []bool
 	for _, r := range g.Send(t.Context(), messages) {
 		delivered = append(delivered, r.Status == delivery.Delivered)

@@ -168,9 +168,9 @@ func split(param string) (name, variable string) {
 	return param, param
 }
 
-// NoTemplate is the result of a message for which no text is registered.
-func NoTemplate(m delivery.Message) delivery.Result {
-	return delivery.Result{Status: delivery.Permanent, Reason: delivery.ReasonNoTemplate,
+// NoTemplate is the refusal of a message for which no text is registered.
+func NoTemplate(m delivery.Message) *Refusal {
+	return &Refusal{Status: delivery.Permanent, Reason: delivery.ReasonNoTemplate,
 		Detail: delivery.DetailOf(fmt.Sprintf("no_template: SMS_TEMPLATES has no template for %s in %s", m.Subject.Kind, orAny(m.To.Locale)))}
 }
 

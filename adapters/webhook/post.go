@@ -6,9 +6,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/hook"
 	"dropbell/domain/netrule"
@@ -32,9 +32,9 @@ func NewPoster(timeout time.Duration, insecure bool) *Poster {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
-	var control func(context.Context, string, string, syscall.RawConn) error
-	if !insecure {
-		control = refusePrivate
+	control := sender.Public
+	if insecure {
+		control = nil
 	}
 	client := newClient(timeout, control)
 	transport := client.Transport.(*http.Transport)
@@ -43,10 +43,6 @@ func NewPoster(timeout time.Duration, insecure bool) *Poster {
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.DisableCompression = true // so that an answer is not larger than what is read of it
 	return &Poster{client}
-}
-
-func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	return netrule.Dialled(address)
 }
 
 // Close ends idle connections.

@@ -14,18 +14,17 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.opentelemetry.io/otel/propagation"
 
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/killpoint"
 )
@@ -37,8 +36,6 @@ const (
 	maxDrain = 64 << 10
 	// writeBuffer holds most calls whole, so that one write sends them.
 	writeBuffer = 64 << 10
-	// maxIdle keeps a connection for every parallel call there is likely to be.
-	maxIdle = 64
 )
 
 // Config says where to deliver.
@@ -51,7 +48,7 @@ type Config struct {
 	Timeout time.Duration
 	// Control judges every address before it is connected to, after the name was resolved;
 	// proxies are not used then. nil = every address is connected to.
-	Control func(ctx context.Context, network, address string, c syscall.RawConn) error
+	Control sender.Control
 	// Now is the clock for timestamps and Retry-After dates; default [time.Now].
 	Now func() time.Time
 }
@@ -96,22 +93,10 @@ func signature(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func newClient(timeout time.Duration, control func(context.Context, string, string, syscall.RawConn) error) *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns = maxIdle
-	transport.MaxIdleConnsPerHost = maxIdle
+func newClient(timeout time.Duration, control sender.Control) *http.Client {
+	transport := sender.NewTransport(timeout, control)
 	transport.WriteBufferSize = writeBuffer
-	if control != nil {
-		transport.Proxy = nil // it would resolve names itself
-		transport.DialContext = (&net.Dialer{Timeout: timeout, ControlContext: control}).DialContext
-	}
-	return &http.Client{
-		Transport: transport,
-		Timeout:   timeout,
-		// A redirect could send a signed call to another server, or turn it into a
-		// GET.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return sender.NewClient(timeout, transport)
 }
 
 // Channel returns [delivery.Webhook].
@@ -134,8 +119,7 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	}
 	result, err := s.post(ctx, messages)
 	if err != nil {
-		failed, ok := errors.AsType[*net.OpError](err)
-		result = delivery.Result{Unsent: ok && failed.Op == "dial", Detail: delivery.CauseOf(err)}
+		result = delivery.Result{Unsent: sender.Unreached(err), Detail: delivery.CauseOf(err)}
 	}
 	return delivery.Repeat(result, len(messages))
 }

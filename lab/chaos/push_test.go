@@ -18,6 +18,7 @@ import (
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/webpush"
 	"dropbell/adapters/push/wechat"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -148,9 +149,10 @@ func newVAPID() (v vapid, err error) {
 func (p *pushPlatforms) sender(name string, keys vapid, mini int64) *push.Sender {
 	front := p.front(name)
 	browsers, err1 := webpush.New(webpush.Config{PublicKey: keys.public, PrivateKey: keys.private, Subject: "mailto:ops@shop.example", Timeout: shortPatience, AllowInsecure: true})
-	apple, err2 := apns.New(apns.Config{Key: p.apple.Key, KeyID: p.apple.KeyID, TeamID: p.apple.TeamID, Topic: p.apple.Topic, URL: front, Timeout: shortPatience})
-	google, err3 := fcm.New(fcm.Config{Account: p.google.Account, URL: front, Timeout: shortPatience, Configured: true})
-	account, err4 := wechat.New(wechat.Config{AppID: p.wechat.AppID, Secret: p.wechat.Secret, Template: p.wechat.Template, Data: miniProgramData, URL: front, Timeout: shortPatience})
+	patience := sender.Options{Timeout: shortPatience}
+	apple, err2 := apns.New(apns.Config{Key: p.apple.Key, KeyID: p.apple.KeyID, TeamID: p.apple.TeamID, Topic: p.apple.Topic, URL: front, Options: patience})
+	google, err3 := fcm.New(fcm.Config{Account: p.google.Account, URL: front, Options: patience, Configured: true})
+	account, err4 := wechat.New(wechat.Config{AppID: p.wechat.AppID, Secret: p.wechat.Secret, Template: p.wechat.Template, Data: miniProgramData, URL: front, Options: patience})
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
 			p.t.Fatal(err)

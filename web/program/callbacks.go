@@ -2,12 +2,10 @@ package program
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/mailfeedback"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/sms"
 	"dropbell/app"
@@ -32,31 +30,6 @@ func (p *program) mountCallbacks(r chi.Router) error {
 		Budget:  callbacks.NewBudget(p.budgets), Now: app.Clock, Log: p.Log,
 		Answered: func(source, result string) { calls.WithLabelValues(source, result).Inc() }}))
 	return nil
-}
-
-// callbackSources are those of the configured providers.
-func (p *program) callbackSources() (sources []callbacks.Source, err error) {
-	refs := feedback.NewRefs(p.Config.LinkSecret)
-	if len(p.Config.SESTopics) > 0 {
-		sources = append(sources, mailfeedback.NewSES(p.Config.SESTopics, refs, http.DefaultClient, app.Clock))
-	}
-	if p.Config.SendGridKey != "" {
-		s, err := mailfeedback.NewSendGrid(p.Config.SendGridKey, refs, app.Clock)
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, s)
-	}
-	if p.Config.MailgunKey != "" {
-		sources = append(sources, mailfeedback.NewMailgun(p.Config.MailgunKey, refs, app.Clock))
-	}
-	if p.Config.PostmarkSecret != "" {
-		sources = append(sources, mailfeedback.NewPostmark(p.Config.PostmarkSecret, refs))
-	}
-	if p.Config.DirectMailToken != "" {
-		sources = append(sources, mailfeedback.NewDirectMail(p.Config.DirectMailToken, refs, http.DefaultClient, app.Clock))
-	}
-	return append(sources, p.smsSources(refs)...), nil
 }
 
 // suppressions is what staff do with addresses that nothing is sent to.

@@ -7,15 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/config"
 	"dropbell/adapters/mailfeedback"
 	deliverydb "dropbell/adapters/postgres/delivery"
-	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/aliyun"
+	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/tencent"
 	"dropbell/adapters/sms/twilio"
 	"dropbell/app"
 	"dropbell/domain/feedback"
-	"dropbell/domain/provider"
 	"dropbell/web/callbacks"
 )
 
@@ -69,7 +69,7 @@ func (s *providerSources) read(ctx context.Context) error {
 		secrets, err := one.Open(s.providers.Box)
 		var of callbacks.Source
 		if err == nil {
-			of, err = s.source(one, secrets)
+			of, err = s.source(s.refs, one.ReportsAt(), strings.FieldsFunc(one.Settings["topics"], func(c rune) bool { return c == ',' || c == ' ' }), secrets)
 		}
 		if err != nil {
 			s.Log.Error("the reports of a provider cannot be read", "provider", one.ID, "name", one.Name, "error", err)
@@ -81,40 +81,65 @@ func (s *providerSources) read(ctx context.Context) error {
 	return nil
 }
 
-// source reads what one provider reports; nil if it makes no calls, or nothing would prove
-// that they are its own.
-func (s *providerSources) source(p provider.Provider, secrets map[string]string) (callbacks.Source, error) {
+// source reads what the provider whose callbacks have that name reports, by the topics of
+// Amazon SNS or the secrets of a configured provider; nil if it makes no calls, or nothing
+// would prove that they are its own.
+func (p *program) source(refs feedback.Refs, name string, topics []string, secrets map[string]string) (callbacks.Source, error) {
 	key := secrets["reports_key"]
-	switch p.ReportsAt() {
-	case "sms":
-		return sms.Source{Token: secrets["token"], Refs: s.refs}, nil
-	case "twilio":
-		return twilio.Source{AuthToken: secrets["key_secret"], Refs: s.refs}, nil
-	case "aliyun":
-		return aliyun.Source{Key: secrets["token"], Refs: s.refs}, nil
-	case "tencent":
-		return tencent.Source{Key: secrets["token"], Refs: s.refs, Serials: s.Stores.Serials}, nil
-	case "ses":
-		topics := strings.FieldsFunc(p.Settings["topics"], func(c rune) bool { return c == ',' || c == ' ' })
-		if len(topics) > 0 {
-			return mailfeedback.NewSES(topics, s.refs, http.DefaultClient, app.Clock), nil
-		}
-	case "sendgrid":
-		if key != "" {
-			return mailfeedback.NewSendGrid(key, s.refs, app.Clock)
-		}
-	case "mailgun":
-		if key != "" {
-			return mailfeedback.NewMailgun(key, s.refs, app.Clock), nil
-		}
-	case "postmark":
-		if key != "" {
-			return mailfeedback.NewPostmark(key, s.refs), nil
-		}
-	case "directmail":
-		if key != "" {
-			return mailfeedback.NewDirectMail(key, s.refs, http.DefaultClient, app.Clock), nil
-		}
+	switch {
+	case name == "sms":
+		return jsonapi.Source{Token: secrets["token"], Refs: refs}, nil
+	case name == "twilio":
+		return twilio.Source{AuthToken: secrets["key_secret"], Refs: refs}, nil
+	case name == "aliyun":
+		return aliyun.Source{Key: secrets["token"], Refs: refs}, nil
+	case name == "tencent":
+		return tencent.Source{Key: secrets["token"], Refs: refs, Serials: p.Stores.Serials}, nil
+	case name == "ses" && len(topics) > 0:
+		return mailfeedback.NewSES(topics, refs, http.DefaultClient, app.Clock), nil
+	case key == "":
+		return nil, nil
+	case name == "sendgrid":
+		return mailfeedback.NewSendGrid(key, refs, app.Clock)
+	case name == "mailgun":
+		return mailfeedback.NewMailgun(key, refs, app.Clock), nil
+	case name == "postmark":
+		return mailfeedback.NewPostmark(key, refs), nil
+	case name == "directmail":
+		return mailfeedback.NewDirectMail(key, refs, http.DefaultClient, app.Clock), nil
 	}
 	return nil, nil
+}
+
+// callbackSources are those of the environment's providers. Of SMS, providers that sign
+// nothing are read only with a secret in their address.
+func (p *program) callbackSources() (sources []callbacks.Source, err error) {
+	c, refs := p.Config, feedback.NewRefs(p.Config.LinkSecret)
+	sms := c.SMS.Provider
+	switch {
+	case !c.SMS.Configured() || sms != config.SMSTwilio && c.SMS.Token == "":
+		sms = ""
+	case sms == config.SMSJSON:
+		sms = "sms"
+	}
+	for _, one := range []struct {
+		name    string
+		secrets map[string]string
+	}{
+		{"ses", nil},
+		{"sendgrid", map[string]string{"reports_key": c.SendGridKey}},
+		{"mailgun", map[string]string{"reports_key": c.MailgunKey}},
+		{"postmark", map[string]string{"reports_key": c.PostmarkSecret}},
+		{"directmail", map[string]string{"reports_key": c.DirectMailToken}},
+		{sms, map[string]string{"token": c.SMS.Token, "key_secret": c.SMS.KeySecret}},
+	} {
+		s, err := p.source(refs, one.name, c.SESTopics, one.secrets)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			sources = append(sources, s)
+		}
+	}
+	return sources, nil
 }

@@ -12,8 +12,10 @@ import (
 
 	"dropbell/adapters/postgres"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/sender"
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/sms"
+	"dropbell/adapters/sms/jsonapi"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
@@ -215,7 +217,7 @@ func TestARouterIsASender(t *testing.T) {
 				t.Cleanup(server.Close)
 				var entries []provider.Entry
 				for i, w := range weights {
-					s, err := sms.New(sms.Config{URL: server.URL, Token: "secret", Timeout: time.Minute})
+					s, err := jsonapi.New(jsonapi.Config{URL: server.URL, Token: "secret", Options: sender.Options{Timeout: time.Minute}})
 					if err != nil {
 						t.Fatal(err)
 					}

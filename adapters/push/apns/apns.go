@@ -5,22 +5,21 @@
 package apns
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/user"
@@ -33,15 +32,8 @@ const (
 	SandboxURL = "https://api.sandbox.push.apple.com"
 )
 
-const (
-	defaultTimeout = 10 * time.Second
-	// maxPayload is the size of an alert's payload in bytes.
-	maxPayload = 4096
-	// maxAnswer is how much of an answer is read.
-	maxAnswer = 16 << 10
-	// unhurried is how long Apple may keep a push that has no opening.
-	unhurried = 12 * time.Hour
-)
+// maxPayload is the size of an alert's payload in bytes.
+const maxPayload = 4096
 
 // Config is the identity at Apple.
 type Config struct {
@@ -57,41 +49,32 @@ type Config struct {
 	// Configured says that staff have configured the service: answers that are about its
 	// settings name the provider's instead of the environment's.
 	Configured bool
-	// Timeout bounds one push; 0 = 10 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control push.Control
 	// OnGone is called, possibly concurrently, for every phone that Apple says the
 	// app was removed from. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
 	// Transport replaces the connection to Apple; nil = HTTP/2.
 	Transport http.RoundTripper
-	// Now is the clock of tokens and Retry-After; nil = [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
 // A Service pushes to iPhones. It is safe for concurrent use.
 type Service struct {
-	cfg    Config
-	client *http.Client
-	token  *token
+	*push.Account
+	cfg   Config
+	token *token
 }
 
 var tenCharacters = regexp.MustCompile(`^[A-Z0-9]{10}$`)
 
 // New returns the service, or a [push.Mistake], which never holds the key.
 func New(cfg Config) (*Service, error) {
-	if cfg.URL == "" {
-		cfg.URL = DefaultURL
+	address, err := push.Endpoint(cfg.URL, DefaultURL, "the address of APNs must be an https address such as ",
+		"the tokens of phones must not cross the network in clear: use an https address such as ")
+	if err != nil {
+		return nil, err
 	}
-	cfg.URL = strings.TrimRight(cfg.URL, "/")
-	u, err := url.Parse(cfg.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, &push.Mistake{Field: "url", Text: "the address of APNs must be an https address such as " + DefaultURL}
-	}
+	cfg.URL = address
 	switch {
-	case push.Clear(cfg.URL):
-		return nil, &push.Mistake{Field: "url", Text: "the tokens of phones must not cross the network in clear: use an https address such as " + DefaultURL}
 	case !user.ValidBundleID(cfg.Topic):
 		return nil, &push.Mistake{Field: "topic", Text: "the bundle id of the app must be one such as com.example.shop"}
 	case !tenCharacters.MatchString(cfg.KeyID):
@@ -99,87 +82,43 @@ func New(cfg Config) (*Service, error) {
 	case !tenCharacters.MatchString(cfg.TeamID):
 		return nil, &push.Mistake{Field: "team_id", Text: "the id of the team must be ten capital letters and digits, as Apple's developer account shows it"}
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Transport == nil {
-		cfg.Transport = http2Only(u.Scheme, cfg.Control)
-	}
 	t, err := newToken(cfg)
 	if err != nil {
 		return nil, &push.Mistake{Field: "key", Text: err.Error()}
 	}
-	return &Service{cfg: cfg, token: t, client: &http.Client{
-		Transport: cfg.Transport, Timeout: cfg.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	client := cfg.Client(push.CallTimeout)
+	if cfg.Transport == nil {
+		http2Only(client.Transport.(*http.Transport), strings.HasPrefix(cfg.URL, "https:"))
+	} else {
+		client.Transport = cfg.Transport
+	}
+	s := &Service{push.NewAccount("apns", provider.App{Platform: user.IOS, Name: cfg.Topic}, client, nil), cfg, t}
+	s.Configured, s.OnGone = cfg.Configured, cfg.OnGone
+	return s, nil
 }
 
-// http2Only is a transport that speaks HTTP/2, also over http. It opens another
+// http2Only makes the transport speak HTTP/2, also without TLS. It opens another
 // connection where Apple allows no further request on one, and tries connections
 // that are idle, so that a dead one is not found by a push.
-func http2Only(scheme string, control push.Control) http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	push.Controlled(t, control)
+func http2Only(t *http.Transport, encrypted bool) {
 	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP2(scheme == "https")
-	t.Protocols.SetUnencryptedHTTP2(scheme == "http")
+	t.Protocols.SetHTTP2(encrypted)
+	t.Protocols.SetUnencryptedHTTP2(!encrypted)
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second}
-	return t
-}
-
-// Name returns "apns".
-func (s *Service) Name() string { return "apns" }
-
-// App returns the app.
-func (s *Service) App() provider.App { return provider.App{Platform: user.IOS, Name: s.cfg.Topic} }
-
-// Calls reports whether the user has an iPhone with the app; see [push.ConfiguredService].
-func (s *Service) Calls(m delivery.Message) bool {
-	return slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.Reaches(s.App(), d) })
-}
-
-// Turn returns zero: Apple has no quota. See [push.ConfiguredService].
-func (s *Service) Turn(context.Context) time.Duration { return 0 }
-
-// Close ends idle connections.
-func (s *Service) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
 }
 
 // Push sends the message to the user's iPhones with the app; see [push.Service].
-func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
-	var body []byte
-	for _, d := range m.To.Devices {
-		if !push.Reaches(s.App(), d) {
-			continue
-		}
-		if body == nil {
-			body = payload(m)
-		}
-		results = append(results, s.push(ctx, m, d, body))
-	}
-	return results
+func (s *Service) Push(ctx context.Context, m delivery.Message) []delivery.Result {
+	body := sync.OnceValue(func() []byte { return payload(m) })
+	return s.ToEach(m, func(d user.Device) delivery.Result {
+		return sender.WithToken(s.token.get,
+			func(bearer string) (delivery.Result, bool) { return s.call(ctx, m, d, body(), bearer) },
+			func(error) delivery.Result { return delivery.Result{Detail: unsigned} })
+	})
 }
 
-// push sends to one phone, twice if Apple says that the token was too old.
-func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device, body []byte) delivery.Result {
-	bearer, err := s.token.get("")
-	if err != nil {
-		return delivery.Result{Detail: "the provider token cannot be signed"}
-	}
-	result, reason := s.call(ctx, m, d, body, bearer)
-	if reason == "ExpiredProviderToken" {
-		if bearer, err = s.token.get(bearer); err == nil {
-			result, _ = s.call(ctx, m, d, body, bearer)
-		}
-	}
-	return result
-}
+// unsigned is the detail of a call without a provider token.
+const unsigned = "the provider token cannot be signed"
 
 // answer is the body of a refusal.
 type answer struct {
@@ -189,16 +128,15 @@ type answer struct {
 	Timestamp int64 `json:"timestamp"`
 }
 
-func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, body []byte, bearer string) (delivery.Result, string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL+"/3/device/"+url.PathEscape(d.Token), bytes.NewReader(body))
-	if err != nil {
-		return delivery.Result{Status: delivery.Permanent, Detail: "the phone's token is not usable"}, ""
-	}
-	now := s.cfg.Now()
+// tooOld is the reason with which Apple refuses a provider token that was too old.
+const tooOld = "ExpiredProviderToken"
+
+// call sends to one phone, and reports whether the provider token was too old.
+func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, body []byte, bearer string) (result delivery.Result, refused bool) {
+	now := s.cfg.Time()
 	key := m.IdempotencyKey()
-	request.Header = http.Header{
+	got, failed := s.Post(ctx, s.cfg.URL+"/3/device/"+url.PathEscape(d.Token), http.Header{
 		"Authorization":    {"bearer " + bearer},
-		"Content-Type":     {"application/json"},
 		"Apns-Topic":       {s.cfg.Topic},
 		"Apns-Push-Type":   {"alert"},
 		"Apns-Priority":    {"10"},
@@ -206,25 +144,19 @@ func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, b
 		"Apns-Collapse-Id": {collapseID(key)},
 		// The same for a repetition, so that Apple's log tells it from another message.
 		"Apns-Id": {uuid.NewSHA1(uuid.NameSpaceURL, []byte(key+"-"+d.DeviceID())).String()},
-	}
-	response, err := s.client.Do(request)
-	if err != nil {
-		return delivery.Result{Detail: delivery.CauseOf(err)}, ""
-	}
-	defer func() { _ = response.Body.Close() }()
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if response.StatusCode == http.StatusOK {
-		return delivery.Result{Status: delivery.Delivered}, ""
+	}, body)
+	switch {
+	case failed != nil:
+		return *failed, false
+	case got.Status == http.StatusOK:
+		return delivery.Result{Status: delivery.Delivered}, false
 	}
 	var a answer
-	_ = json.Unmarshal(raw, &a) // no reason is one that is unknown
-	if response.StatusCode == http.StatusGone && a.stale(d) {
-		if s.cfg.OnGone != nil {
-			s.cfg.OnGone(ctx, m.To.ID, d)
-		}
-		return delivery.Result{Status: delivery.Permanent, Detail: "the app was removed from the phone"}, a.Reason
+	_ = json.Unmarshal(got.Body, &a) // no reason is one that is unknown
+	if got.Status == http.StatusGone && a.stale(d) {
+		return s.Gone(ctx, m, d), a.Reason == tooOld
 	}
-	return s.refusal(d, response.StatusCode, a.Reason, response.Header.Get("Retry-After"), now), a.Reason
+	return s.refusal(d, got.Status, a.Reason, got.Header.Get("Retry-After"), now), a.Reason == tooOld
 }
 
 // stale reports whether the phone has not registered since Apple learned that the
@@ -244,16 +176,13 @@ func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, 
 	case "BadDeviceToken", "DeviceTokenNotForTopic", "Unregistered", "ExpiredToken":
 		// A token of the other environment, or another app, gets the same answer as a
 		// spoilt one: the phone is kept, so that a wrong address or account removes none.
-		if s.cfg.Configured && d.App == "" && (reason == "BadDeviceToken" || reason == "DeviceTokenNotForTopic") {
+		if s.Configured && d.App == "" && (reason == "BadDeviceToken" || reason == "DeviceTokenNotForTopic") {
 			detail += ": the phone has registered without naming its app"
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: detail}
-	case "BadTopic", "MissingTopic", "TopicDisallowed", "InvalidProviderToken", "MissingProviderToken", "ExpiredProviderToken",
+	case "BadTopic", "MissingTopic", "TopicDisallowed", "InvalidProviderToken", "MissingProviderToken", tooOld,
 		"BadCertificate", "BadCertificateEnvironment", "Forbidden", "UnrelatedKeyIdInToken", "BadEnvironmentKeyIdInToken":
-		if s.cfg.Configured {
-			return delivery.Result{Unsent: true, Detail: detail + ": check the provider's settings"}
-		}
-		return delivery.Result{Detail: detail + ": check APNS_KEY, APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC and APNS_URL"}
+		return delivery.Result{Unsent: s.Configured, Detail: detail + s.Check(": check APNS_KEY, APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC and APNS_URL", ": check the provider's settings")}
 	case "TooManyRequests": // to one phone
 		return delivery.Result{Status: delivery.Throttled, Apart: true, After: delivery.RetryAfter(retryAfter, now), Detail: detail}
 	}
@@ -271,13 +200,7 @@ func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, 
 // expiration is until when Apple may try, in seconds of the epoch: the opening, or
 // the end of the campaign; 0 = once.
 func expiration(s *delivery.Subject, now time.Time) int64 {
-	until := s.OpensAt
-	if s.Kind == delivery.KindCampaign && !s.EndsAt.IsZero() {
-		until = s.EndsAt
-	}
-	if until.IsZero() {
-		until = now.Add(unhurried)
-	}
+	until := push.Until(s, now)
 	if !until.After(now) {
 		return 0
 	}

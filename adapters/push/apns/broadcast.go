@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/live"
 )
@@ -87,17 +90,18 @@ func (b *Broadcasts) Broadcast(ctx context.Context, channel string, m live.Move,
 
 // call sends one request, twice if Apple says that the provider token was too old.
 func (b *Broadcasts) call(ctx context.Context, method, address string, header http.Header, body any, success int) (http.Header, live.Answer) {
-	bearer, err := b.service.token.get("")
-	if err != nil {
-		return nil, live.Answer{Detail: "the provider token cannot be signed"}
+	type outcome struct {
+		header http.Header
+		answer live.Answer
 	}
-	answered, a, reason := b.once(ctx, method, address, header, body, success, bearer)
-	if reason == "ExpiredProviderToken" {
-		if bearer, err = b.service.token.get(bearer); err == nil {
-			answered, a, _ = b.once(ctx, method, address, header, body, success, bearer)
-		}
-	}
-	return answered, a
+	o := sender.WithToken(b.service.token.get,
+		func(bearer string) (o outcome, refused bool) {
+			var reason string
+			o.header, o.answer, reason = b.once(ctx, method, address, header, body, success, bearer)
+			return o, reason == tooOld
+		},
+		func(error) outcome { return outcome{answer: live.Answer{Detail: unsigned}} })
+	return o.header, o.answer
 }
 
 func (b *Broadcasts) once(ctx context.Context, method, address string, header http.Header, body any, success int, bearer string) (http.Header, live.Answer, string) {
@@ -113,28 +117,24 @@ func (b *Broadcasts) once(ctx context.Context, method, address string, header ht
 	if err != nil {
 		return nil, live.Answer{Detail: "the address of APNs is not usable"}, ""
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("Authorization", "bearer "+bearer)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := b.service.client.Do(request)
+	got, err := sender.Call(b.service.HTTP, request, push.MaxAnswer)
 	if err != nil {
 		return nil, live.Answer{Detail: delivery.CauseOf(err)}, ""
 	}
-	defer func() { _ = response.Body.Close() }()
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if response.StatusCode == success {
-		return response.Header, live.Answer{Verdict: live.Done}, ""
+	if got.Status == success {
+		return got.Header, live.Answer{Verdict: live.Done}, ""
 	}
 	var said answer
-	_ = json.Unmarshal(raw, &said) // no reason is one that is unknown
-	a := live.Answer{After: delivery.RetryAfter(response.Header.Get("Retry-After"), b.service.cfg.Now()),
-		Detail: delivery.DetailOf("APNs answered " + strconv.Itoa(response.StatusCode) + " " + said.Reason)}
+	_ = json.Unmarshal(got.Body, &said) // no reason is one that is unknown
+	a := live.Answer{After: delivery.RetryAfter(got.Header.Get("Retry-After"), b.service.cfg.Time()),
+		Detail: delivery.DetailOf("APNs answered " + strconv.Itoa(got.Status) + " " + said.Reason)}
 	if said.Reason == "ChannelNotRegistered" {
 		a.Verdict = live.Gone
 	}
-	return response.Header, a, said.Reason
+	return got.Header, a, said.Reason
 }

@@ -1,13 +1,12 @@
 package apns
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"strconv"
 
 	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 )
 
@@ -51,16 +50,8 @@ func payload(m delivery.Message) []byte {
 	}
 	return push.Fit(maxPayload, m.Content.Title, m.Content.Text, func(title, body string) []byte {
 		n.APS.Alert = alert{Title: title, Body: body}
-		return encode(n)
+		return sender.JSON(n)
 	})
-}
-
-func encode(n note) []byte {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(n) // strings always have a JSON form
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // collapseID makes Apple replace an earlier push by its repetition.

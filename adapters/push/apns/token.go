@@ -47,7 +47,7 @@ func newToken(cfg Config) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &token{key: key, keyID: cfg.KeyID, teamID: cfg.TeamID, now: cfg.Now}, nil
+	return &token{key: key, keyID: cfg.KeyID, teamID: cfg.TeamID, now: cfg.Time}, nil
 }
 
 // get returns the token, a new one if it is too old, or if it equals the refused one.

@@ -66,7 +66,7 @@ func (s *Service) refusal(d user.Device, status int, a answer, retryAfter string
 	}
 	switch code {
 	case "SENDER_ID_MISMATCH": // the app was built for another project
-		if s.cfg.Configured && d.App == "" {
+		if s.Configured && d.App == "" {
 			detail += ": the phone has registered without naming its app"
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: detail}
@@ -82,11 +82,11 @@ func (s *Service) refusal(d user.Device, status int, a answer, retryAfter string
 		}
 		return delivery.Result{Status: delivery.Throttled, After: after, Detail: detail}
 	case "UNAUTHENTICATED", "PERMISSION_DENIED", "THIRD_PARTY_AUTH_ERROR":
-		return delivery.Result{Unsent: s.cfg.Configured, Detail: detail + s.check(": check FCM_SERVICE_ACCOUNT", ": check the provider's settings")}
+		return delivery.Result{Unsent: s.Configured, Detail: detail + s.Check(": check FCM_SERVICE_ACCOUNT", ": check the provider's settings")}
 	}
 	result := delivery.HTTPResult(status, retryAfter, now)
 	if status == http.StatusNotFound {
-		detail += s.check(": check the project of FCM_SERVICE_ACCOUNT", ": check the provider's settings")
+		detail += s.Check(": check the project of FCM_SERVICE_ACCOUNT", ": check the provider's settings")
 	}
 	if status == http.StatusGone {
 		result = delivery.Result{} // no code of this API

@@ -4,23 +4,20 @@
 package fcm
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
-	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
 
 	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
+	"dropbell/adapters/sender/google"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/user"
@@ -36,11 +33,6 @@ const (
 const DefaultPerMinute = 600_000
 
 const (
-	defaultTimeout = 10 * time.Second
-	// maxIdle keeps connections while the service closes some; HTTP/2 needs few.
-	maxIdle = 64
-	// maxAnswer is how much of an answer is read.
-	maxAnswer = 64 << 10
 	// quotaPause is how long a project that is over its quota waits, if Google names
 	// no time ("set it to 60 s if the header is absent").
 	quotaPause = time.Minute
@@ -64,15 +56,10 @@ type Config struct {
 	// settings name the provider's instead of the environment's, and the caller of Push
 	// keeps to the quota by [Service.Turn].
 	Configured bool
-	// Timeout bounds one push; 0 = 10 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control push.Control
 	// OnGone is called, possibly concurrently, for every phone that Google says the
 	// app was removed from. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
-	// Now is the clock of Retry-After and lifetimes; nil = [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
 // An Account is the part of a service account's key file that is needed.
@@ -120,12 +107,10 @@ func readable(key string) bool {
 
 // A Service pushes to Android phones. It is safe for concurrent use.
 type Service struct {
+	*push.Account
 	cfg    Config
-	app    provider.App
 	send   string // address
-	client *http.Client
-	tokens *tokens
-	quota  *push.Quota
+	tokens *sender.Tokens
 }
 
 // New returns the service, or a [push.Mistake], which never holds the key.
@@ -134,75 +119,30 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, &push.Mistake{Field: "account", Text: err.Error()}
 	}
-	if cfg.URL == "" {
-		cfg.URL = DefaultURL
-	}
-	u, err := url.Parse(cfg.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, &push.Mistake{Field: "url", Text: "the address of FCM must be an https address such as " + DefaultURL}
-	}
-	if push.Clear(cfg.URL) {
-		return nil, &push.Mistake{Field: "url", Text: "the tokens of phones must not cross the network in clear: use an https address such as " + DefaultURL}
-	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = defaultTimeout
+	address, err := push.Endpoint(cfg.URL, DefaultURL, "the address of FCM must be an https address such as ",
+		"the tokens of phones must not cross the network in clear: use an https address such as ")
+	if err != nil {
+		return nil, err
 	}
 	if cfg.PerMinute <= 0 {
 		cfg.PerMinute = DefaultPerMinute
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
-	push.Controlled(transport, cfg.Control)
-	client := &http.Client{
-		Transport: transport, Timeout: cfg.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := cfg.Client(push.CallTimeout)
 	identity := &jwt.Config{Email: account.ClientEmail, PrivateKey: []byte(account.PrivateKey), PrivateKeyID: account.PrivateKeyID,
 		Scopes: []string{scope}, TokenURL: account.TokenURI}
-	return &Service{
-		cfg:    cfg,
-		app:    provider.App{Platform: user.Android, Name: account.ProjectID},
-		send:   strings.TrimRight(cfg.URL, "/") + "/v1/projects/" + url.PathEscape(account.ProjectID) + "/messages:send",
-		client: client,
-		tokens: &tokens{identity: identity, client: client, now: cfg.Now},
-		quota:  push.NewQuota(cfg.PerMinute, cfg.Admit),
-	}, nil
-}
-
-// Name returns "fcm".
-func (s *Service) Name() string { return "fcm" }
-
-// App returns the Firebase project.
-func (s *Service) App() provider.App { return s.app }
-
-// Calls reports whether the user has an Android phone with an app of the project; see
-// [push.ConfiguredService].
-func (s *Service) Calls(m delivery.Message) bool {
-	return slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.Reaches(s.app, d) })
-}
-
-// Turn waits for the messages per minute; see [push.ConfiguredService].
-func (s *Service) Turn(ctx context.Context) time.Duration { return s.quota.Turn(ctx) }
-
-// Close ends idle connections.
-func (s *Service) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
+	s := &Service{
+		push.NewAccount("fcm", provider.App{Platform: user.Android, Name: account.ProjectID}, client, push.NewQuota(cfg.PerMinute, cfg.Admit)),
+		cfg, address + "/v1/projects/" + url.PathEscape(account.ProjectID) + "/messages:send",
+		google.Tokens(identity, client, cfg.Time),
+	}
+	s.Configured, s.OnGone = cfg.Configured, cfg.OnGone
+	return s, nil
 }
 
 // Push sends the message to the user's Android phones with an app of the project; see
 // [push.Service].
-func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
-	for _, d := range m.To.Devices {
-		if !push.Reaches(s.app, d) {
-			continue
-		}
-		results = append(results, s.push(ctx, m, d))
-	}
-	return results
+func (s *Service) Push(ctx context.Context, m delivery.Message) []delivery.Result {
+	return s.ToEach(m, func(d user.Device) delivery.Result { return s.push(ctx, m, d) })
 }
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
@@ -211,58 +151,41 @@ func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) d
 	}
 	// The quota is a pace, not a failure: the message is tried again at its turn, and no
 	// message to another device waits for it.
-	if !s.cfg.Configured {
+	if !s.Configured {
 		if wait := s.Turn(ctx); wait > 0 {
 			return delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: wait, Detail: "not sent: the messages per minute of FCM are used up for the moment"}
 		}
 	}
-	return push.WithToken(
-		func(refused string) (string, error) { return s.tokens.get(ctx, refused) },
+	return sender.WithToken(
+		func(refused string) (string, error) { return s.tokens.Get(ctx, refused) },
 		func(access string) (delivery.Result, bool) { return s.call(ctx, m, d, access) },
 		s.noToken)
 }
 
 // call pushes once, and reports whether the access token was refused.
 func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, access string) (result delivery.Result, refused bool) {
-	now := s.cfg.Now()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.send, bytes.NewReader(payload(m, d.Token, now)))
-	if err != nil {
-		return delivery.Result{Detail: "the address of FCM is not usable"}, false
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+access)
-	response, err := s.client.Do(request)
-	if err != nil {
-		return delivery.Result{Detail: delivery.CauseOf(err)}, false
-	}
-	defer func() { _ = response.Body.Close() }()
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if response.StatusCode == http.StatusOK {
+	now := s.cfg.Time()
+	got, failed := s.Post(ctx, s.send, http.Header{"Authorization": {"Bearer " + access}}, payload(m, d.Token, now))
+	switch {
+	case failed != nil:
+		return *failed, false
+	case got.Status == http.StatusOK:
 		return delivery.Result{Status: delivery.Delivered}, false
 	}
-	a := parseAnswer(raw)
+	a := parseAnswer(got.Body)
 	if a.code() == "UNREGISTERED" {
-		if s.cfg.OnGone != nil {
-			s.cfg.OnGone(ctx, m.To.ID, d)
-		}
-		return delivery.Result{Status: delivery.Permanent, Detail: "the app was removed from the phone"}, false
+		return s.Gone(ctx, m, d), false
 	}
-	return s.refusal(d, response.StatusCode, a, response.Header.Get("Retry-After"), now), a.code() == "UNAUTHENTICATED"
+	return s.refusal(d, got.Status, a, got.Header.Get("Retry-After"), now), a.code() == "UNAUTHENTICATED"
 }
 
 // noToken is the answer while Google issues no access token.
 func (s *Service) noToken(err error) delivery.Result {
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < 500 {
-		return delivery.Result{Unsent: s.cfg.Configured, After: tokenPause, Detail: delivery.DetailOf("Google issued no access token (" + refused.ErrorCode + s.check("): check FCM_SERVICE_ACCOUNT", "): check the provider's settings"))}
+	r := delivery.Result{Unsent: s.Configured, After: tokenPause}
+	if code, ok := google.Refused(err); ok {
+		r.Detail = delivery.DetailOf("Google issued no access token (" + code + s.Check("): check FCM_SERVICE_ACCOUNT", "): check the provider's settings"))
+		return r
 	}
-	return delivery.Result{Unsent: s.cfg.Configured, After: tokenPause, Detail: "Google issued no access token: " + delivery.CauseOf(err)}
-}
-
-// check returns what is to be checked after an answer that is about the settings: those of
-// the environment, or those of the provider.
-func (s *Service) check(environment, provider string) string {
-	if s.cfg.Configured {
-		return provider
-	}
-	return environment
+	r.Detail = "Google issued no access token: " + delivery.CauseOf(err)
+	return r
 }

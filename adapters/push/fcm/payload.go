@@ -1,22 +1,17 @@
 package fcm
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"time"
 
 	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 )
 
-const (
-	// maxPayload is what notification and data may have together, in bytes; Google
-	// allows 4,096 of its own coding, and token and names come on top.
-	maxPayload = 4000
-	// unhurried is how long Google may keep a push that has no opening.
-	unhurried = 12 * time.Hour
-)
+// maxPayload is what notification and data may have together, in bytes; Google
+// allows 4,096 of its own coding, and token and names come on top.
+const maxPayload = 4000
 
 // A request is the body of messages:send.
 type request struct {
@@ -57,32 +52,11 @@ func payload(m delivery.Message, token string, now time.Time) []byte {
 		r.Message.Data["url"] = link
 	}
 	r.Message.Android.Priority = "HIGH"
-	r.Message.Android.TTL = strconv.FormatInt(ttl(m.Subject, now), 10) + "s"
+	r.Message.Android.TTL = strconv.FormatInt(push.TTL(m.Subject, now), 10) + "s"
 	r.Message.Android.Notification.Tag = m.IdempotencyKey()
 	r.Message.Android.Notification.Sound = "default"
 	return push.Fit(maxPayload+len(token), m.Content.Title, m.Content.Text, func(title, body string) []byte {
 		r.Message.Notification = notification{Title: title, Body: body}
-		return encode(r)
+		return sender.JSON(r)
 	})
-}
-
-func encode(r request) []byte {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(r) // texts always have a JSON form
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// ttl is how many seconds Google may keep the push: until the opening, or the end
-// of the campaign; 0 = it is shown at once or never.
-func ttl(s *delivery.Subject, now time.Time) int64 {
-	until := s.OpensAt
-	if s.Kind == delivery.KindCampaign && !s.EndsAt.IsZero() {
-		until = s.EndsAt
-	}
-	if until.IsZero() {
-		return int64(unhurried / time.Second)
-	}
-	return int64(max(until.Sub(now), 0) / time.Second)
 }

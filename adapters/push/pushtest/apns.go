@@ -13,7 +13,6 @@ import (
 	"encoding/pem"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +23,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"dropbell/adapters/sender/providertest"
 )
 
 // A Push is one push that a service accepted.
@@ -42,78 +43,27 @@ type Fault struct {
 	Since time.Time
 }
 
-// pushes is what the imitations record.
+// pushes is what the fakes share.
 type pushes struct {
-	mu     sync.Mutex
-	list   []Push
-	faults map[string]Fault // by token; "" = every one
-	Keep   bool             // bodies and headers, not counts alone
-	count  int
+	providertest.Fake[Push, Fault]
 }
 
-func (p *pushes) accept(push Push) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.count++; p.Keep {
-		p.list = append(p.list, push)
-	}
-}
-
-// Fail makes the service answer f to pushes to the token, or to all if it is
-// empty, until [pushes.Heal].
-func (p *pushes) Fail(token string, f Fault) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.faults == nil {
-		p.faults = map[string]Fault{}
-	}
-	p.faults[token] = f
-}
-
-// Heal ends all faults.
-func (p *pushes) Heal() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.faults = nil
-}
-
-func (p *pushes) fault(token string) (Fault, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f, found := p.faults[token]
-	if !found {
-		f, found = p.faults[""]
-	}
-	return f, found
-}
+func (p *pushes) accept(push Push) { p.Fake.Accept(func(int) Push { return push }) }
 
 // Pushes returns what was accepted so far.
-func (p *pushes) Pushes() []Push {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]Push(nil), p.list...)
-}
-
-// Count returns how many pushes were accepted so far.
-func (p *pushes) Count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.count
-}
+func (p *pushes) Pushes() []Push { return p.Accepted() }
 
 // APNs imitates the Apple Push Notification service, over HTTP/2 without TLS.
 type APNs struct {
 	pushes
-	URL string
 	// Key is the .p8 file of the team, KeyID, TeamID and Topic its names.
 	Key                  []byte
 	KeyID, TeamID, Topic string
 	// Now is its clock.
 	Now func() time.Time
 
-	key    *ecdsa.PrivateKey
-	server *httptest.Server
-	known  sync.Map // tokens found valid, and when they were issued
+	key   *ecdsa.PrivateKey
+	known sync.Map // tokens found valid, and when they were issued
 	// Tokens counts the provider tokens that it has seen.
 	tokens sync.Map
 	// channels serves broadcast channels; see [APNs.Channels].
@@ -132,18 +82,9 @@ func NewAPNs() (*APNs, error) {
 	}
 	a := &APNs{key: key, Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
 		KeyID: "ABC123DEFG", TeamID: "DEF123GHIJ", Topic: "com.example.shop", Now: time.Now}
-	a.Keep = true
-	a.server = httptest.NewUnstartedServer(a)
-	a.server.Config.Protocols = new(http.Protocols)
-	a.server.Config.Protocols.SetUnencryptedHTTP2(true)
-	a.server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1000}
-	a.server.Start()
-	a.URL = a.server.URL
+	a.StartHTTP2(a)
 	return a, nil
 }
-
-// Close stops the imitation.
-func (a *APNs) Close() { a.server.Close() }
 
 // ProviderTokens returns how many different provider tokens were valid.
 func (a *APNs) ProviderTokens() (n int) {
@@ -221,7 +162,7 @@ func (a *APNs) judge(r *http.Request, token string, path bool, body []byte) Faul
 	if fault := a.authorize(r); fault.Status != 0 {
 		return fault
 	}
-	fault, _ := a.fault(token)
+	fault, _ := a.Fault(token)
 	return fault
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 // one mini program: each acceptance of wx.requestSubscribeMessage is good for one message.
 type WeChat struct {
 	pushes
-	URL string
 	// AppID and Secret are the mini program's, Template is its subscription message.
 	AppID, Secret, Template string
 	// Fields are those that the message has.
@@ -28,8 +26,6 @@ type WeChat struct {
 	Now func() time.Time
 	// Issued counts the calls of stable_token.
 	Issued atomic.Int64
-
-	server *httptest.Server
 
 	state    sync.Mutex
 	accepted map[string]int // by openid
@@ -44,14 +40,9 @@ type WeChat struct {
 func NewWeChat() *WeChat {
 	w := &WeChat{AppID: "wx0123456789abcdef", Secret: "0123456789abcdef0123456789abcdef", Template: "45p6v5_cjJULly04Ms5KpRMmy65nXD2IVlZ0rWytrIs",
 		Fields: []string{"thing1", "time2", "thing3"}, Now: time.Now, accepted: map[string]int{}}
-	w.Keep = true
-	w.server = httptest.NewServer(w)
-	w.URL = w.server.URL
+	w.Start(w)
 	return w
 }
-
-// Close stops the imitation.
-func (w *WeChat) Close() { w.server.Close() }
 
 // Accept is what the user does when wx.requestSubscribeMessage is accepted once.
 func (w *WeChat) Accept(openID string) {
@@ -153,7 +144,7 @@ func (w *WeChat) send(to http.ResponseWriter, r *http.Request) {
 		refuseWeChat(to, 47001, "data format error")
 		return
 	}
-	if fault, found := w.fault(in.ToUser); found {
+	if fault, found := w.Fault(in.ToUser); found {
 		w.answer(to, fault)
 		return
 	}

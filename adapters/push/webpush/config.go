@@ -10,17 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
-	"dropbell/domain/netrule"
+	pushing "dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/user"
-)
-
-const (
-	defaultTimeout = 10 * time.Second
-	// maxIdle keeps connections to the few push services there are.
-	maxIdle = 64
 )
 
 // Config holds the VAPID identity (RFC 8292) and limits.
@@ -82,34 +76,18 @@ func checkKeys(public, private string) error {
 
 func (c *Config) setDefaults() {
 	if c.Timeout <= 0 {
-		c.Timeout = defaultTimeout
+		c.Timeout = pushing.CallTimeout
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Transport == nil {
-		c.Transport = newTransport(c.AllowInsecure)
+		control := sender.Public
+		if c.AllowInsecure {
+			control = nil
+		}
+		c.Transport = sender.NewTransport(c.Timeout, control)
 	}
-}
-
-func newTransport(allowInsecure bool) http.RoundTripper {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns = maxIdle
-	transport.MaxIdleConnsPerHost = maxIdle
-	if allowInsecure {
-		return transport
-	}
-	// A proxy would resolve names itself and could reach private addresses.
-	transport.Proxy = nil
-	dialer := &net.Dialer{Timeout: defaultTimeout, ControlContext: refusePrivate}
-	transport.DialContext = dialer.DialContext
-	return transport
-}
-
-// refusePrivate runs after name resolution, so that a public name for a private
-// address is refused too.
-func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	return netrule.Dialled(address)
 }
 
 const detailPrivate = "the push endpoint is not a public address"

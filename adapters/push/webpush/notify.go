@@ -5,6 +5,7 @@ import (
 	"time"
 
 	pushing "dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -28,7 +29,7 @@ func (s *Sender) Notify(ctx context.Context, to user.PushSubscription, n Notice)
 		return s.leftAlone(rest), false
 	}
 	body := pushing.Fit(maxPayload, n.Title, n.Text, func(title, text string) []byte {
-		return encode(note{Title: title, Body: text, Tag: n.Tag, URL: n.URL})
+		return sender.JSON(note{Title: title, Body: text, Tag: n.Tag, URL: n.URL})
 	})
 	return s.call(ctx, post{body, topic(n.Tag), int(max(n.WorthlessAfter.Sub(s.cfg.Now()), 0) / time.Second)}, host, to)
 }

@@ -13,6 +13,8 @@ import (
 
 	push "github.com/SherClockHolmes/webpush-go"
 
+	pushing "dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/netrule"
 	"dropbell/domain/user"
@@ -45,12 +47,7 @@ func New(cfg Config) (*Sender, error) {
 		hosts: newHosts(cfg.Now),
 		// The library adds the scheme of mail addresses by itself.
 		subject: strings.TrimPrefix(cfg.Subject, "mailto:"),
-		client: &http.Client{
-			Transport: cfg.Transport,
-			Timeout:   cfg.Timeout,
-			// A redirect would lead around the check of the endpoint.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		client:  sender.NewClient(cfg.Timeout, cfg.Transport),
 	}, nil
 }
 
@@ -89,7 +86,7 @@ func (s *Sender) push(ctx context.Context, m delivery.Message, to user.PushSubsc
 	if r := s.hosts.ask(host, s.cfg.Timeout); r.left > 0 {
 		return s.leftAlone(r)
 	}
-	result, gone := s.call(ctx, post{body: body, topic: topic(m.IdempotencyKey()), ttl: ttl(m.Subject, s.cfg.Now())}, host, to)
+	result, gone := s.call(ctx, post{body: body, topic: topic(m.IdempotencyKey()), ttl: int(pushing.TTL(m.Subject, s.cfg.Now()))}, host, to)
 	if gone && s.cfg.OnGone != nil {
 		s.cfg.OnGone(ctx, m.To.ID, to)
 	}

@@ -1,8 +1,6 @@
 package wechat
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
@@ -75,11 +74,7 @@ func (s *Service) body(m delivery.Message, d user.Device) []byte {
 	for _, f := range s.data {
 		r.Data[f.name] = value{f.value(values, m)}
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(r) // texts always have a JSON form
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return sender.JSON(r)
 }
 
 // value is the text of the field, in the form that WeChat demands of its type.

@@ -1,15 +1,13 @@
 package wechat
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
+	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
 )
 
 const (
@@ -34,82 +32,33 @@ type Shared interface {
 	Turn(ctx context.Context, lasting time.Duration) (bool, error)
 }
 
-// A token is an access token.
-type token struct {
-	Access string    `json:"access"`
-	Ends   time.Time `json:"ends"`
-}
-
 // tokens hold the access token that all messages share.
 type tokens struct {
-	cfg    Config
-	client *http.Client
-	flight singleflight.Group
-
-	mu      sync.Mutex
-	current token
-	// failed is why none was issued, and until when none is asked for.
-	failed error
-	until  time.Time
+	sender.Tokens
+	cfg     Config
+	account *push.Account
 }
 
-// get returns the token, a new one if it ends soon or is the refused one. All callers of a
-// process wait for the same request, each as long as its own context lasts.
-func (t *tokens) get(ctx context.Context, refused string) (string, error) {
-	if access, err := t.standing(refused); access != "" || err != nil {
-		return access, err
-	}
-	answer := t.flight.DoChan("", func() (any, error) {
-		if access, err := t.standing(refused); access != "" || err != nil { // another flight has just ended
-			return access, err
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 2*turn+t.cfg.Timeout)
+func newTokens(cfg Config, account *push.Account) *tokens {
+	t := &tokens{cfg: cfg, account: account}
+	t.Lead, t.Pause, t.Now = lead, time.Second, cfg.Time
+	t.Issue = func(refused string) (sender.Token, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*turn+account.HTTP.Timeout)
 		defer cancel()
-		next, err := t.shared(ctx, refused)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.failed = err; err != nil {
-			t.until = t.cfg.Now().Add(time.Second)
-			return "", err
-		}
-		t.current = next
-		return next.Access, nil
-	})
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case a := <-answer:
-		return a.Val.(string), a.Err
+		return t.shared(ctx, refused)
 	}
-}
-
-// standing returns the token if it is usable, or why none was issued a moment ago.
-func (t *tokens) standing(refused string) (string, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.usable(t.current, refused) {
-		return t.current.Access, nil
-	}
-	if t.failed != nil && t.cfg.Now().Before(t.until) {
-		return "", t.failed
-	}
-	return "", nil
-}
-
-func (t *tokens) usable(k token, refused string) bool {
-	return k.Access != "" && k.Access != refused && t.cfg.Now().Add(lead).Before(k.Ends)
+	return t
 }
 
 // shared returns the token that another process has stored, or asks WeChat for one and
 // stores it, in turns.
-func (t *tokens) shared(ctx context.Context, refused string) (token, error) {
+func (t *tokens) shared(ctx context.Context, refused string) (sender.Token, error) {
 	if t.cfg.Shared == nil {
 		return t.issue(ctx)
 	}
 	for begun := time.Now(); time.Since(begun) < turn; {
-		var k token
-		raw, err := t.cfg.Shared.Load(ctx)
-		if err == nil && json.Unmarshal(raw, &k) == nil && t.usable(k, refused) {
+		k, err := t.stored(ctx, refused)
+		if k.Access != "" {
 			return k, nil
 		}
 		if err != nil {
@@ -120,54 +69,57 @@ func (t *tokens) shared(ctx context.Context, refused string) (token, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return token{}, ctx.Err()
+			return sender.Token{}, ctx.Err()
 		case <-time.After(lookAgain):
 		}
 	}
-	k, err := t.issue(ctx)
+	// Another process may have stored a token and ended its turn since the last look.
+	k, err := t.stored(ctx, refused)
+	if k.Access == "" {
+		k, err = t.issue(ctx)
+	}
 	if err != nil {
 		return k, err
 	}
 	if raw, err := json.Marshal(k); err == nil {
-		_ = t.cfg.Shared.Store(ctx, raw, k.Ends.Sub(t.cfg.Now())) // else the others ask themselves
+		_ = t.cfg.Shared.Store(ctx, raw, k.Ends.Sub(t.Now())) // else the others ask themselves
+	}
+	return k, nil
+}
+
+// stored returns the token that all processes share; zero if it is not usable.
+func (t *tokens) stored(ctx context.Context, refused string) (k sender.Token, err error) {
+	raw, err := t.cfg.Shared.Load(ctx)
+	if err != nil || json.Unmarshal(raw, &k) != nil || !t.Usable(k, refused) {
+		return sender.Token{}, err
 	}
 	return k, nil
 }
 
 // issue asks WeChat for the token (getStableAccessToken). It never forces a new one, which
 // would make that of the shop's other programs invalid.
-func (t *tokens) issue(ctx context.Context) (token, error) {
+func (t *tokens) issue(ctx context.Context) (sender.Token, error) {
 	body, err := json.Marshal(map[string]string{"grant_type": "client_credential", "appid": t.cfg.AppID, "secret": t.cfg.Secret})
 	if err != nil {
-		return token{}, err
+		return sender.Token{}, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.cfg.URL+"/cgi-bin/stable_token", bytes.NewReader(body))
-	if err != nil {
-		return token{}, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := t.client.Do(request)
-	if err != nil {
-		return token{}, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return token{}, err
+	got, err := sender.Post(ctx, t.account.HTTP, t.cfg.URL+"/cgi-bin/stable_token", nil, body, push.MaxAnswer)
+	if err = cmp.Or(err, got.Cut); err != nil {
+		return sender.Token{}, err
 	}
 	var issued struct {
 		answer
 		Access  string `json:"access_token"`
 		Seconds int    `json:"expires_in"`
 	}
-	if json.Unmarshal(raw, &issued) != nil {
-		return token{}, errNoToken
+	if json.Unmarshal(got.Body, &issued) != nil {
+		return sender.Token{}, errNoToken
 	}
 	if issued.Code != nil && *issued.Code != codeOK {
-		return token{}, &tokenRefusal{issued.answer}
+		return sender.Token{}, &tokenRefusal{issued.answer}
 	}
 	if issued.Access == "" || issued.Seconds <= 0 {
-		return token{}, errNoToken
+		return sender.Token{}, errNoToken
 	}
-	return token{issued.Access, t.cfg.Now().Add(time.Duration(issued.Seconds) * time.Second)}, nil
+	return sender.Token{Access: issued.Access, Ends: t.Now().Add(time.Duration(issued.Seconds) * time.Second)}, nil
 }

@@ -2,6 +2,7 @@ package wechat
 
 import (
 	"context"
+	"slices"
 
 	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
@@ -20,7 +21,7 @@ func NewUnusable(appID string) Unusable {
 // Push answers as [Service.Push] does, but for messages that would be sent, which wait.
 func (u Unusable) Push(_ context.Context, m delivery.Message) []delivery.Result {
 	switch {
-	case !has(m.To, u.OfApp):
+	case !slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.Reaches(u.OfApp, d) }):
 		return nil
 	case !permitted(m):
 		return []delivery.Result{noConsent()}

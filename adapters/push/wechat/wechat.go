@@ -5,17 +5,15 @@
 package wechat
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"dropbell/adapters/push"
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
 	"dropbell/domain/provider"
@@ -24,14 +22,6 @@ import (
 
 // DefaultURL is WeChat's service.
 const DefaultURL = "https://api.weixin.qq.com"
-
-const (
-	defaultTimeout = 10 * time.Second
-	// maxIdle keeps connections while the service closes some.
-	maxIdle = 64
-	// maxAnswer is how much of an answer is read.
-	maxAnswer = 16 << 10
-)
 
 // The versions of the mini program that a message opens.
 const (
@@ -64,36 +54,26 @@ type Config struct {
 	Admit push.Admit
 	// Shared keeps the access token for all processes; nil = this process has its own.
 	Shared Shared
-	// Timeout bounds one call; 0 = 10 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control push.Control
-	// Now is the clock of tokens and Retry-After; nil = [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
 // A Service sends to the users of a mini program. It is safe for concurrent use.
 type Service struct {
+	*push.Account
 	cfg    Config
 	data   []field
-	send   string // address without the token
-	client *http.Client
 	tokens *tokens
-	quota  *push.Quota // nil = no limit
 }
 
 // New returns the service, or a [push.Mistake], which never holds the secret.
 func New(cfg Config) (*Service, error) {
-	if cfg.URL == "" {
-		cfg.URL = DefaultURL
+	address, err := push.Endpoint(cfg.URL, DefaultURL, "the address of WeChat must be an https address such as ",
+		"the AppSecret must not cross the network in clear: use an https address such as ")
+	if err != nil {
+		return nil, err
 	}
-	cfg.URL = strings.TrimRight(cfg.URL, "/")
-	u, err := url.Parse(cfg.URL)
+	cfg.URL = address
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, &push.Mistake{Field: "url", Text: "the address of WeChat must be an https address such as " + DefaultURL}
-	case push.Clear(cfg.URL):
-		return nil, &push.Mistake{Field: "url", Text: "the AppSecret must not cross the network in clear: use an https address such as " + DefaultURL}
 	case !user.ValidWeChatApp(cfg.AppID):
 		return nil, &push.Mistake{Field: "app_id", Text: "the AppID must be that of a mini program, such as wx0123456789abcdef"}
 	case cfg.Secret == "":
@@ -110,61 +90,23 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Version == "" {
 		cfg.Version = Formal
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
-	push.Controlled(transport, cfg.Control)
-	client := &http.Client{
-		Transport: transport, Timeout: cfg.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	s := &Service{cfg: cfg, data: data, send: cfg.URL + "/cgi-bin/message/subscribe/send?access_token=", client: client,
-		tokens: &tokens{cfg: cfg, client: client}}
+	var quota *push.Quota
 	if cfg.PerMinute > 0 {
-		s.quota = push.NewQuota(cfg.PerMinute, cfg.Admit)
+		quota = push.NewQuota(cfg.PerMinute, cfg.Admit)
 	}
-	return s, nil
+	account := push.NewAccount("wechat", provider.App{Platform: user.WeChat, Name: cfg.AppID}, cfg.Client(push.CallTimeout), quota)
+	return &Service{account, cfg, data, newTokens(cfg, account)}, nil
 }
-
-// Name returns "wechat".
-func (s *Service) Name() string { return "wechat" }
-
-// App returns the mini program.
-func (s *Service) App() provider.App { return provider.App{Platform: user.WeChat, Name: s.cfg.AppID} }
 
 // Named reports whether a field of the message greets by name.
 func (s *Service) Named() bool {
 	return slices.ContainsFunc(s.data, func(f field) bool { return slices.Contains(f.text.Uses(false), message.VarUser) })
 }
 
-// Close ends idle connections.
-func (s *Service) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
-}
-
-// has reports whether the user has an account in the mini program.
-func has(u *user.User, program provider.App) bool {
-	return slices.ContainsFunc(u.Devices, func(d user.Device) bool { return push.Reaches(program, d) })
-}
-
 // Calls reports whether WeChat would be asked to deliver the message; see
 // [push.ConfiguredService].
 func (s *Service) Calls(m delivery.Message) bool {
-	return permitted(m) && has(m.To, s.App())
-}
-
-// Turn waits for the messages per minute; see [push.ConfiguredService].
-func (s *Service) Turn(ctx context.Context) time.Duration {
-	if s.quota == nil {
-		return 0
-	}
-	return s.quota.Turn(ctx)
+	return permitted(m) && s.Account.Calls(m)
 }
 
 // permitted reports whether the recipient has consented to the message. Of a test, which
@@ -184,7 +126,7 @@ func noConsent() delivery.Result {
 // is tried. See [push.Service].
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
 	for _, d := range slices.Backward(m.To.Devices) {
-		if !push.Reaches(s.App(), d) {
+		if !s.Reaches(d) {
 			continue
 		}
 		if !permitted(m) {
@@ -199,34 +141,27 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 }
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
-	return push.WithToken(
-		func(refused string) (string, error) { return s.tokens.get(ctx, refused) },
+	return sender.WithToken(
+		func(refused string) (string, error) { return s.tokens.Get(ctx, refused) },
 		func(access string) (delivery.Result, bool) { return s.call(ctx, m, d, access) },
 		noToken)
 }
 
 // call sends once, and reports whether the access token was refused.
 func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, access string) (result delivery.Result, refused bool) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.send+url.QueryEscape(access), bytes.NewReader(s.body(m, d)))
-	if err != nil {
-		return delivery.Result{Unsent: true, Detail: "the address of WeChat is not usable"}, false
+	got, failed := s.Post(ctx, s.cfg.URL+"/cgi-bin/message/subscribe/send?access_token="+url.QueryEscape(access), nil, s.body(m, d))
+	if failed != nil {
+		return *failed, false
 	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := s.client.Do(request)
-	if err != nil {
-		return delivery.Result{Detail: delivery.CauseOf(err)}, false
-	}
-	defer func() { _ = response.Body.Close() }()
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if response.StatusCode != http.StatusOK {
-		result = delivery.HTTPResult(response.StatusCode, response.Header.Get("Retry-After"), s.cfg.Now())
+	if got.Status != http.StatusOK {
+		result = delivery.HTTPResult(got.Status, got.Header.Get("Retry-After"), s.cfg.Time())
 		if result.Status == delivery.Permanent || result.Status == delivery.Delivered {
 			result = delivery.Result{Detail: result.Detail} // no status of this interface
 		}
 		return result, false
 	}
 	var a answer
-	if json.Unmarshal(raw, &a) != nil || a.Code == nil {
+	if json.Unmarshal(got.Body, &a) != nil || a.Code == nil {
 		return delivery.Result{Detail: "WeChat gave an answer that cannot be read"}, false
 	}
 	return a.result(), a.aboutToken()

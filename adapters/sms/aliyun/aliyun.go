@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"dropbell/adapters/sender"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 )
@@ -38,24 +39,20 @@ type Config struct {
 	Signature string
 	// Templates are the approved texts. Required.
 	Templates sms.Templates
-	// Timeout bounds one call; 0 = 15 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control sms.Control
-	// Now is the clock of signatures; nil = [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
-// A Sender sends by Alibaba Cloud. It is safe for concurrent use.
-type Sender struct {
-	cfg    Config
-	url    *url.URL
-	client *http.Client
+// account is the part of the sender that is Alibaba Cloud's. Every message is a call of
+// its own: a call for several numbers has one OutId, so that its receipts could not be
+// told apart, and is sent with a delay.
+type account struct {
+	cfg Config
+	url *url.URL
 }
 
 // New returns a sender, or an error that says what is wrong with cfg, without the key.
 // It does not connect.
-func New(cfg Config) (*Sender, error) {
+func New(cfg Config) (*sms.Sender, error) {
 	base, err := sms.Endpoint(cfg.URL, DefaultURL)
 	if err != nil {
 		return nil, err
@@ -68,42 +65,22 @@ func New(cfg Config) (*Sender, error) {
 	case cfg.Templates.Empty():
 		return nil, errors.New("there are no templates; Alibaba Cloud sends no other texts")
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if base.Path == "" {
 		base.Path = "/"
 	}
-	return &Sender{cfg, base, sms.NewClient(cfg.Timeout, cfg.Control)}, nil
+	return sms.NewSender(account{cfg, base}, cfg.Options), nil
 }
 
-// Channel returns [delivery.SMS].
-func (s *Sender) Channel() delivery.Channel { return delivery.SMS }
+func (a account) Name() string { return "Alibaba Cloud" }
 
-// ChunkSize is small because every message is a call of its own: a call for several
-// numbers has one OutId, so that its receipts could not be told apart, and is sent with
-// a delay.
-func (s *Sender) ChunkSize() int { return sms.EachAtOnce }
+func (a account) Answered() string { return "Alibaba Cloud answered " }
 
-// Close ends idle connections.
-func (s *Sender) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
-}
+func (a account) Secrets() []string { return []string{a.cfg.KeySecret, a.cfg.KeyID} }
 
-// Send sends every message in a call of its own; see [sms.Each].
-func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	return sms.Each(ctx, messages, s.one)
-}
-
-func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
-	to, err := sms.Number(m.To.Phone)
-	if err != nil {
-		return delivery.Result{Status: delivery.Permanent, Detail: err.Error()}
-	}
-	text, found := s.cfg.Templates.For(m)
+func (a account) Request(ctx context.Context, to string, m delivery.Message) (*http.Request, error) {
+	text, found := a.cfg.Templates.For(m)
 	if !found {
-		return sms.NoTemplate(m)
+		return nil, sms.NoTemplate(m)
 	}
 	params := map[string]string{}
 	for i, n := range text.Names {
@@ -111,21 +88,24 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	}
 	encoded, err := json.Marshal(params)
 	if err != nil {
-		return delivery.Result{Status: delivery.Permanent, Detail: "the values of the template are not text"}
+		return nil, &sms.Refusal{Status: delivery.Permanent, Detail: "the values of the template are not text"}
 	}
-	query := url.Values{"PhoneNumbers": {international(to)}, "SignName": {s.cfg.Signature}, "TemplateCode": {text.ID}, "TemplateParam": {string(encoded)}}
+	query := url.Values{"PhoneNumbers": {international(to)}, "SignName": {a.cfg.Signature}, "TemplateCode": {text.ID}, "TemplateParam": {string(encoded)}}
 	if reference := m.Reference(); reference != "" {
 		query.Set("OutId", reference)
 	}
-	r, err := s.request(ctx, "SendSms", query)
+	u := *a.url
+	u.RawQuery = canonicalQuery(query)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), nil)
 	if err != nil {
-		return delivery.Result{Unsent: true, Detail: "the address of Alibaba Cloud is not usable"}
+		return nil, err
 	}
-	answer, failed := sms.Call(s.client, r)
-	if failed != nil {
-		return *failed
-	}
-	return s.result(answer)
+	r.Header.Set("x-acs-action", "SendSms")
+	r.Header.Set("x-acs-version", version)
+	r.Header.Set("x-acs-date", a.cfg.Time().UTC().Format(time.RFC3339))
+	r.Header.Set("x-acs-signature-nonce", uuid.NewString())
+	Sign(r, a.cfg.KeyID, a.cfg.KeySecret)
+	return r, nil
 }
 
 // international writes numbers as the service expects them: of China by their national
@@ -137,49 +117,25 @@ func international(e164 string) string {
 	return strings.TrimPrefix(e164, "+")
 }
 
-func (s *Sender) request(ctx context.Context, action string, query url.Values) (*http.Request, error) {
-	u := *s.url
-	u.RawQuery = canonicalQuery(query)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("x-acs-action", action)
-	r.Header.Set("x-acs-version", version)
-	r.Header.Set("x-acs-date", s.cfg.Now().UTC().Format(time.RFC3339))
-	r.Header.Set("x-acs-signature-nonce", uuid.NewString())
-	Sign(r, s.cfg.KeyID, s.cfg.KeySecret)
-	return r, nil
-}
-
-func (s *Sender) result(a sms.Answer) delivery.Result {
-	whole := delivery.HTTPResult(a.Status, a.RetryAfter, s.cfg.Now())
-	whole.Whole = false
+func (a account) Read(answer sender.Answer, usual delivery.Result) sms.Said {
 	var body struct {
 		Code    string `json:"Code"`
 		Message string `json:"Message"`
 	}
-	if json.Unmarshal(a.Body, &body) != nil || body.Code == "" {
-		if whole.Status == delivery.Delivered {
-			return sms.NotAgreed()
-		}
-		return whole
+	if json.Unmarshal(answer.Body, &body) != nil {
+		return sms.Said{}
 	}
-	if body.Code == "OK" && whole.Status == delivery.Delivered {
-		return whole
-	}
-	detail := delivery.DetailOf(sms.Without("Alibaba Cloud answered "+body.Code+": "+body.Message, s.cfg.KeySecret, s.cfg.KeyID))
+	said := sms.Said{Accepted: body.Code == "OK", Code: body.Code, Words: body.Message, Result: delivery.Result{Status: classOf(body.Code)}}
 	// A defect of the service may be behind a message that it took.
-	unsent := a.Status < http.StatusInternalServerError && !slices.Contains([]string{"isp.SYSTEM_ERROR", "isp.GATEWAY_ERROR"}, body.Code)
-	result := delivery.Result{Status: classOf(body.Code), Unsent: unsent, Detail: detail}
-	if result.Status == delivery.Throttled {
+	said.Result.Unsent = answer.Status < http.StatusInternalServerError && !slices.Contains([]string{"isp.SYSTEM_ERROR", "isp.GATEWAY_ERROR"}, body.Code)
+	if said.Result.Status == delivery.Throttled {
 		// The limits of one number are apart from those of the account.
-		result.Apart = body.Code == "isv.BUSINESS_LIMIT_CONTROL"
-		if result.After = whole.After; result.After == 0 && !strings.HasPrefix(body.Code, "Throttling") {
-			result.After = limitPause
+		said.Result.Apart = body.Code == "isv.BUSINESS_LIMIT_CONTROL"
+		if said.Result.After = usual.After; usual.After == 0 && !strings.HasPrefix(body.Code, "Throttling") {
+			said.Result.After = limitPause
 		}
 	}
-	return result
+	return said
 }
 
 // permanent are the codes about this message or its recipient.

@@ -34,7 +34,7 @@ func templates(t testing.TB) sms.Templates {
 	return list
 }
 
-func sender(t testing.TB, p *smstest.Aliyun) *aliyun.Sender {
+func sender(t testing.TB, p *smstest.Aliyun) *sms.Sender {
 	t.Helper()
 	s, err := aliyun.New(aliyun.Config{URL: p.URL, KeyID: smstest.KeyID, KeySecret: smstest.KeySecret, Signature: "阿里云", Templates: templates(t)})
 	if err != nil {

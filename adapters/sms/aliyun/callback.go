@@ -1,16 +1,13 @@
 package aliyun
 
 import (
-	"crypto/subtle"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"dropbell/adapters/sms"
-	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 )
 
@@ -30,9 +27,6 @@ const name = "aliyun"
 // Name returns "aliyun".
 func (s Source) Name() string { return name }
 
-// china is the zone of times in callbacks.
-var china = time.FixedZone("China", 8*60*60)
-
 // event is a receipt, or a message that a person sent, which has a content.
 type event struct {
 	PhoneNumber string  `json:"phone_number"`
@@ -49,7 +43,7 @@ type event struct {
 
 // Read reads one callback.
 func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, err error) {
-	if s.Key == "" || subtle.ConstantTimeCompare([]byte(u.Query().Get("key")), []byte(s.Key)) != 1 {
+	if !sms.Keyed(u, s.Key) {
 		return c, feedback.ErrUnverified
 	}
 	var events []event
@@ -73,14 +67,8 @@ func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, e
 }
 
 func (s Source) receipt(e event) feedback.Report {
-	r := feedback.Report{Provider: name, Status: feedback.Delivered, Address: number(e.PhoneNumber), At: at(e.ReportTime)}
-	if !*e.Success {
-		r.Status = feedback.Bounced
-		if passing(e.ErrCode) {
-			r.Status = feedback.SoftBounced
-		}
-		r.Cause = delivery.DetailOf(strings.TrimSpace(e.ErrCode + " " + e.ErrMsg))
-	}
+	r := sms.Receipt(name, *e.Success, passing(e.ErrCode), strings.TrimSpace(e.ErrCode+" "+e.ErrMsg))
+	r.Address, r.At = number(e.PhoneNumber), sms.InChina(e.ReportTime)
 	r.Ref, _ = s.Refs.Parse(e.OutID) // the zero Ref: a message of another program
 	return r
 }
@@ -105,19 +93,7 @@ func number(s string) string {
 	if len(s) == 11 && s[0] == '1' {
 		s = "86" + s
 	}
-	n, err := sms.Number("+" + strings.TrimPrefix(s, "+"))
-	if err != nil {
-		return ""
-	}
-	return n
-}
-
-func at(s string) time.Time {
-	t, err := time.ParseInLocation(time.DateTime, s, china)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
+	return sms.NumberOf("+" + strings.TrimPrefix(s, "+"))
 }
 
 // Answer is what the service expects.

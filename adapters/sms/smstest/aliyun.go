@@ -2,22 +2,12 @@ package smstest
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"regexp"
 	"sort"
 	"strings"
 	"time"
-)
-
-// The account of the imitations of Alibaba Cloud, Tencent Cloud and Amazon.
-const (
-	KeyID     = "AKIDEXAMPLE0123456789"
-	KeySecret = "secret/EXAMPLE+KEY"
 )
 
 // Aliyun imitates Alibaba Cloud's SendSms.
@@ -39,42 +29,11 @@ func AliyunSigned(r *http.Request, keyID, secret string) bool {
 	if parts == nil || parts[1] != keyID {
 		return false
 	}
-	var pairs []string
-	for k, values := range r.URL.Query() {
-		for _, v := range values {
-			pairs = append(pairs, percent(k)+"="+percent(v))
-		}
-	}
-	sort.Strings(pairs)
-	canonical := r.Method + "\n/\n" + strings.Join(pairs, "&") + "\n"
-	signed := strings.Split(parts[2], ";")
-	if !sort.StringsAreSorted(signed) {
+	if !sort.StringsAreSorted(strings.Split(parts[2], ";")) {
 		return false
 	}
-	for _, h := range signed {
-		v := r.Header.Get(h)
-		if h == "host" {
-			if v = r.Host; v == "" {
-				v = r.URL.Host
-			}
-		}
-		canonical += h + ":" + strings.TrimSpace(v) + "\n"
-	}
-	canonical += "\n" + parts[2] + "\n" + r.Header.Get("x-acs-content-sha256")
-	return hmac.Equal([]byte(parts[3]), []byte(hex.EncodeToString(sum(secret, "ACS3-HMAC-SHA256\n"+hexHash(canonical)))))
-}
-
-func percent(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
-
-func hexHash(s string) string {
-	h := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(h[:])
-}
-
-func sum(key, text string) []byte {
-	m := hmac.New(sha256.New, []byte(key))
-	m.Write([]byte(text))
-	return m.Sum(nil)
+	text := canonical(r, parts[2], r.Header.Get("x-acs-content-sha256"), nil)
+	return matches(parts[3], secret, "ACS3-HMAC-SHA256\n"+hexHash(text))
 }
 
 func (a *Aliyun) call(w http.ResponseWriter, r *http.Request) {

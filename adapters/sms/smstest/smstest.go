@@ -6,10 +6,11 @@ package smstest
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"sync"
 	"time"
+
+	"dropbell/adapters/sender/providertest"
 )
 
 // A Sent is a text message that an imitation has taken.
@@ -25,23 +26,19 @@ type Sent struct {
 	At       time.Time
 }
 
-// A Provider is what all imitations have.
+// A Provider is what all fakes have. Its faults are the provider's codes.
 type Provider struct {
-	URL string
+	providertest.Fake[Sent, string]
 
 	mu      sync.Mutex
-	server  *httptest.Server
 	handler http.HandlerFunc
-	sent    []Sent
-	codes   map[string]string
 	answer  func(w http.ResponseWriter, r *http.Request) bool
 	calls   int
 }
 
 func (p *Provider) start(h http.HandlerFunc) {
-	p.codes, p.handler = map[string]string{}, h
-	p.server = httptest.NewServer(p)
-	p.URL = p.server.URL
+	p.handler = h
+	p.Start(p)
 }
 
 // ServeHTTP answers one call, also one that came to another server, which tests put in
@@ -56,15 +53,8 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close stops the imitation.
-func (p *Provider) Close() { p.server.Close() }
-
-// Refuse makes the imitation answer the provider's code to messages to the number.
-func (p *Provider) Refuse(to, code string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.codes[to] = code
-}
+// Refuse makes the fake answer the provider's code to messages to the number; "" = none.
+func (p *Provider) Refuse(to, code string) { p.Fail(to, code) }
 
 // Answer makes the imitation answer every call with an HTTP status; 0 = as usual.
 func (p *Provider) Answer(status int, retryAfter string) {
@@ -94,12 +84,8 @@ func (p *Provider) set(answer func(http.ResponseWriter, *http.Request) bool, non
 	}
 }
 
-// Sent returns what the imitation has taken, in order.
-func (p *Provider) Sent() []Sent {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]Sent(nil), p.sent...)
-}
+// Sent returns what the fake has taken, in order.
+func (p *Provider) Sent() []Sent { return p.Accepted() }
 
 // Calls returns how many calls were made.
 func (p *Provider) Calls() int {
@@ -110,12 +96,12 @@ func (p *Provider) Calls() int {
 
 // take keeps a message and names it, or returns the code with which it is refused.
 func (p *Provider) take(s Sent, prefix string) (id, code string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if code := p.codes[s.To]; code != "" {
+	if code, _ := p.Fault(s.To); code != "" {
 		return "", code
 	}
-	s.ID, s.At = prefix+strconv.Itoa(len(p.sent)+1), time.Now()
-	p.sent = append(p.sent, s)
+	p.Accept(func(before int) Sent {
+		s.ID, s.At = prefix+strconv.Itoa(before+1), time.Now()
+		return s
+	})
 	return s.ID, ""
 }

@@ -2,14 +2,10 @@ package smstest
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"encoding/hex"
 	"encoding/xml"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
-	"sort"
 	"strings"
 	"time"
 )
@@ -29,41 +25,20 @@ var sigv4 = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([a
 // AmazonSigned reports whether the request is signed with the key, as the service checks
 // it. It leaves the body as it was.
 func AmazonSigned(r *http.Request, keyID, secret string) bool {
-	var body []byte
-	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-	}
+	body := bodyOf(r)
 	parts := sigv4.FindStringSubmatch(r.Header.Get("Authorization"))
 	date := r.Header.Get("X-Amz-Date")
 	if parts == nil || parts[1] != keyID || !strings.HasPrefix(date, parts[2]) {
 		return false
 	}
-	var pairs []string
-	for k, values := range r.URL.Query() {
-		for _, v := range values {
-			pairs = append(pairs, percent(k)+"="+percent(v))
+	request := canonical(r, parts[5], hexHash(string(body)), func(name, v string) string {
+		if name == "content-length" {
+			return fmt.Sprint(len(body))
 		}
-	}
-	sort.Strings(pairs)
-	canonical := r.Method + "\n/\n" + strings.Join(pairs, "&") + "\n"
-	for h := range strings.SplitSeq(parts[5], ";") {
-		v := r.Header.Get(h)
-		switch h {
-		case "host":
-			if v = r.Host; v == "" {
-				v = r.URL.Host
-			}
-		case "content-length":
-			v = fmt.Sprint(len(body))
-		}
-		canonical += h + ":" + strings.TrimSpace(v) + "\n"
-	}
-	canonical += "\n" + parts[5] + "\n" + hexHash(string(body))
+		return v
+	})
 	scope := parts[2] + "/" + parts[3] + "/" + parts[4] + "/aws4_request"
-	key := sum(string(sum(string(sum(string(sum("AWS4"+secret, parts[2])), parts[3])), parts[4])), "aws4_request")
-	text := "AWS4-HMAC-SHA256\n" + date + "\n" + scope + "\n" + hexHash(canonical)
-	return hmac.Equal([]byte(parts[6]), []byte(hex.EncodeToString(sum(string(key), text))))
+	return matches(parts[6], derived("AWS4"+secret, parts[2], parts[3], parts[4], "aws4_request"), "AWS4-HMAC-SHA256\n"+date+"\n"+scope+"\n"+hexHash(request))
 }
 
 func (s *SNS) call(w http.ResponseWriter, r *http.Request) {

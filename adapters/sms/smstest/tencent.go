@@ -1,11 +1,7 @@
 package smstest
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"encoding/hex"
 	"encoding/json"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -31,30 +27,18 @@ var tc3 = regexp.MustCompile(`^TC3-HMAC-SHA256 Credential=([^/]+)/(\d{4}-\d\d-\d
 // TencentSigned reports whether the request is signed with the key, as the service
 // checks it. It leaves the body as it was.
 func TencentSigned(r *http.Request, keyID, secret string) bool {
-	body, _ := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	body := bodyOf(r)
 	parts := tc3.FindStringSubmatch(r.Header.Get("Authorization"))
 	seconds, err := strconv.ParseInt(r.Header.Get("X-TC-Timestamp"), 10, 64)
 	if parts == nil || parts[1] != keyID || err != nil || time.Unix(seconds, 0).UTC().Format(time.DateOnly) != parts[2] {
 		return false
 	}
-	headers := ""
-	for h := range strings.SplitSeq(parts[4], ";") {
-		v := r.Header.Get(h)
-		if h == "host" {
-			if v = r.Host; v == "" {
-				v = r.URL.Host
-			}
-		}
-		headers += h + ":" + strings.ToLower(strings.TrimSpace(v)) + "\n"
-	}
 	if !strings.Contains(parts[4], "content-type") || !strings.Contains(parts[4], "host") {
 		return false
 	}
-	canonical := r.Method + "\n/\n\n" + headers + "\n" + parts[4] + "\n" + hexHash(string(body))
-	text := "TC3-HMAC-SHA256\n" + r.Header.Get("X-TC-Timestamp") + "\n" + parts[2] + "/" + parts[3] + "/tc3_request\n" + hexHash(canonical)
-	key := sum(string(sum(string(sum("TC3"+secret, parts[2])), parts[3])), "tc3_request")
-	return hmac.Equal([]byte(parts[5]), []byte(hex.EncodeToString(sum(string(key), text))))
+	request := canonical(r, parts[4], hexHash(string(body)), func(_, v string) string { return strings.ToLower(v) })
+	text := "TC3-HMAC-SHA256\n" + r.Header.Get("X-TC-Timestamp") + "\n" + parts[2] + "/" + parts[3] + "/tc3_request\n" + hexHash(request)
+	return matches(parts[5], derived("TC3"+secret, parts[2], parts[3], "tc3_request"), text)
 }
 
 type tencentStatus struct {

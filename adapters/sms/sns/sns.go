@@ -15,11 +15,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"dropbell/adapters/sender"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 )
@@ -38,28 +38,22 @@ type Config struct {
 	// may be empty.
 	Entity    string
 	Templates sms.Templates
-	// Timeout bounds one call; 0 = 15 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control sms.Control
-	// Now is the clock of signatures; nil = [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
-// A Sender sends by SNS. It is safe for concurrent use.
-type Sender struct {
+// account is the part of the sender that is Amazon's.
+type account struct {
 	cfg    Config
 	url    string
 	keys   aws.Credentials
 	signer *v4.Signer
-	client *http.Client
 }
 
 var region = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-\d$`)
 
 // New returns a sender, or an error that says what is wrong with cfg, without the key.
 // It does not connect.
-func New(cfg Config) (*Sender, error) {
+func New(cfg Config) (*sms.Sender, error) {
 	if !region.MatchString(cfg.Region) {
 		return nil, errors.New("the region of Amazon SNS is missing, such as us-east-1")
 	}
@@ -70,99 +64,67 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.KeyID == "" || cfg.KeySecret == "" || strings.ContainsAny(cfg.KeyID, ",=/ \r\n") {
 		return nil, errors.New("the access key of Amazon is missing or not usable")
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Sender{cfg, base.String() + "/", aws.Credentials{AccessKeyID: cfg.KeyID, SecretAccessKey: cfg.KeySecret}, v4.NewSigner(), sms.NewClient(cfg.Timeout, cfg.Control)}, nil
+	keys := aws.Credentials{AccessKeyID: cfg.KeyID, SecretAccessKey: cfg.KeySecret}
+	return sms.NewSender(account{cfg, base.String() + "/", keys, v4.NewSigner()}, cfg.Options), nil
 }
 
-// Channel returns [delivery.SMS].
-func (s *Sender) Channel() delivery.Channel { return delivery.SMS }
+func (a account) Name() string { return "Amazon SNS" }
 
-// ChunkSize is small because every message is a call of its own.
-func (s *Sender) ChunkSize() int { return sms.EachAtOnce }
+func (a account) Answered() string { return "Amazon SNS answered " }
 
-// Close ends idle connections.
-func (s *Sender) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
-}
+func (a account) Secrets() []string { return []string{a.cfg.KeySecret, a.cfg.KeyID} }
 
-// Send sends every message in a call of its own; see [sms.Each].
-func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	return sms.Each(ctx, messages, s.one)
-}
-
-func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
-	to, err := sms.Number(m.To.Phone)
-	if err != nil {
-		return delivery.Result{Status: delivery.Permanent, Detail: err.Error()}
-	}
+func (a account) Request(ctx context.Context, to string, m delivery.Message) (*http.Request, error) {
 	form := url.Values{"Action": {"Publish"}, "Version": {"2010-03-31"}, "PhoneNumber": {to}, "Message": {sms.Shorten(m.Content.Text)}}
-	s.attributes(form, m)
+	a.attributes(form, m)
 	body := form.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, strings.NewReader(body))
 	if err != nil {
-		return delivery.Result{Unsent: true, Detail: "the address of Amazon SNS is not usable"}
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	hash := sha256.Sum256([]byte(body))
-	if err := s.signer.SignHTTP(ctx, s.keys, r, hex.EncodeToString(hash[:]), "sns", s.cfg.Region, s.cfg.Now()); err != nil {
-		return delivery.Result{Unsent: true, Detail: "the call to Amazon SNS could not be signed"}
+	if a.signer.SignHTTP(ctx, a.keys, r, hex.EncodeToString(hash[:]), "sns", a.cfg.Region, a.cfg.Time()) != nil {
+		return nil, &sms.Refusal{Unsent: true, Detail: "the call to Amazon SNS could not be signed"}
 	}
-	answer, failed := sms.Call(s.client, r)
-	if failed != nil {
-		return *failed
-	}
-	return s.result(answer)
+	return r, nil
 }
 
 // attributes adds what goes with the text: reminders are transactional, which networks
 // deliver first.
-func (s *Sender) attributes(form url.Values, m delivery.Message) {
+func (a account) attributes(form url.Values, m delivery.Message) {
 	kind := "Transactional"
 	if m.Subject.Kind == delivery.KindCampaign {
 		kind = "Promotional"
 	}
 	list := [][2]string{{"AWS.SNS.SMS.SMSType", kind}}
 	switch {
-	case strings.HasPrefix(s.cfg.From, "+"):
-		list = append(list, [2]string{"AWS.MM.SMS.OriginationNumber", s.cfg.From})
-	case s.cfg.From != "":
-		list = append(list, [2]string{"AWS.SNS.SMS.SenderID", s.cfg.From})
+	case strings.HasPrefix(a.cfg.From, "+"):
+		list = append(list, [2]string{"AWS.MM.SMS.OriginationNumber", a.cfg.From})
+	case a.cfg.From != "":
+		list = append(list, [2]string{"AWS.SNS.SMS.SenderID", a.cfg.From})
 	}
-	if text, found := s.cfg.Templates.For(m); found && s.cfg.Entity != "" {
-		list = append(list, [2]string{"AWS.MM.SMS.EntityId", s.cfg.Entity}, [2]string{"AWS.MM.SMS.TemplateId", text.ID})
+	if text, found := a.cfg.Templates.For(m); found && a.cfg.Entity != "" {
+		list = append(list, [2]string{"AWS.MM.SMS.EntityId", a.cfg.Entity}, [2]string{"AWS.MM.SMS.TemplateId", text.ID})
 	}
-	for i, a := range list {
+	for i, attribute := range list {
 		entry := "MessageAttributes.entry." + strconv.Itoa(i+1)
-		form.Set(entry+".Name", a[0])
+		form.Set(entry+".Name", attribute[0])
 		form.Set(entry+".Value.DataType", "String")
-		form.Set(entry+".Value.StringValue", a[1])
+		form.Set(entry+".Value.StringValue", attribute[1])
 	}
 }
 
-func (s *Sender) result(a sms.Answer) delivery.Result {
-	whole := delivery.HTTPResult(a.Status, a.RetryAfter, s.cfg.Now())
-	whole.Whole = false
-	if whole.Status == delivery.Delivered {
-		var body struct {
-			ID string `xml:"PublishResult>MessageId"`
-		}
-		if xml.Unmarshal(a.Body, &body) != nil || body.ID == "" {
-			return sms.NotAgreed()
-		}
-		return whole
-	}
+func (a account) Read(answer sender.Answer, usual delivery.Result) sms.Said {
 	var body struct {
+		ID      string `xml:"PublishResult>MessageId"`
 		Code    string `xml:"Error>Code"`
 		Message string `xml:"Error>Message"`
 	}
-	if xml.Unmarshal(a.Body, &body) != nil || body.Code == "" {
-		return whole
+	if xml.Unmarshal(answer.Body, &body) != nil || usual.Status == delivery.Delivered {
+		return sms.Said{Accepted: body.ID != ""}
 	}
-	return delivery.Result{Status: classOf(body.Code), After: whole.After, Unsent: whole.Unsent,
-		Detail: delivery.DetailOf(sms.Without("Amazon SNS answered "+body.Code+": "+body.Message, s.cfg.KeySecret, s.cfg.KeyID))}
+	return sms.Said{Code: body.Code, Words: body.Message, Result: delivery.Result{Status: classOf(body.Code), After: usual.After, Unsent: usual.Unsent}}
 }
 
 // classOf sorts the service's codes. Those about the account or its key are transient:

@@ -20,7 +20,7 @@ func start(t testing.TB) *smstest.SNS {
 	return p
 }
 
-func sender(t testing.TB, cfg sns.Config) *sns.Sender {
+func sender(t testing.TB, cfg sns.Config) *sms.Sender {
 	t.Helper()
 	cfg.Region, cfg.KeyID = "us-east-1", smstest.KeyID
 	if cfg.KeySecret == "" {

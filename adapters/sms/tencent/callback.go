@@ -2,7 +2,6 @@ package tencent
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"dropbell/adapters/sms"
-	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
 )
@@ -41,9 +39,6 @@ var errUnfound = fault.New(fault.Unavailable, "overloaded", "this could not be l
 // Name returns "tencent".
 func (s Source) Name() string { return name }
 
-// china is the zone of times in callbacks.
-var china = time.FixedZone("China", 8*60*60)
-
 type receipt struct {
 	UserReceiveTime string `json:"user_receive_time"`
 	NationCode      string `json:"nationcode"`
@@ -64,7 +59,7 @@ type reply struct {
 
 // Read reads one callback.
 func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, err error) {
-	if s.Key == "" || subtle.ConstantTimeCompare([]byte(u.Query().Get("key")), []byte(s.Key)) != 1 {
+	if !sms.Keyed(u, s.Key) {
 		return c, feedback.ErrUnverified
 	}
 	var receipts []receipt
@@ -108,17 +103,8 @@ func (s Source) receipts(list []receipt) (c feedback.Call, err error) {
 	}
 	var early []feedback.Early
 	for _, r := range list {
-		report := feedback.Report{Provider: name, Status: feedback.Delivered}
-		if at, err := time.ParseInLocation(time.DateTime, r.UserReceiveTime, china); err == nil {
-			report.At = at
-		}
-		if r.ReportStatus == "FAIL" {
-			report.Status = feedback.Bounced
-			if passing(r.ErrMsg) {
-				report.Status = feedback.SoftBounced
-			}
-			report.Cause = delivery.DetailOf(strings.TrimSpace(r.ErrMsg + " " + r.Description))
-		}
+		report := sms.Receipt(name, r.ReportStatus == "SUCCESS", passing(r.ErrMsg), strings.TrimSpace(r.ErrMsg+" "+r.Description))
+		report.At = sms.InChina(r.UserReceiveTime)
 		reference, sent := references[r.SID]
 		if !sent { // its answer is still on the way, or another program has sent it
 			early = append(early, feedback.Early{Serial: r.SID, Report: report})
@@ -141,13 +127,7 @@ func passing(code string) bool {
 	return slices.Contains([]string{"EXPIRED", "UNDELIV", "MK:0001", "MI:0010", "MI:0084", "NOROUTE"}, code)
 }
 
-func number(country, national string) string {
-	n, err := sms.Number("+" + country + national)
-	if err != nil {
-		return ""
-	}
-	return n
-}
+func number(country, national string) string { return sms.NumberOf("+" + country + national) }
 
 // Answer is what the service expects.
 func (s Source) Answer([]string) (contentType string, body []byte) {

@@ -12,11 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"dropbell/adapters/sender"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
@@ -57,19 +55,14 @@ type Config struct {
 	// Serials keeps the names of messages, since receipts have no other; nil = receipts
 	// are not taken.
 	Serials feedback.Serials
-	// Timeout bounds one call; 0 = 15 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control sms.Control
-	// Now is the clock of signatures; nil = [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
 // A Sender sends by Tencent Cloud. It is safe for concurrent use.
 type Sender struct {
-	cfg    Config
-	url    *url.URL
-	client *http.Client
+	*sms.Client
+	cfg Config
+	url *url.URL
 }
 
 // New returns a sender, or an error that says what is wrong with cfg, without the key.
@@ -92,39 +85,10 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Region == "" {
 		cfg.Region = DefaultRegion
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if base.Path == "" {
 		base.Path = "/"
 	}
-	return &Sender{cfg, base, sms.NewClient(cfg.Timeout, cfg.Control)}, nil
-}
-
-// Channel returns [delivery.SMS].
-func (s *Sender) Channel() delivery.Channel { return delivery.SMS }
-
-// ChunkSize returns the most numbers of one call.
-func (s *Sender) ChunkSize() int { return chunkSize }
-
-// Close ends idle connections.
-func (s *Sender) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
-}
-
-// A group is messages with the same template and values, which one call may hold.
-type group struct {
-	request request
-	at      []int // places among the messages
-}
-
-func (g *group) halves() [2]*group {
-	n := len(g.at) / 2
-	a, b := *g, *g
-	a.at, b.at = g.at[:n], g.at[n:]
-	a.request.PhoneNumberSet, b.request.PhoneNumberSet = g.request.PhoneNumberSet[:n], g.request.PhoneNumberSet[n:]
-	return [2]*group{&a, &b}
+	return &Sender{sms.NewClient(chunkSize, cfg.Options), cfg, base}, nil
 }
 
 // request is the body of SendSms.
@@ -136,48 +100,31 @@ type request struct {
 	TemplateParamSet []string
 }
 
-// A sending is one Send.
-type sending struct {
-	*Sender
-	messages []delivery.Message
-	results  []delivery.Result
-	stopped  atomic.Bool // something that was taken cannot be recorded
-}
-
-// Send sends messages with the same text in one call, different ones side by side. A
-// call takes its place among those under way until its messages are recorded in their
-// [delivery.Journal].
+// Send sends messages with the same text in one call, different ones side by side; see
+// [sender.Calls].
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if err := ctx.Err(); err != nil {
-		return delivery.Repeat(delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}, len(messages))
+		return delivery.Repeat(sms.Ended(err), len(messages))
 	}
-	under := &sending{Sender: s, messages: messages, results: results}
-	var calls errgroup.Group
-	calls.SetLimit(atOnce)
-	for _, g := range s.groups(messages, results) {
-		calls.Go(func() error {
-			crash := delivery.Isolated(func() delivery.Result {
-				under.send(ctx, g)
-				return delivery.Result{}
-			})
-			if crash.Crash != nil {
-				for _, i := range g.at {
-					results[i] = crash
-				}
-			}
-			return nil
-		})
-	}
-	_ = calls.Wait()
+	numbers := make([]string, len(messages))
+	calls, requests := s.divide(messages, numbers, results)
+	sender.Calls(ctx, messages, results, atOnce, calls, func(ctx context.Context, at []int) sender.Reply {
+		body := requests[at[0]]
+		for _, i := range at {
+			body.PhoneNumberSet = append(body.PhoneNumberSet, numbers[i])
+		}
+		return s.send(ctx, messages, at, body)
+	})
 	return results
 }
 
-// groups divides the messages, and answers those that cannot be sent. A call holds
-// numbers of China or others, and not both.
-func (s *Sender) groups(messages []delivery.Message, results []delivery.Result) []*group {
-	of := map[string]*group{}
-	var list []*group
+// divide divides the messages into calls of the same template and values, and answers
+// those that cannot be sent. A call holds numbers of China or others, and not both. It
+// sets numbers, and returns the request of each message without its number.
+func (s *Sender) divide(messages []delivery.Message, numbers []string, results []delivery.Result) (calls [][]int, requests map[int]request) {
+	last := map[string]int{} // the call that messages with these values join
+	requests = map[int]request{}
 	for i, m := range messages {
 		to, err := sms.Number(m.To.Phone)
 		if err != nil {
@@ -186,20 +133,20 @@ func (s *Sender) groups(messages []delivery.Message, results []delivery.Result) 
 		}
 		text, found := s.cfg.Templates.For(m)
 		if !found {
-			results[i] = sms.NoTemplate(m)
+			results[i] = delivery.Result(*sms.NoTemplate(m))
 			continue
 		}
+		numbers[i] = to
+		requests[i] = request{SmsSdkAppID: s.cfg.App, SignName: s.cfg.Signature, TemplateID: text.ID, TemplateParamSet: append([]string{}, text.Values...)}
 		key := strconv.FormatBool(strings.HasPrefix(to, "+86")) + "\x00" + text.ID + "\x00" + strings.Join(text.Values, "\x00")
-		g := of[key]
-		if g == nil || len(g.at) == chunkSize {
-			g = &group{request: request{SmsSdkAppID: s.cfg.App, SignName: s.cfg.Signature, TemplateID: text.ID, TemplateParamSet: append([]string{}, text.Values...)}}
-			of[key] = g
-			list = append(list, g)
+		n, known := last[key]
+		if !known || len(calls[n]) == chunkSize {
+			n, calls = len(calls), append(calls, nil)
+			last[key] = n
 		}
-		g.request.PhoneNumberSet = append(g.request.PhoneNumberSet, to)
-		g.at = append(g.at, i)
+		calls[n] = append(calls[n], i)
 	}
-	return list
+	return calls, requests
 }
 
 // response is the answer to SendSms.
@@ -215,72 +162,43 @@ type response struct {
 	}
 }
 
-func (s *sending) send(ctx context.Context, g *group) {
-	all := func(r delivery.Result) {
-		for _, i := range g.at {
-			s.results[i] = r
-		}
-	}
-	if s.stopped.Load() {
-		all(delivery.Unrecorded())
-		return
-	}
+// send makes one call with the messages at these places.
+func (s *Sender) send(ctx context.Context, messages []delivery.Message, at []int, content request) sender.Reply {
+	all := func(r delivery.Result) sender.Reply { return sender.All(r, len(at)) }
 	if err := ctx.Err(); err != nil {
-		all(delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)})
-		return
+		return all(sms.Ended(err))
 	}
-	r, err := s.call(ctx, g.request)
+	r, err := s.request(ctx, content)
 	if err != nil {
-		all(delivery.Result{Unsent: true, Detail: "the address of Tencent Cloud is not usable"})
-		return
+		return all(delivery.Result{Unsent: true, Detail: "the address of Tencent Cloud is not usable"})
 	}
-	answer, failed := sms.Call(s.client, r)
+	answer, whole, failed := s.Call(r)
 	if failed != nil {
-		all(*failed)
-		return
+		return all(*failed)
 	}
-	whole := delivery.HTTPResult(answer.Status, answer.RetryAfter, s.cfg.Now())
 	var body response
 	err = json.Unmarshal(answer.Body, &body)
 	switch {
 	case err == nil && body.Response.Error != nil:
-		refused := s.result(body.Response.Error.Code, body.Response.Error.Message)
-		if refused.Status == delivery.Permanent && len(g.at) > 1 { // it is about one of them
-			for _, half := range g.halves() {
-				s.send(ctx, half)
-			}
-			return
-		}
-		all(refused)
-		return
+		reply := all(s.result(body.Response.Error.Code, body.Response.Error.Message))
+		reply.Divide = reply.Results[0].Status == delivery.Permanent // it is about one of them
+		return reply
 	case whole.Status != delivery.Delivered:
-		all(whole)
-		return
-	case err != nil || len(body.Response.SendStatusSet) != len(g.at):
-		all(sms.NotAgreed())
-		return
+		return all(whole)
+	case err != nil || len(body.Response.SendStatusSet) != len(at):
+		return all(sms.NotAgreed())
 	}
+	reply := all(delivery.Result{})
 	var serials []feedback.Serial
-	var recorded []func(context.Context) error
-	for k, i := range g.at {
+	for k, status := range body.Response.SendStatusSet {
 		// In the order of the numbers; the service writes some of them differently.
-		status, m := body.Response.SendStatusSet[k], s.messages[i]
-		if s.results[i] = s.result(status.Code, status.Message); s.results[i].Status != delivery.Delivered {
-			continue
-		}
-		if m.Journal != nil {
-			recorded = append(recorded, m.Journal.Accepted(m.To.ID))
-		}
-		if reference := m.Reference(); reference != "" {
+		reply.Results[k] = s.result(status.Code, status.Message)
+		if reference := messages[at[k]].Reference(); reference != "" && reply.Results[k].Status == delivery.Delivered {
 			serials = append(serials, feedback.Serial{ID: status.SerialNo, Reference: reference})
 		}
 	}
-	s.keep(ctx, serials)
-	for _, wait := range recorded {
-		if wait(ctx) != nil {
-			s.stopped.Store(true)
-		}
-	}
+	reply.Keep = func() { s.keep(ctx, serials) }
+	return reply
 }
 
 // keep stores the names of messages for their receipts. If it fails their receipts are
@@ -294,7 +212,7 @@ func (s *Sender) keep(ctx context.Context, serials []feedback.Serial) {
 	_ = s.cfg.Serials.Keep(ctx, name, serials)
 }
 
-func (s *Sender) call(ctx context.Context, body request) (*http.Request, error) {
+func (s *Sender) request(ctx context.Context, body request) (*http.Request, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -307,7 +225,7 @@ func (s *Sender) call(ctx context.Context, body request) (*http.Request, error) 
 	r.Header.Set("X-TC-Action", "SendSms")
 	r.Header.Set("X-TC-Version", version)
 	r.Header.Set("X-TC-Region", s.cfg.Region)
-	Sign(r, raw, "sms", s.cfg.KeyID, s.cfg.KeySecret, s.cfg.Now())
+	Sign(r, raw, "sms", s.cfg.KeyID, s.cfg.KeySecret, s.cfg.Time())
 	return r, nil
 }
 
@@ -317,7 +235,7 @@ func (s *Sender) result(code, words string) delivery.Result {
 		return delivery.Result{Status: delivery.Delivered}
 	}
 	// A defect of the service may be behind a message that it took.
-	r := delivery.Result{Status: classOf(code), Unsent: !strings.HasPrefix(code, "InternalError"), Detail: delivery.DetailOf(sms.Without("Tencent Cloud answered "+code+": "+words, s.cfg.KeySecret, s.cfg.KeyID))}
+	r := delivery.Result{Status: classOf(code), Unsent: !strings.HasPrefix(code, "InternalError"), Detail: sms.Detail("Tencent Cloud answered ", code, words, s.cfg.KeySecret, s.cfg.KeyID)}
 	if r.Status == delivery.Throttled {
 		r.Apart = slices.Contains(ofNumber, code)
 		if r.After = limitPause; strings.HasPrefix(code, "RequestLimitExceeded") {

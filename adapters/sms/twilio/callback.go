@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"dropbell/adapters/sms"
-	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 )
 
@@ -101,21 +100,17 @@ func Signature(authToken, address string, form url.Values) string {
 // receipt reads a status callback. Steps on the way, such as queued and sent, are
 // reports of nothing.
 func (s Source) receipt(reference string, form url.Values) (c feedback.Call, err error) {
-	r := feedback.Report{Provider: name, Address: number(form.Get("To"))}
+	var delivered bool
 	switch form.Get("MessageStatus") {
 	case "delivered", "read":
-		r.Status = feedback.Delivered
+		delivered = true
 	case "undelivered", "failed":
-		r.Status = feedback.Bounced
-		if transient(form.Get("ErrorCode")) {
-			r.Status = feedback.SoftBounced
-		}
 	default:
 		return c, nil
 	}
-	if r.Status != feedback.Delivered {
-		r.Cause = delivery.DetailOf(strings.TrimSpace(form.Get("ErrorCode") + " " + form.Get("ErrorMessage")))
-	}
+	code := form.Get("ErrorCode")
+	r := sms.Receipt(name, delivered, transient(code), strings.TrimSpace(code+" "+form.Get("ErrorMessage")))
+	r.Address = sms.NumberOf(form.Get("To"))
 	r.Ref, _ = s.Refs.Parse(reference) // the zero Ref: a message of another program
 	c.Reports = append(c.Reports, r)
 	return c, nil
@@ -131,7 +126,7 @@ func transient(code string) bool {
 // chooses the words, in any language, and OptOutType says what Twilio took the message
 // for: STOP, START or HELP.
 func reply(form url.Values) (c feedback.Call, err error) {
-	from := number(form.Get("From"))
+	from := sms.NumberOf(form.Get("From"))
 	id := form.Get("MessageSid")
 	if id == "" {
 		return c, feedback.ErrUnreadable
@@ -145,14 +140,6 @@ func reply(form url.Values) (c feedback.Call, err error) {
 	}
 	c.Replies = append(c.Replies, feedback.Reply{Provider: name, From: from, Text: text, ID: id})
 	return c, nil
-}
-
-func number(s string) string {
-	n, err := sms.Number(s)
-	if err != nil {
-		return ""
-	}
-	return n
 }
 
 // Answer returns TwiML that sends the texts to the senders of the replies.

@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
+	"dropbell/adapters/sender"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 )
@@ -31,24 +31,18 @@ type Config struct {
 	// Callback is the address of the status callback, to which the reference of each
 	// message is added; empty = no receipts.
 	Callback string
-	// Timeout bounds one call; 0 = 15 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control sms.Control
-	// Now is the clock of Retry-After; nil = [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
-// A Sender sends by Twilio. It is safe for concurrent use.
-type Sender struct {
-	cfg    Config
-	url    string
-	client *http.Client
+// account is the part of the sender that is Twilio's.
+type account struct {
+	cfg Config
+	url string
 }
 
 // New returns a sender, or an error that says what is wrong with cfg, without the
 // token. It does not connect.
-func New(cfg Config) (*Sender, error) {
+func New(cfg Config) (*sms.Sender, error) {
 	base, err := sms.Endpoint(cfg.URL, DefaultURL)
 	if err != nil {
 		return nil, err
@@ -61,80 +55,51 @@ func New(cfg Config) (*Sender, error) {
 	case cfg.From == "":
 		return nil, errors.New("the sender at Twilio is missing: a Messaging Service SID or a number")
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Sender{cfg, base.String() + "/2010-04-01/Accounts/" + url.PathEscape(cfg.Account) + "/Messages.json", sms.NewClient(cfg.Timeout, cfg.Control)}, nil
+	return sms.NewSender(account{cfg, base.String() + "/2010-04-01/Accounts/" + url.PathEscape(cfg.Account) + "/Messages.json"}, cfg.Options), nil
 }
 
-// Channel returns [delivery.SMS].
-func (s *Sender) Channel() delivery.Channel { return delivery.SMS }
+func (a account) Name() string { return "Twilio" }
 
-// ChunkSize is small because every message is a call of its own.
-func (s *Sender) ChunkSize() int { return sms.EachAtOnce }
+func (a account) Answered() string { return "Twilio answered " }
 
-// Close ends idle connections.
-func (s *Sender) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
-}
+func (a account) Secrets() []string { return []string{a.cfg.AuthToken} }
 
-// Send sends every message in a call of its own; see [sms.Each].
-func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	return sms.Each(ctx, messages, s.one)
-}
-
-func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
-	to, err := sms.Number(m.To.Phone)
-	if err != nil {
-		return delivery.Result{Status: delivery.Permanent, Detail: err.Error()}
-	}
+func (a account) Request(ctx context.Context, to string, m delivery.Message) (*http.Request, error) {
 	form := url.Values{"To": {to}, "Body": {sms.Shorten(m.Content.Text)}}
-	if strings.HasPrefix(s.cfg.From, "MG") {
-		form.Set("MessagingServiceSid", s.cfg.From)
+	if strings.HasPrefix(a.cfg.From, "MG") {
+		form.Set("MessagingServiceSid", a.cfg.From)
 	} else {
-		form.Set("From", s.cfg.From)
+		form.Set("From", a.cfg.From)
 	}
-	if reference := m.Reference(); s.cfg.Callback != "" && reference != "" {
-		form.Set("StatusCallback", s.cfg.Callback+"?ref="+reference+repeats)
+	if reference := m.Reference(); a.cfg.Callback != "" && reference != "" {
+		form.Set("StatusCallback", a.cfg.Callback+"?ref="+reference+repeats)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, strings.NewReader(form.Encode()))
 	if err != nil {
-		return delivery.Result{Unsent: true, Detail: "the address of Twilio is not usable"}
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.SetBasicAuth(s.cfg.Account, s.cfg.AuthToken)
-	answer, failed := sms.Call(s.client, r)
-	if failed != nil {
-		return *failed
-	}
-	return s.result(answer)
+	r.SetBasicAuth(a.cfg.Account, a.cfg.AuthToken)
+	return r, nil
 }
 
-func (s *Sender) result(a sms.Answer) delivery.Result {
-	whole := delivery.HTTPResult(a.Status, a.RetryAfter, s.cfg.Now())
+func (a account) Read(answer sender.Answer, usual delivery.Result) sms.Said {
 	var body struct {
 		SID     string `json:"sid"`
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	}
-	err := json.Unmarshal(a.Body, &body)
-	if whole.Status == delivery.Delivered {
-		if err != nil || body.SID == "" {
-			return sms.NotAgreed()
-		}
-		return whole
+	if json.Unmarshal(answer.Body, &body) != nil {
+		return sms.Said{}
 	}
-	if err != nil || body.Code == 0 {
-		whole.Whole = false
-		return whole
+	if usual.Status == delivery.Delivered || body.Code == 0 {
+		return sms.Said{Accepted: body.SID != ""}
 	}
-	detail := delivery.DetailOf(sms.Without("Twilio answered "+strconv.Itoa(body.Code)+": "+body.Message, s.cfg.AuthToken))
-	class := classOf(body.Code, whole.Status)
-	if class == delivery.Throttled {
-		return delivery.Result{Status: class, After: whole.After, Unsent: whole.Unsent, Detail: detail}
+	said := sms.Said{Code: strconv.Itoa(body.Code), Words: body.Message, Result: delivery.Result{Status: classOf(body.Code, usual.Status), Unsent: usual.Unsent}}
+	if said.Result.Status == delivery.Throttled {
+		said.Result.After = usual.After
 	}
-	return delivery.Result{Status: class, Unsent: whole.Unsent, Detail: detail}
+	return said
 }
 
 // classOf sorts Twilio's codes: those about this message and its recipient, those

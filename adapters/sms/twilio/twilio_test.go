@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/sendertest"
+	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/smstest"
 	"dropbell/adapters/sms/twilio"
 	"dropbell/domain/delivery"
@@ -25,7 +26,7 @@ func start(t testing.TB) *smstest.Twilio {
 	return p
 }
 
-func sender(t testing.TB, p *smstest.Twilio) *twilio.Sender {
+func sender(t testing.TB, p *smstest.Twilio) *sms.Sender {
 	t.Helper()
 	s, err := twilio.New(twilio.Config{URL: p.URL, Account: smstest.TwilioAccount, AuthToken: smstest.TwilioToken, From: "MG9752274e9e519418a7406176694466fa", Callback: callback})
 	if err != nil {

@@ -10,17 +10,16 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/oauth2"
 	oauthjwt "golang.org/x/oauth2/jwt"
 
+	"dropbell/adapters/sender"
+	"dropbell/adapters/sender/google"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/wallet"
@@ -37,8 +36,6 @@ const (
 	maxAnswer = 16 << 10
 	// tokenPause follows a refusal to issue an access token.
 	tokenPause = time.Minute
-	// lead is how long before its end an access token is replaced.
-	lead = 5 * time.Minute
 )
 
 // Config is the identity at Google.
@@ -54,14 +51,11 @@ type Config struct {
 
 // An Issuer makes links and calls Google. It is safe for concurrent use.
 type Issuer struct {
-	cfg      Config
-	email    string
-	key      *rsa.PrivateKey
-	identity *oauthjwt.Config
-	client   *http.Client
-
-	mu      sync.Mutex
-	current *oauth2.Token
+	cfg    Config
+	email  string
+	key    *rsa.PrivateKey
+	client *http.Client
+	tokens *sender.Tokens
 }
 
 // New returns the issuer, or an error that says what is wrong with cfg, without the
@@ -95,10 +89,9 @@ func New(cfg Config) (*Issuer, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &Issuer{cfg: cfg, email: account.Email, key: key, client: client,
-		identity: &oauthjwt.Config{Email: account.Email, PrivateKey: []byte(account.Key), PrivateKeyID: account.KeyID, Scopes: []string{scope}, TokenURL: account.Token}}, nil
+	client := sender.Options{}.Client(timeout)
+	identity := &oauthjwt.Config{Email: account.Email, PrivateKey: []byte(account.Key), PrivateKeyID: account.KeyID, Scopes: []string{scope}, TokenURL: account.Token}
+	return &Issuer{cfg, account.Email, key, client, google.Tokens(identity, client, cfg.Now)}, nil
 }
 
 // Close ends idle connections.
@@ -124,18 +117,10 @@ func state(s coupon.State) string {
 // Tell changes the state of the saved pass; see [wallet.Teller]. Google does not know a
 // pass whose link was never followed: there is nothing to tell then.
 func (i *Issuer) Tell(ctx context.Context, couponID int64, s coupon.State) wallet.Answer {
-	access, err := i.access(ctx, "")
-	if err != nil {
-		return noToken(err)
-	}
-	a, refused := i.patch(ctx, couponID, s, access)
-	if refused { // revoked before its time
-		if access, err = i.access(ctx, access); err != nil {
-			return noToken(err)
-		}
-		a, _ = i.patch(ctx, couponID, s, access)
-	}
-	return a
+	return sender.WithToken(
+		func(refused string) (string, error) { return i.tokens.Get(ctx, refused) },
+		func(access string) (wallet.Answer, bool) { return i.patch(ctx, couponID, s, access) },
+		noToken)
 }
 
 func (i *Issuer) patch(ctx context.Context, couponID int64, s coupon.State, access string) (a wallet.Answer, refused bool) {
@@ -146,20 +131,18 @@ func (i *Issuer) patch(ctx context.Context, couponID int64, s coupon.State, acce
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+access)
-	response, err := i.client.Do(request)
+	got, err := sender.Call(i.client, request, maxAnswer)
 	if err != nil {
 		return wallet.Answer{Detail: delivery.CauseOf(err)}, false
 	}
-	defer func() { _ = response.Body.Close() }()
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	var body struct {
 		Error struct {
 			Status string `json:"status"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(raw, &body) // no status is one that is unknown
-	after := delivery.RetryAfter(response.Header.Get("Retry-After"), i.cfg.Now())
-	return judge(response.StatusCode, body.Error.Status, after), response.StatusCode == http.StatusUnauthorized
+	_ = json.Unmarshal(got.Body, &body) // no status is one that is unknown
+	after := delivery.RetryAfter(got.Header.Get("Retry-After"), i.cfg.Now())
+	return judge(got.Status, body.Error.Status, after), got.Status == http.StatusUnauthorized
 }
 
 // judge sorts answers. 403 is a quota that is used up, or an account without rights,
@@ -179,24 +162,8 @@ func judge(status int, code string, after time.Duration) wallet.Answer {
 }
 
 func noToken(err error) wallet.Answer {
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < 500 {
-		return wallet.Answer{After: tokenPause, Detail: delivery.DetailOf("Google issued no access token (" + refused.ErrorCode + "): check GOOGLE_WALLET_ACCOUNT")}
+	if code, ok := google.Refused(err); ok {
+		return wallet.Answer{After: tokenPause, Detail: delivery.DetailOf("Google issued no access token (" + code + "): check GOOGLE_WALLET_ACCOUNT")}
 	}
 	return wallet.Answer{After: tokenPause, Detail: "Google issued no access token: " + delivery.CauseOf(err)}
-}
-
-// access returns the access token that all calls share, a new one if it ends soon or
-// equals the refused one.
-func (i *Issuer) access(ctx context.Context, refused string) (string, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if t := i.current; t != nil && t.AccessToken != refused && (t.Expiry.IsZero() || i.cfg.Now().Add(lead).Before(t.Expiry)) {
-		return t.AccessToken, nil
-	}
-	t, err := i.identity.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, i.client)).Token()
-	if err != nil {
-		return "", err
-	}
-	i.current = t
-	return t.AccessToken, nil
 }

@@ -1,8 +1,6 @@
 package googlewallet
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
 
+	"dropbell/adapters/sender"
 	"dropbell/domain/message"
 	"dropbell/domain/wallet"
 )
@@ -136,16 +135,10 @@ func cut(s string, most int) string {
 }
 
 func (i *Issuer) sign(c claims) (string, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(c); err != nil {
-		return "", err
-	}
 	headers := jws.NewHeaders()
 	if err := headers.Set(jws.TypeKey, "JWT"); err != nil {
 		return "", err
 	}
-	signed, err := jws.Sign(bytes.TrimSpace(b.Bytes()), jws.WithKey(jwa.RS256(), i.key, jws.WithProtectedHeaders(headers)))
+	signed, err := jws.Sign(sender.JSON(c), jws.WithKey(jwa.RS256(), i.key, jws.WithProtectedHeaders(headers)))
 	return string(signed), err
 }

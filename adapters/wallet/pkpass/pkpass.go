@@ -21,6 +21,7 @@ import (
 
 	"github.com/smallstep/pkcs7"
 
+	"dropbell/adapters/sender"
 	"dropbell/domain/wallet"
 )
 
@@ -82,8 +83,7 @@ func New(cfg Config) (*Issuer, error) {
 	if cfg.Transport == nil {
 		cfg.Transport = http2Only(cfg.PushURL, pair)
 	}
-	return &Issuer{cfg: cfg, pair: pair, wwdr: wwdr, client: &http.Client{Transport: cfg.Transport, Timeout: timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+	return &Issuer{cfg: cfg, pair: pair, wwdr: wwdr, client: sender.NewClient(timeout, cfg.Transport)}, nil
 }
 
 // PassType returns the pass type identifier.
@@ -107,11 +107,7 @@ func (i *Issuer) Describe(p wallet.Pass, token string) ([]byte, error) {
 	if i.cfg.Service != "" && token != "" {
 		d.WebServiceURL, d.AuthenticationToken = i.cfg.Service, token
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(d)
-	return b.Bytes(), err
+	return append(sender.JSON(d), '\n'), nil
 }
 
 // Bundle returns the file: pass.json, the icons, the manifest with the SHA-1 of each,

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
 	"dropbell/domain/wallet"
 )
@@ -29,7 +29,7 @@ const (
 
 // http2Only is a transport that speaks HTTP/2, with TLS as the owner of the pass type.
 func http2Only(address string, pair tls.Certificate) http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
+	t := sender.NewTransport(timeout, nil)
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP2(strings.HasPrefix(address, "https:"))
 	t.Protocols.SetUnencryptedHTTP2(strings.HasPrefix(address, "http:"))
@@ -53,20 +53,18 @@ func (i *Issuer) Wake(ctx context.Context, pushToken string) wallet.Answer {
 		"Apns-Priority":   {"5"}, // which pushes of that type must have
 		"Apns-Expiration": {strconv.FormatInt(now.Add(keptFor).Unix(), 10)},
 	}
-	response, err := i.client.Do(request)
+	got, err := sender.Call(i.client, request, maxAnswer)
 	if err != nil {
 		return wallet.Answer{Detail: delivery.CauseOf(err)}
 	}
-	defer func() { _ = response.Body.Close() }()
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if response.StatusCode == http.StatusOK {
+	if got.Status == http.StatusOK {
 		return wallet.Answer{Verdict: wallet.Told}
 	}
 	var refusal struct {
 		Reason string `json:"reason"`
 	}
-	_ = json.Unmarshal(raw, &refusal) // no reason is one that is unknown
-	return judge(response.StatusCode, refusal.Reason, delivery.RetryAfter(response.Header.Get("Retry-After"), now))
+	_ = json.Unmarshal(got.Body, &refusal) // no reason is one that is unknown
+	return judge(got.Status, refusal.Reason, delivery.RetryAfter(got.Header.Get("Retry-After"), now))
 }
 
 // judge sorts answers: those about the device, those about this installation's

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
+
+	"dropbell/adapters/sender/providertest"
 )
 
 // A Push is one push that was accepted.
@@ -20,12 +19,8 @@ type Push struct {
 // APNs imitates Apple's push service as far as passes use it: HTTP/2 without TLS, or
 // with TLS and the certificate of the pass type.
 type APNs struct {
-	URL, Topic string
-	Server     *httptest.Server
-
-	mu      sync.Mutex
-	pushes  []Push
-	answers map[string]answer
+	providertest.Fake[Push, answer]
+	Topic string
 }
 
 type answer struct {
@@ -35,46 +30,24 @@ type answer struct {
 
 // NewAPNs starts an imitation without TLS; close it with Close.
 func NewAPNs(topic string) *APNs {
-	a := newAPNs(topic)
-	a.Server.Config.Protocols = new(http.Protocols)
-	a.Server.Config.Protocols.SetUnencryptedHTTP2(true)
-	a.Server.Start()
-	a.URL = a.Server.URL
+	a := &APNs{Topic: topic}
+	a.StartHTTP2(a)
 	return a
 }
-
-func newAPNs(topic string) *APNs {
-	a := &APNs{Topic: topic, answers: map[string]answer{}}
-	a.Server = httptest.NewUnstartedServer(a)
-	return a
-}
-
-// Close stops it.
-func (a *APNs) Close() { a.Server.Close() }
 
 // Answer makes pushes to the token be answered so, 0 = accepted; "" is every token.
-func (a *APNs) Answer(token string, status int, reason string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.answers[token] = answer{status, reason}
-}
+func (a *APNs) Answer(token string, status int, reason string) { a.Fail(token, answer{status, reason}) }
 
 // Pushes returns the tokens of accepted pushes, in order.
 func (a *APNs) Pushes() (tokens []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, p := range a.pushes {
+	for _, p := range a.All() {
 		tokens = append(tokens, p.Token)
 	}
 	return tokens
 }
 
 // All returns the accepted pushes.
-func (a *APNs) All() []Push {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.pushes)
-}
+func (a *APNs) All() []Push { return a.Accepted() }
 
 // ServeHTTP is part of [http.Handler].
 func (a *APNs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,15 +74,9 @@ func (a *APNs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, "PayloadEmpty")
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	said, found := a.answers[token]
-	if !found {
-		said = a.answers[""]
-	}
-	if said.status != 0 {
+	if said, _ := a.Fault(token); said.status != 0 {
 		refuse(said.status, said.reason)
 		return
 	}
-	a.pushes = append(a.pushes, Push{token, r.Header.Clone(), string(body)})
+	a.Accept(func(int) Push { return Push{token, r.Header.Clone(), string(body)} })
 }

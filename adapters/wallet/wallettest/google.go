@@ -1,11 +1,7 @@
 package wallettest
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -14,20 +10,17 @@ import (
 
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
-)
 
-// access is the token that the imitation issues.
-const access = "ya29.imitated"
+	"dropbell/adapters/sender/providertest"
+)
 
 // Google imitates the Google Wallet API: the token endpoint of a service account, links
 // that save a pass, and changes of saved offers.
 type Google struct {
+	providertest.ServiceAccount
 	URL, Issuer string
-	// Account is the JSON file of the service account.
-	Account []byte
 
 	server *httptest.Server
-	key    *rsa.PrivateKey
 
 	mu      sync.Mutex
 	objects map[string]map[string]any
@@ -39,44 +32,20 @@ type Google struct {
 
 // NewGoogle starts an imitation; close it with Close.
 func NewGoogle(issuer string) (*Google, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	g := &Google{Issuer: issuer, key: key, objects: map[string]map[string]any{}}
+	g := &Google{Issuer: issuer, objects: map[string]map[string]any{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /token", g.token)
+	mux.HandleFunc("POST /token", g.Issue)
 	mux.HandleFunc("PATCH /walletobjects/v1/offerObject/{id}", g.patch)
 	g.server = httptest.NewServer(mux)
 	g.URL = g.server.URL
-	g.Account, err = json.Marshal(map[string]string{"type": "service_account", "project_id": "shop", "private_key_id": "k1", "client_email": "passes@shop.example",
-		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})), "token_uri": g.URL + "/token"})
-	return g, err
+	return g, g.Make("passes@shop.example", "shop", "https://www.googleapis.com/auth/wallet_object.issuer", g.URL+"/token")
 }
 
 // Close stops it.
 func (g *Google) Close() { g.server.Close() }
 
 func (g *Google) verified(token string) ([]byte, error) {
-	return jws.Verify([]byte(token), jws.WithKey(jwa.RS256(), &g.key.PublicKey))
-}
-
-func (g *Google) token(w http.ResponseWriter, r *http.Request) {
-	payload, err := g.verified(r.FormValue("assertion"))
-	var claims struct {
-		Scope string `json:"scope"`
-	}
-	if err != nil || json.Unmarshal(payload, &claims) != nil || !strings.Contains(claims.Scope, "wallet_object.issuer") {
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write([]byte(`{"error":"invalid_grant"}`))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"access_token":"` + access + `","token_type":"Bearer","expires_in":3600}`))
+	return jws.Verify([]byte(token), jws.WithKey(jwa.RS256(), &g.Key.PublicKey))
 }
 
 // Fail makes the next changes be answered so, one each.
@@ -107,7 +76,7 @@ func (g *Google) patch(w http.ResponseWriter, r *http.Request) {
 	object := g.objects[r.PathValue("id")]
 	var change map[string]any
 	switch {
-	case r.Header.Get("Authorization") != "Bearer "+access:
+	case !g.Authorized(r):
 		refuse(http.StatusUnauthorized)
 	case object == nil:
 		refuse(http.StatusNotFound)
@@ -142,7 +111,7 @@ func (g *Google) Save(link string) (class, object map[string]any, err error) {
 	if err := json.Unmarshal(payload, &claims); err != nil {
 		return nil, nil, err
 	}
-	if claims.Issuer != "passes@shop.example" || claims.Audience != "google" || claims.Type != "savetowallet" || len(claims.Payload.Objects) != 1 || len(claims.Payload.Classes) != 1 {
+	if claims.Issuer != g.Email || claims.Audience != "google" || claims.Type != "savetowallet" || len(claims.Payload.Objects) != 1 || len(claims.Payload.Classes) != 1 {
 		return nil, nil, errors.New("not a pass to be saved: " + string(payload))
 	}
 	class, object = claims.Payload.Classes[0], claims.Payload.Objects[0]

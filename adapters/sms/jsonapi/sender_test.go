@@ -1,4 +1,4 @@
-package sms_test
+package jsonapi_test
 
 import (
 	"encoding/json"
@@ -11,8 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"dropbell/adapters/sender"
 	"dropbell/adapters/sendertest"
-	"dropbell/adapters/sms"
+	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -65,9 +66,9 @@ func start(t testing.TB, handler http.Handler) string {
 	return server.URL
 }
 
-func newSender(t testing.TB, cfg sms.Config) *sms.Sender {
+func newSender(t testing.TB, cfg jsonapi.Config) *jsonapi.Sender {
 	t.Helper()
-	s, err := sms.New(cfg)
+	s, err := jsonapi.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +81,11 @@ func TestContract(t *testing.T) {
 		Accepting: func(t *testing.T) delivery.Sender {
 			p := smstest.NewJSON()
 			t.Cleanup(p.Close)
-			return newSender(t, sms.Config{URL: p.URL, Token: smstest.JSONToken})
+			return newSender(t, jsonapi.Config{URL: p.URL, Token: smstest.JSONToken})
 		},
 		Stalled: func(t *testing.T) delivery.Sender {
 			stalled := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-			return newSender(t, sms.Config{URL: start(t, &provider{answer: stalled})})
+			return newSender(t, jsonapi.Config{URL: start(t, &provider{answer: stalled})})
 		},
 		Unreachable: func(u *user.User) { u.Phone = "+1" },
 	})
@@ -92,7 +93,7 @@ func TestContract(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	p := new(provider)
-	s := newSender(t, sms.Config{URL: start(t, p), Token: token})
+	s := newSender(t, jsonapi.Config{URL: start(t, p), Token: token})
 	messages := sendertest.Messages(delivery.SMS, 5)
 	messages[0].To.Phone = "+86 138-0000-0001"
 	messages[1].To.Phone = ""
@@ -122,7 +123,7 @@ func TestRequest(t *testing.T) {
 
 func TestNobodyToCall(t *testing.T) {
 	p := new(provider)
-	s := newSender(t, sms.Config{URL: start(t, p)})
+	s := newSender(t, jsonapi.Config{URL: start(t, p)})
 	messages := sendertest.Messages(delivery.SMS, 2)
 	messages[0].To.Phone, messages[1].To.Phone = "", "12"
 	for i, r := range s.Send(t.Context(), messages) {
@@ -141,7 +142,7 @@ func TestResultsPerMessage(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"results":[{"status":"accepted"},{"status":"rejected","error":"+8613800000002 is barred by `+token+`"},`+
 			`{"status":"throttled","error":"quota"},{"status":"sent?"}]}`)
 	}}
-	s := newSender(t, sms.Config{URL: start(t, p), Token: token})
+	s := newSender(t, jsonapi.Config{URL: start(t, p), Token: token})
 	got := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 4))
 	for i, want := range []delivery.Result{
 		{Status: delivery.Delivered},
@@ -177,8 +178,8 @@ func TestStatusOfTheWholeCall(t *testing.T) {
 		{422, "", delivery.Permanent, 0},
 	} {
 		t.Run(fmt.Sprint(c.code, c.after), func(t *testing.T) {
-			s := newSender(t, sms.Config{
-				Now: func() time.Time { return now },
+			s := newSender(t, jsonapi.Config{
+				Options: sender.Options{Now: func() time.Time { return now }},
 				URL: start(t, &provider{answer: func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
 					if c.after != "" {
@@ -225,7 +226,7 @@ func TestUnusableAnswers(t *testing.T) {
 		"hangs up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSender(t, sms.Config{URL: start(t, &provider{answer: answer}), Timeout: 300 * time.Millisecond})
+			s := newSender(t, jsonapi.Config{URL: start(t, &provider{answer: answer}), Options: sender.Options{Timeout: 300 * time.Millisecond}})
 			for i, r := range s.Send(t.Context(), sendertest.Messages(delivery.SMS, 2)) {
 				if r.Status != delivery.Transient || r.Detail == "" {
 					t.Errorf("message %d: got %+v", i, r)
@@ -238,7 +239,7 @@ func TestUnusableAnswers(t *testing.T) {
 func TestProviderIsDown(t *testing.T) {
 	server := httptest.NewServer(new(provider))
 	server.Close()
-	s := newSender(t, sms.Config{URL: server.URL, Token: token})
+	s := newSender(t, jsonapi.Config{URL: server.URL, Token: token})
 	r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 1))[0]
 	if r.Status != delivery.Transient || r.Detail != "connection refused" {
 		t.Errorf("got %+v", r)
@@ -246,11 +247,11 @@ func TestProviderIsDown(t *testing.T) {
 }
 
 func TestNewNamesTheMistake(t *testing.T) {
-	for _, cfg := range []sms.Config{
+	for _, cfg := range []jsonapi.Config{
 		{}, {URL: "provider.example"}, {URL: "ftp://provider.example"}, {URL: "http://"},
 		{URL: "https://provider.example/%zz", Token: token}, {URL: "https://provider.example", Token: token + "\n"},
 	} {
-		_, err := sms.New(cfg)
+		_, err := jsonapi.New(cfg)
 		if err == nil || strings.Contains(err.Error(), token) {
 			t.Errorf("%q: got error %v", cfg.URL, err)
 		}
@@ -258,7 +259,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 }
 
 func BenchmarkSend(b *testing.B) {
-	s := newSender(b, sms.Config{URL: start(b, new(provider))})
+	s := newSender(b, jsonapi.Config{URL: start(b, new(provider))})
 	messages := sendertest.Messages(delivery.SMS, 100)
 	for i := 0; i < b.N; i += len(messages) {
 		s.Send(b.Context(), messages[:min(len(messages), b.N-i)])

@@ -1,11 +1,11 @@
-// Package sms sends text messages through a provider with a JSON interface, and has
-// what its packages for providers with interfaces of their own share.
+// Package jsonapi sends text messages through a provider with a JSON interface, and
+// reads its callbacks.
 //
 // One call is POST {"messages":[{"to","text","idempotency_key","reference"}]}, at
 // most 100, with a bearer token. reference is left out where no receipts are taken. The provider answers 200 with
 // {"results":[{"status":"accepted"|"rejected"|"throttled","error":""}]} in the
 // order of the messages, or 429, or 5xx.
-package sms
+package jsonapi
 
 import (
 	"bytes"
@@ -13,21 +13,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
+	"dropbell/adapters/sender"
+	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
 )
 
-const (
-	chunkSize      = 100
-	defaultTimeout = 15 * time.Second
-	// maxAnswer bounds what is read of an answer: 100 results with generous errors.
-	maxAnswer = 1 << 20
-)
+const chunkSize = 100
 
 // Config says which provider to use.
 type Config struct {
@@ -35,18 +30,13 @@ type Config struct {
 	URL string
 	// Token is sent as a bearer token; empty sends none.
 	Token string
-	// Timeout bounds one call from dialling to the end of the answer; default 15 s.
-	Timeout time.Duration
-	// Control judges every address before it is connected to; nil = all are connected to.
-	Control Control
-	// Now is the clock for Retry-After dates; default [time.Now].
-	Now func() time.Time
+	sender.Options
 }
 
 // A Sender posts messages to the provider. It is safe for concurrent use.
 type Sender struct {
-	cfg    Config
-	client *http.Client
+	*sms.Client
+	cfg Config
 }
 
 // New returns a sender, or an error that says what is wrong with cfg, without
@@ -59,25 +49,7 @@ func New(cfg Config) (*Sender, error) {
 	if strings.ContainsAny(cfg.Token, "\r\n") {
 		return nil, errors.New("sms token: contains a line break")
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Sender{cfg: cfg, client: NewClient(cfg.Timeout, cfg.Control)}, nil
-}
-
-// Channel returns [delivery.SMS].
-func (s *Sender) Channel() delivery.Channel { return delivery.SMS }
-
-// ChunkSize returns the most messages the provider takes in one call.
-func (s *Sender) ChunkSize() int { return chunkSize }
-
-// Close ends idle connections.
-func (s *Sender) Close() error {
-	s.client.CloseIdleConnections()
-	return nil
+	return &Sender{sms.NewClient(chunkSize, cfg.Options), cfg}, nil
 }
 
 // Send posts all messages with a usable number in one call; the others are
@@ -85,18 +57,18 @@ func (s *Sender) Close() error {
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if err := ctx.Err(); err != nil {
-		return delivery.Repeat(delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}, len(messages))
+		return delivery.Repeat(sms.Ended(err), len(messages))
 	}
 	sendable := make([]int, 0, len(messages))
 	texts := make([]text, 0, len(messages))
 	for i, m := range messages {
-		to, err := Number(m.To.Phone)
+		to, err := sms.Number(m.To.Phone)
 		if err != nil {
 			results[i] = delivery.Result{Status: delivery.Permanent, Detail: err.Error()}
 			continue
 		}
 		sendable = append(sendable, i)
-		texts = append(texts, text{To: to, Text: Shorten(m.Content.Text), IdempotencyKey: m.IdempotencyKey(), Reference: m.Reference()})
+		texts = append(texts, text{To: to, Text: sms.Shorten(m.Content.Text), IdempotencyKey: m.IdempotencyKey(), Reference: m.Reference()})
 	}
 	if len(texts) == 0 {
 		return results
@@ -118,57 +90,36 @@ type text struct {
 
 func (s *Sender) post(ctx context.Context, texts []text) []delivery.Result {
 	all := func(r delivery.Result) []delivery.Result { return delivery.Repeat(r, len(texts)) }
-	resp, err := s.call(ctx, texts)
-	if err != nil {
-		return all(noAnswer(err))
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body := append(sender.JSON(map[string][]text{"messages": texts}), '\n')
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, bytes.NewReader(body))
 	if err != nil {
 		return all(delivery.Result{Detail: delivery.CauseOf(err)})
 	}
-
-	now := s.cfg.Now()
-	retryAfter := resp.Header.Get("Retry-After")
-	if whole := delivery.HTTPResult(resp.StatusCode, retryAfter, now); whole.Status != delivery.Delivered {
-		return all(whole)
+	r.Header.Set("Content-Type", "application/json")
+	if s.cfg.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.cfg.Token)
 	}
-	results, err := s.understand(body, len(texts))
+	answer, whole, failed := s.Call(r)
+	switch {
+	case whole.Detail != "": // a status other than 2xx, whatever the body
+		return all(whole)
+	case failed != nil:
+		return all(*failed)
+	}
+	results, err := s.understand(answer.Body, len(texts))
 	if err != nil {
 		return all(delivery.Result{Detail: err.Error()})
 	}
 	for i := range results {
 		if results[i].Status == delivery.Throttled {
-			results[i].After = delivery.RetryAfter(retryAfter, now)
+			results[i].After = delivery.RetryAfter(answer.Header.Get("Retry-After"), s.cfg.Time())
 		}
 	}
 	return results
 }
 
-func (s *Sender) call(ctx context.Context, texts []text) (*http.Response, error) {
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(map[string][]text{"messages": texts}); err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, &body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "Dropbell")
-	if s.cfg.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.cfg.Token)
-	}
-	return s.client.Do(req)
-}
-
 // understand reads an answer to n messages.
 func (s *Sender) understand(body []byte, n int) ([]delivery.Result, error) {
-	if len(body) > maxAnswer {
-		return nil, fmt.Errorf("the provider's answer is larger than %d KiB", maxAnswer>>10)
-	}
 	var answer struct {
 		Results []struct {
 			Status string `json:"status"`
@@ -189,9 +140,7 @@ func (s *Sender) understand(body []byte, n int) ([]delivery.Result, error) {
 }
 
 func (s *Sender) result(status, cause string) delivery.Result {
-	if s.cfg.Token != "" {
-		cause = strings.ReplaceAll(cause, s.cfg.Token, "…")
-	}
+	cause = sms.Without(cause, s.cfg.Token)
 	switch status {
 	case "accepted":
 		return delivery.Result{Status: delivery.Delivered}

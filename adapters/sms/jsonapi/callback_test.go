@@ -1,4 +1,4 @@
-package sms_test
+package jsonapi_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"dropbell/adapters/sms"
+	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/feedback"
 )
@@ -37,7 +37,7 @@ func signed(t *testing.T, key, body string) http.Header {
 func TestReceiptsOfTheJSONInterface(t *testing.T) {
 	refs := feedback.NewRefs("a secret of this test")
 	ref := feedback.Ref{Batch: 7, User: 1}
-	source := sms.Source{Token: token, Refs: refs}
+	source := jsonapi.Source{Token: token, Refs: refs}
 	body := fmt.Sprintf(`{"receipts":[{"reference":%q,"status":"delivered","to":"+8613800000001","price":"0.0075","currency":"USD","at":"2026-11-26T12:00:00Z"},`+
 		`{"reference":%[1]q,"status":"failed","cause":"no such number +8613800000001"},{"reference":%[1]q,"status":"undelivered"}],"replies":[{"id":"m1","from":"+14155552671","text":"STOP"}]}`, refs.Text(ref))
 	call, err := source.Read(signed(t, token, body), nil, []byte(body))
@@ -59,7 +59,7 @@ func TestReceiptsOfTheJSONInterface(t *testing.T) {
 	}
 }
 
-// The imitation signs and reports as [sms.Source] demands.
+// The imitation signs and reports as [jsonapi.Source] demands.
 func TestTheImitationReportsByTheJSONInterface(t *testing.T) {
 	refs := feedback.NewRefs("a secret of this test")
 	ref := feedback.Ref{Batch: 7, User: 1}
@@ -68,7 +68,7 @@ func TestTheImitationReportsByTheJSONInterface(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := sms.Source{Token: smstest.JSONToken, Refs: refs}.Read(q.Header, q.URL, body)
+	call, err := jsonapi.Source{Token: smstest.JSONToken, Refs: refs}.Read(q.Header, q.URL, body)
 	if err != nil || len(call.Reports) != 1 || call.Reports[0].Ref != ref || call.Reports[0].Status != feedback.Bounced || call.Reports[0].Address != "+8613800000001" {
 		t.Errorf("got %+v, %v", call, err)
 	}
@@ -76,14 +76,14 @@ func TestTheImitationReportsByTheJSONInterface(t *testing.T) {
 
 func TestHostileCallbacksOfTheJSONInterface(t *testing.T) {
 	refs := feedback.NewRefs("a secret of this test")
-	source := sms.Source{Token: token, Refs: refs}
+	source := jsonapi.Source{Token: token, Refs: refs}
 	body := `{"replies":[{"id":"m1","from":"+14155552671","text":"STOP"}]}`
 	for name, h := range map[string]http.Header{"no signature": {}, "of another key": signed(t, "another", body), "of another body": signed(t, token, body+" ")} {
 		if _, err := source.Read(h, nil, []byte(body)); !errors.Is(err, feedback.ErrUnverified) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := (sms.Source{}).Read(signed(t, "", body), nil, []byte(body)); !errors.Is(err, feedback.ErrUnverified) {
+	if _, err := (jsonapi.Source{}).Read(signed(t, "", body), nil, []byte(body)); !errors.Is(err, feedback.ErrUnverified) {
 		t.Errorf("without a key: got %v", err)
 	}
 	for _, body := range []string{"", "x", `[]`, `{"receipts":[{}]}`, `{"receipts":1}`, `{"replies":[{"id":"","from":"+14155552671"}]}`,
@@ -96,7 +96,7 @@ func TestHostileCallbacksOfTheJSONInterface(t *testing.T) {
 
 // A foreign or malformed entry of a call does not throw away a STOP beside it.
 func TestForeignEntriesOfTheJSONInterface(t *testing.T) {
-	source := sms.Source{Token: token, Refs: feedback.NewRefs("a secret of this test")}
+	source := jsonapi.Source{Token: token, Refs: feedback.NewRefs("a secret of this test")}
 	body := `{"receipts":[{"status":"delivered","reference":""},{"status":"failed","reference":"0123456789"},{"status":"queued"}],` +
 		`"replies":[{"id":"m1","from":"12345","text":"STOP"},{"id":"","from":"+14155552672","text":"STOP"},{"id":"m2","from":"+14155552671","text":"STOP"}]}`
 	call, err := source.Read(signed(t, token, body), nil, []byte(body))

@@ -1,0 +1,208 @@
+package push
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/adapters/sender"
+	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/user"
+)
+
+const (
+	// CallTimeout bounds one call unless a configuration says otherwise.
+	CallTimeout = 10 * time.Second
+	// MaxAnswer is how many bytes of an answer are read.
+	MaxAnswer = 64 << 10
+	// unhurried is how long a service may keep a push that has no opening.
+	unhurried = 12 * time.Hour
+)
+
+// An Account is the identity at the push service of one app, which a [ConfiguredService]
+// embeds.
+type Account struct {
+	service string
+	app     provider.App
+	quota   *Quota // nil = no limit
+	HTTP    *http.Client
+	// Configured says that staff have configured the service.
+	Configured bool
+	// OnGone is told of every device that the app was removed from; may be nil.
+	OnGone func(ctx context.Context, id user.ID, gone user.Device)
+}
+
+// NewAccount returns the account of the app at the service, whose name is that in
+// metrics. quota limits what is sent a minute; nil = nothing does.
+func NewAccount(service string, app provider.App, client *http.Client, quota *Quota) *Account {
+	return &Account{service: service, app: app, quota: quota, HTTP: client}
+}
+
+// Name returns the service's name.
+func (a *Account) Name() string { return a.service }
+
+// App returns the app.
+func (a *Account) App() provider.App { return a.app }
+
+// Close ends idle connections.
+func (a *Account) Close() error {
+	a.HTTP.CloseIdleConnections()
+	return nil
+}
+
+// Calls reports whether the user has a device with the app; see [ConfiguredService].
+func (a *Account) Calls(m delivery.Message) bool {
+	return slices.ContainsFunc(m.To.Devices, a.Reaches)
+}
+
+// Turn waits for the messages per minute; see [ConfiguredService].
+func (a *Account) Turn(ctx context.Context) time.Duration {
+	if a.quota == nil {
+		return 0
+	}
+	return a.quota.Turn(ctx)
+}
+
+// Reaches reports whether the service reaches the device; see [Reaches].
+func (a *Account) Reaches(d user.Device) bool { return Reaches(a.app, d) }
+
+// ToEach pushes to each of the user's devices with the app.
+func (a *Account) ToEach(m delivery.Message, push func(user.Device) delivery.Result) (results []delivery.Result) {
+	for _, d := range m.To.Devices {
+		if a.Reaches(d) {
+			results = append(results, push(d))
+		}
+	}
+	return results
+}
+
+// Post posts a body of JSON and reads the answer. Without one it returns the result.
+func (a *Account) Post(ctx context.Context, address string, header http.Header, body []byte) (sender.Answer, *delivery.Result) {
+	answer, err := sender.Post(ctx, a.HTTP, address, header, body, MaxAnswer)
+	if err != nil {
+		return answer, &delivery.Result{Detail: delivery.CauseOf(err)}
+	}
+	return answer, nil
+}
+
+// Gone tells of a device that the app was removed from, and returns the result.
+func (a *Account) Gone(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
+	if a.OnGone != nil {
+		a.OnGone(ctx, m.To.ID, d)
+	}
+	return delivery.Result{Status: delivery.Permanent, Detail: "the app was removed from the phone"}
+}
+
+// Check returns what is to be checked after an answer that is about the settings: those of
+// the environment, or those of the provider that staff have configured.
+func (a *Account) Check(environment, provider string) string {
+	if a.Configured {
+		return provider
+	}
+	return environment
+}
+
+// Until is until when a service may keep the push: the opening, or the end of the
+// campaign; twelve hours for a push without either.
+func Until(s *delivery.Subject, now time.Time) time.Time {
+	switch {
+	case s.Kind == delivery.KindCampaign && !s.EndsAt.IsZero():
+		return s.EndsAt
+	case s.OpensAt.IsZero():
+		return now.Add(unhurried)
+	}
+	return s.OpensAt
+}
+
+// TTL is [Until] in whole seconds from now; 0 = the push is shown at once or never.
+func TTL(s *delivery.Subject, now time.Time) int64 {
+	return int64(max(Until(s, now).Sub(now), 0) / time.Second)
+}
+
+// Endpoint returns the address of a service without a slash at the end, which is usual
+// if none is given. The error is a [Mistake] that says notURL or inClear and names the
+// usual address.
+func Endpoint(given, usual, notURL, inClear string) (string, error) {
+	if given == "" {
+		given = usual
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", &Mistake{Field: "url", Text: notURL + usual}
+	}
+	if Clear(given) {
+		return "", &Mistake{Field: "url", Text: inClear + usual}
+	}
+	return strings.TrimRight(given, "/"), nil
+}
+
+// A Mistake is a setting of a service that is not usable.
+type Mistake struct {
+	// Field is its name in a provider's form.
+	Field, Text string
+}
+
+func (m *Mistake) Error() string { return m.Text }
+
+// Clear reports whether calls of the http or https address cross a network without
+// encryption.
+func Clear(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
+}
+
+// Reaches reports whether a service of the app reaches the device, see [user.Device]: one that
+// names the app, or a phone of the platform that names none, of which [Sender] decides which
+// service it is handed to.
+func Reaches(app provider.App, d user.Device) bool {
+	return d.Platform == app.Platform && (d.App == app.Name || d.App == "" && !d.Platform.OneTime())
+}
+
+// UnusableFor is how long messages wait for a service that cannot be made. Each wait is
+// recorded for each message.
+const UnusableFor = 30 * time.Second
+
+// Unusable stands for a configured service that cannot be made, for example because no key
+// opens its secrets: the messages that it would send wait until staff have corrected the
+// provider.
+type Unusable struct {
+	// Kind is the service's name in metrics.
+	Kind string
+	// OfApp is the app whose devices it would reach.
+	OfApp provider.App
+}
+
+// Name returns the kind.
+func (u Unusable) Name() string { return u.Kind }
+
+// App is part of [AppService].
+func (u Unusable) App() provider.App { return u.OfApp }
+
+// Close has nothing to end.
+func (Unusable) Close() error { return nil }
+
+// Calls reports false: nothing is called.
+func (Unusable) Calls(delivery.Message) bool { return false }
+
+// Turn returns zero.
+func (Unusable) Turn(context.Context) time.Duration { return 0 }
+
+// Push answers that the message waits, for each of the user's devices in the app.
+func (u Unusable) Push(_ context.Context, m delivery.Message) (results []delivery.Result) {
+	for _, d := range m.To.Devices {
+		if Reaches(u.OfApp, d) {
+			results = append(results, delivery.Result{Status: delivery.Throttled, Unsent: true, Held: true, After: UnusableFor,
+				Detail: "not sent: the provider cannot be used; check its settings and PROVIDERS_KEY"})
+		}
+	}
+	return results
+}
