@@ -1,4 +1,4 @@
-package main_test
+package nodes_test
 
 import (
 	"bufio"

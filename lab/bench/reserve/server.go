@@ -1,4 +1,4 @@
-package main
+package reserve
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func server(kind string) error {
 		defer pprof.StopCPUProfile()
 	}
 	go func() { <-ctx.Done(); _ = srv.Close() }()
-	fmt.Print(listener.Addr())
+	fmt.Println(listener.Addr())
 	if kind != "bare" {
 		listener = middleware.Connections(listener)
 	}

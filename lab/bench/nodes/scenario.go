@@ -1,15 +1,14 @@
-// Nodes measures what a reservation costs with one web and one worker process,
+// Package nodes measures what a reservation costs with one web and one worker process,
 // and with four of each beside each other on one database and one Redis: the
 // processor time of all of them, of PostgreSQL and of Redis, for each answered
 // reservation. The load is the same in both shapes. Its tests run several
 // processes as in production.
 //
-//	go -C lab run ./bench/nodes -seconds 5 -runs 3
-package main
+//	go tool task bench:nodes -- -seconds 5 -runs 3
+package nodes
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -22,20 +21,18 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
 	"dropbell/lab/bench/load"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	conns := flag.Int("c", 256, "connections in all")
-	seconds := flag.Int("seconds", 5, "seconds per measurement")
-	runs := flag.Int("runs", 3, "repetitions")
-	many := flag.Int("nodes", 4, "web and worker processes of the second shape")
-	bin := flag.String("bin", "", "folder with web and worker as built before; empty = build them")
-	flag.Parse()
-	if err := bench(context.Background(), *bin, *conns, *seconds, *runs, *many); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	conns, seconds, runs := f.Int("c", 256, "connections in all"), f.Int("seconds", 5, "seconds per measurement"), f.Runs(3)
+	many := f.Int("nodes", 4, "web and worker processes of the second shape")
+	bin := f.Bin()
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		return bench(ctx, s, *bin, *conns, *seconds, *runs, *many)
+	})
 }
 
 const (
@@ -47,12 +44,7 @@ const (
 
 const benchSecret = "a secret of the benchmark, for HS256"
 
-func bench(ctx context.Context, bin string, conns, seconds, runs, many int) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func bench(ctx context.Context, s *stack.Stack, bin string, conns, seconds, runs, many int) error {
 	b := &nodes{stack: s, conns: conns, seconds: seconds, bins: map[string]string{}}
 	dir, err := os.MkdirTemp("", "dropbell-nodes-")
 	if err != nil {
@@ -70,7 +62,6 @@ func bench(ctx context.Context, bin string, conns, seconds, runs, many int) erro
 	if b.tokens, err = tokens(seconds * mostPerSecond); err != nil {
 		return err
 	}
-	fmt.Println(stack.Machine(ctx, s))
 	fmt.Printf("%d connections, %d s each; microseconds of a processor per reservation\n%-6s %9s %8s %8s %8s %8s %8s\n",
 		conns, seconds, "nodes", "answered/s", "web", "worker", "database", "Redis", "sum")
 	var ratios []float64

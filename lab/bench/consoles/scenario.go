@@ -1,38 +1,36 @@
-// Consoles measures what open consoles cost a web node: many browsers watch
+// Package consoles measures what open consoles cost a web node: many browsers watch
 // one drop, at rest and while its slot goes out for half a minute. They have
 // its cockpit open, its template's page or the overview.
 //
-//	go -C lab run ./bench/consoles -page cockpit -n 500 -rest 20 -firing 30
+//	go tool task bench:consoles -- -page cockpit -n 500 -rest 20 -firing 30
 //
 // Every viewer must end up with the same final state.
-package main
+package consoles
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	page := flag.String("page", "cockpit", "what is open: cockpit, template or overview")
-	n := flag.Int("n", 500, "open consoles")
-	rest := flag.Int("rest", 20, "seconds at rest")
-	firing := flag.Int("firing", 30, "seconds that the slot takes to go out")
-	rate := flag.Int("rate", 4000, "messages per second")
-	flag.Parse()
-	if err := bench(context.Background(), plan{*page, *n, time.Duration(*rest) * time.Second, time.Duration(*firing) * time.Second, *rate}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	page := f.String("page", "cockpit", "what is open: cockpit, template or overview")
+	n := f.Int("n", 500, "open consoles")
+	rest := f.Int("rest", 20, "seconds at rest")
+	firing := f.Int("firing", 30, "seconds that the slot takes to go out")
+	rate := f.Int("rate", 4000, "messages per second")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		return bench(ctx, s, plan{*page, *n, time.Duration(*rest) * time.Second, time.Duration(*firing) * time.Second, *rate})
+	})
 }
 
 // plan is what is measured.
@@ -51,13 +49,7 @@ const (
 	password = "nobody else signs in here"
 )
 
-func bench(ctx context.Context, p plan) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
+func bench(ctx context.Context, s *stack.Stack, p plan) error {
 	web, err := s.StartProgram(ctx, "web", "ADMIN_EMAIL="+email, "ADMIN_PASSWORD="+password, "CONSOLE_SECOND_FACTOR=optional")
 	if err != nil {
 		return err
