@@ -172,7 +172,7 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(ratios)) {
-		fmt.Printf("%5d callers: median %.2f, %.2f to %.2f: %s\n", callers, stack.Median(ratios[name]), slices.Min(ratios[name]), slices.Max(ratios[name]), name)
+		fmt.Printf("%5d callers: %s: %s\n", callers, stack.Spread(ratios[name]), name)
 	}
 	return nil
 }
@@ -226,11 +226,10 @@ func (b *bench) http(ctx context.Context, addr, key string, template int64, call
 	if err := errors.Join(err, groupErr); err != nil {
 		return result{}, err
 	}
+	body := fmt.Sprintf(`{"template_id":"%d"}`, template)
 	r, err := load.Run(load.Plan{Addr: addr, Connections: callers, Warmup: time.Second, Duration: b.lasting, Expect: []int{expect},
 		Request: func(buf []byte, i int64) []byte {
-			body := fmt.Sprintf(`{"template_id":"%d"}`, template)
-			return fmt.Appendf(buf, "POST /api/v1/claims HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nX-User-ID: %d\r\n"+
-				"Idempotency-Key: %d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", key, i+2, i, len(body), body)
+			return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: %d\r\n", i+2, i), body)
 		}})
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, one with %s", r.Failures, r.Requests, r.Example)

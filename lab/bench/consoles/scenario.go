@@ -9,11 +9,7 @@ package consoles
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -72,7 +68,11 @@ func bench(ctx context.Context, s *stack.Stack, p plan) error {
 	if _, err := s.SQL.Exec(ctx, `update channel_settings set rate_per_second = $1 where channel = 0`, p.rate); err != nil {
 		return err
 	}
-	cookie, err := signIn(web.Addr)
+	visitor, err := stack.SignIn(ctx, "http://"+web.Addr, email, password)
+	if err != nil {
+		return err
+	}
+	cookie, err := visitor.Cookie()
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func bench(ctx context.Context, s *stack.Stack, p plan) error {
 	defer watchers.close()
 
 	fmt.Printf("%d consoles (%s), %d messages at %d/s\n%-10s %8s %14s %16s %18s\n", p.consoles, p.page, messages, p.rate, "", "seconds", "web, % of core", "events per viewer", "bytes per viewer·s")
-	atRest, err := measure(web, watchers, "at rest", func() error { return sleep(ctx, p.rest) })
+	atRest, err := measure(web, watchers, "at rest", func() error { return stack.Pause(ctx, p.rest) })
 	if err != nil {
 		return err
 	}
@@ -133,38 +133,4 @@ func measure(web *stack.Process, w *watchers, name string, during func() error) 
 	n := float64(len(w.list))
 	fmt.Printf("%-10s %8.1f %14.2f %16.1f %18.1f\n", name, took, share, float64(w.events.Load()-events)/n, float64(w.bytes.Load()-bytes)/n/took)
 	return share, err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// signIn returns the session's cookie.
-func signIn(addr string) (string, error) {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return "", err
-	}
-	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.PostForm("http://"+addr+"/signin", url.Values{"email": {email}, "password": {password}})
-	if err != nil {
-		return "", err
-	}
-	res.Body.Close()
-	home := &url.URL{Scheme: "http", Host: addr}
-	text := ""
-	for _, c := range jar.Cookies(home) {
-		text += c.Name + "=" + c.Value + "; "
-	}
-	if res.StatusCode != http.StatusSeeOther || text == "" {
-		return "", errors.New("signing in failed: " + res.Status)
-	}
-	return text, nil
 }

@@ -77,14 +77,14 @@ func bench(ctx context.Context, s *stack.Stack, o options) error {
 		defer p.Stop()
 		programs[name] = p
 	}
-	if err := pause(ctx, o.rest); err != nil {
+	if err := stack.Pause(ctx, o.rest); err != nil {
 		return err
 	}
 	before, err := look(ctx, s, programs)
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, o.measured); err != nil {
+	if err := stack.Pause(ctx, o.measured); err != nil {
 		return err
 	}
 	after, err := look(ctx, s, programs)
@@ -93,15 +93,6 @@ func bench(ctx context.Context, s *stack.Stack, o options) error {
 	}
 	report(names, programs, before, after, o)
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // totals are sums since the start of each server and program.

@@ -71,7 +71,7 @@ func bench(ctx context.Context, s *stack.Stack, conns, seconds, runs int, only s
 	if err != nil {
 		return err
 	}
-	tokens, err := newTokens(benchUsers)
+	tokens, err := load.Tokens(secret, benchUsers)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func bench(ctx context.Context, s *stack.Stack, conns, seconds, runs int, only s
 			rs = append(rs, rates[of[0]][i]/rates[of[1]][i])
 		}
 		if len(rs) > 0 {
-			fmt.Printf("%s/%s: median %.2f, %.2f to %.2f\n", of[0], of[1], stack.Median(rs), slices.Min(rs), slices.Max(rs))
+			fmt.Printf("%s/%s: %s\n", of[0], of[1], stack.Spread(rs))
 		}
 	}
 	return nil
@@ -163,15 +163,10 @@ func plan(templateID int64, tokens []string, conns, seconds int, keyed bool) loa
 			round := i / users
 			body := `{"template_id":"` + template + `","shop_number":"10","reminders":[{"channel":"` + channels[round%5] +
 				`","minutes":` + strconv.FormatInt(5*(1+round/5%12), 10) + `}]}`
-			b = append(b, "POST /api/v1/reservations HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer "...)
-			b = append(b, tokens[i%users]...)
+			fields := ""
 			if keyed {
-				b = append(b, "\r\nIdempotency-Key: bench-"...)
-				b = strconv.AppendInt(b, i, 10)
+				fields = "Idempotency-Key: bench-" + strconv.FormatInt(i, 10) + "\r\n"
 			}
-			b = append(b, "\r\nContent-Length: "...)
-			b = strconv.AppendInt(b, int64(len(body)), 10)
-			b = append(b, "\r\n\r\n"...)
-			return append(b, body...)
+			return load.Post(b, "/api/v1/reservations", tokens[i%users], fields, body)
 		}}
 }

@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwt"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/config"
@@ -35,23 +33,6 @@ import (
 )
 
 const secret = "a secret that only this benchmark knows"
-
-// newTokens returns one token for each of n users.
-func newTokens(n int) ([]string, error) {
-	tokens := make([]string, n)
-	for i := range tokens {
-		t, err := jwt.NewBuilder().Subject(fmt.Sprint(i + 1)).Expiration(time.Now().Add(time.Hour)).Build()
-		if err != nil {
-			return nil, err
-		}
-		signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), []byte(secret)))
-		if err != nil {
-			return nil, err
-		}
-		tokens[i] = string(signed)
-	}
-	return tokens, nil
-}
 
 // acceptingStore accepts every reservation and stores nothing.
 type acceptingStore struct{ reminder.Store }

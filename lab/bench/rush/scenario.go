@@ -140,9 +140,7 @@ func (b *bench) open(ctx context.Context, stock int) error {
 
 // request appends the tap of another user, who wants the drop.
 func request(buf []byte, user int64, drop int64) []byte {
-	body := fmt.Sprintf(`{"template_id":"%d"}`, drop)
-	return fmt.Appendf(buf, "POST /api/v1/claims HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nX-User-ID: %d\r\n"+
-		"Idempotency-Key: tap-%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", key, user, user, len(body), body)
+	return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: tap-%d\r\n", user, user), fmt.Sprintf(`{"template_id":"%d"}`, drop))
 }
 
 // capacity is what a closed loop of 256 callers gets through. It is the warm-up as

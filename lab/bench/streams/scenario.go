@@ -95,18 +95,12 @@ type arena struct {
 }
 
 func bench(ctx context.Context, s *stack.Stack, o options) error {
+	var remove func()
 	var err error
-	if o.bin == "" {
-		if o.bin, err = os.MkdirTemp("", "dropbell-streams-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(o.bin)
-		for _, name := range []string{"web", "worker"} {
-			if _, err := stack.Build(ctx, o.bin, name); err != nil {
-				return err
-			}
-		}
+	if o.bin, remove, err = stack.Programs(ctx, o.bin); err != nil {
+		return err
 	}
+	defer remove()
 	a := &arena{Stack: s, options: o}
 	defer a.close()
 	drop, err := s.Drop(ctx, 3*time.Hour)
