@@ -16,11 +16,11 @@ import (
 )
 
 // patroni is a database of a primary and a standby that Patroni looks after.
-type patroni struct{ pair *localstack.PatroniPair }
+type patroni struct{ pair *patroniPair }
 
 func (p *patroni) servers(synchronous bool) func(*system) (*stack.Stack, error) {
 	return func(w *system) (*stack.Stack, error) {
-		p.pair = localstack.Patroni(w.t, synchronous)
+		p.pair = newPatroniPair(w.t, synchronous)
 		queue := localstack.RedisServer(w.t)
 		s, err := stack.On(w.ctx, p.pair.URL(), queue.URL())
 		if s != nil {

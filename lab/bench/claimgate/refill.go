@@ -1,11 +1,9 @@
-package main
+package claimgate
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -30,23 +28,13 @@ type stored struct {
 // refill measures how long after Redis was emptied the first claim of a drop is
 // accepted, for drops that have issued so many coupons already. A user who has a
 // coupon is refused a second one in each run.
-func refill(ctx context.Context, counts string, shards, runs int) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func refill(ctx context.Context, s *stack.Stack, counts []int, shards, runs int) error {
 	client, err := redis.Open(s.RedisURL)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	fmt.Println(stack.Machine(ctx, s))
-	for text := range strings.SplitSeq(counts, ",") {
-		issued, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil {
-			return err
-		}
+	for _, issued := range counts {
 		drop, err := issuedDrop(ctx, s, issued)
 		if err != nil {
 			return err

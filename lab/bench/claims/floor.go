@@ -1,17 +1,16 @@
-package main
+package claims
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/domain/claim"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 )
 
 // insertSQL is the bare insert of a group's coupons with the counts of their users: $1
@@ -36,22 +35,11 @@ const (
 // floor is the least a group could do: insert 256 coupons with their counts,
 // twice at a time, without deciding, locking or answering.
 func (b *bench) floor(ctx context.Context) (result, error) {
-	var next atomic.Int64
-	until := time.Now().Add(b.lasting)
-	errs := make([]error, 2)
-	var all sync.WaitGroup
-	for w := range errs {
-		all.Go(func() {
-			for time.Now().Before(until) && errs[w] == nil {
-				errs[w] = b.insert(ctx, next.Add(floorGroup)-floorGroup)
-			}
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	w, err := scenario.Drive(2, b.lasting, func(i int64) error { return b.insert(ctx, (i-1)*floorGroup) })
+	if err != nil {
 		return result{}, err
 	}
-	return result{perSecond: float64(next.Load()) / b.lasting.Seconds()}, b.count(ctx)
+	return result{perSecond: floorGroup * w.PerSecond}, b.count(ctx)
 }
 
 // count makes the template's stock that of the coupons, so that the audit, which the

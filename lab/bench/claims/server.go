@@ -1,4 +1,4 @@
-package main
+package claims
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"sync/atomic"
 	"time"
@@ -23,7 +22,6 @@ import (
 	accessdb "dropbell/adapters/postgres/access"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/claim"
-	"dropbell/lab/bench/stack"
 	"dropbell/web/api"
 	"dropbell/web/api/coupons"
 	"dropbell/web/api/pipeline"
@@ -70,41 +68,9 @@ func serve(inserting bool) error {
 	}
 	srv := middleware.Server(router, log)
 	go func() { <-ctx.Done(); _ = srv.Close() }()
-	fmt.Print(listener.Addr())
+	fmt.Println(listener.Addr())
 	if err := srv.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
-}
-
-// A parser is this program as the server of [serve].
-type parser struct {
-	addr string
-	cmd  *exec.Cmd
-}
-
-func (p parser) stop() { _ = p.cmd.Process.Signal(os.Interrupt); _ = p.cmd.Wait() }
-
-// CPU returns the processor time the server has used so far.
-func (p parser) CPU() (time.Duration, error) { return stack.CPUOf(p.cmd.Process.Pid) }
-
-func (b *bench) startParser(ctx context.Context, does string) (parser, error) {
-	p := parser{cmd: exec.CommandContext(ctx, os.Args[0], "-serve", does)}
-	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+b.PostgresURL)
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return parser{}, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return parser{}, err
-	}
-	ready := make([]byte, 64) // the server prints its address when it listens
-	n, err := out.Read(ready)
-	if err != nil {
-		p.stop()
-		return parser{}, fmt.Errorf("the parsing server: %w", err)
-	}
-	p.addr = string(ready[:n])
-	return p, nil
 }

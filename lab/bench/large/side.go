@@ -1,11 +1,9 @@
-package main
+package large
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
@@ -67,22 +66,8 @@ func (d *side) user() user.ID {
 
 // rate calls do from many callers and returns how often a second it succeeded.
 func (d *side) rate(do func() error) (float64, error) {
-	var done atomic.Int64
-	errs := make([]error, d.callers)
-	until := time.Now().Add(d.lasting)
-	var all sync.WaitGroup
-	for i := range d.callers {
-		all.Go(func() {
-			for time.Now().Before(until) {
-				if errs[i] = do(); errs[i] != nil {
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return float64(done.Load()) / d.lasting.Seconds(), errors.Join(errs...)
+	w, err := scenario.Drive(d.callers, d.lasting, func(int64) error { return do() })
+	return w.PerSecond, err
 }
 
 // reserve returns reservations per second of a new drop.

@@ -1,4 +1,4 @@
-package main_test
+package nodes_test
 
 import (
 	"bufio"
@@ -9,16 +9,13 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwt"
-
+	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/stack"
 )
 
@@ -108,15 +105,11 @@ func (s *site) try(web int, method, path, token string, body any) (int, []byte, 
 
 func token(t *testing.T, user int) string {
 	t.Helper()
-	tok, err := jwt.NewBuilder().Subject(strconv.Itoa(user)).Expiration(time.Now().Add(time.Hour)).Build()
+	tok, err := load.Token(secret, user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := jwt.Sign(tok, jwt.WithKey(jwa.HS256(), []byte(secret)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(signed)
+	return tok
 }
 
 // drop creates a template on one node and publishes it on the other.

@@ -1,19 +1,17 @@
-package main
+package peers
 
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"strconv"
 	"time"
+
+	"dropbell/lab/bench/scenario"
 )
 
-// runDropbell runs bench/fanout of the product's own module.
+// runDropbell runs the scenario fanout in a process of its own.
 func runDropbell(ctx context.Context, n int) (outcome, error) {
-	cmd := exec.CommandContext(ctx, "go", "-C", "../..", "run", "./bench/fanout", "-json", "-runs", "1", "-n", strconv.Itoa(n))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
+	out, err := scenario.Self(ctx, "fanout", "-json", "-runs", "1", "-n", strconv.Itoa(n)).Output()
 	if err != nil {
 		return outcome{}, err
 	}

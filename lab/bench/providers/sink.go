@@ -1,7 +1,6 @@
-package main
+package providers
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,52 +9,33 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/emersion/go-smtp"
 
-	"dropbell/adapters/localstack/child"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
 // sink is a provider in a process of its own.
 type sink struct {
-	process *child.Process
+	*scenario.Server
 	addr    string // where messages go
 	control string // URL of what was counted
 }
 
 // startSink starts the provider and returns when it listens.
 func startSink(ctx context.Context, name string) (*sink, error) {
-	self, err := os.Executable()
+	server, err := scenario.Serve(ctx, nil, "providers", "-sink", name)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "-sink", name)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s := &sink{}
-	if s.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		s.stop()
-		return nil, fmt.Errorf("the provider did not start: %w", err)
-	}
-	s.addr, s.control, _ = strings.Cut(strings.TrimSpace(line), " ")
-	return s, ctx.Err()
+	s := &sink{Server: server}
+	s.addr, s.control, _ = strings.Cut(server.Ready, " ")
+	return s, nil
 }
-
-func (s *sink) stop() { _ = s.process.Stop(context.Background(), syscall.SIGKILL, 0) }
 
 // expect begins a new count of messages to users 1…n.
 func (s *sink) expect(ctx context.Context, n int) error {

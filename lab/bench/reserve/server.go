@@ -1,4 +1,4 @@
-package main
+package reserve
 
 import (
 	"context"
@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwt"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/config"
@@ -36,23 +34,6 @@ import (
 )
 
 const secret = "a secret that only this benchmark knows"
-
-// newTokens returns one token for each of n users.
-func newTokens(n int) ([]string, error) {
-	tokens := make([]string, n)
-	for i := range tokens {
-		t, err := jwt.NewBuilder().Subject(fmt.Sprint(i + 1)).Expiration(time.Now().Add(time.Hour)).Build()
-		if err != nil {
-			return nil, err
-		}
-		signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), []byte(secret)))
-		if err != nil {
-			return nil, err
-		}
-		tokens[i] = string(signed)
-	}
-	return tokens, nil
-}
 
 // acceptingStore accepts every reservation and stores nothing.
 type acceptingStore struct{ reminder.Store }
@@ -97,7 +78,7 @@ func server(kind string) error {
 		defer pprof.StopCPUProfile()
 	}
 	go func() { <-ctx.Done(); _ = srv.Close() }()
-	fmt.Print(listener.Addr())
+	fmt.Println(listener.Addr())
 	if kind != "bare" {
 		listener = middleware.Connections(listener)
 	}

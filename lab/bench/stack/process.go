@@ -42,6 +42,29 @@ func Build(ctx context.Context, dir, name string) (string, error) {
 	return bin, localstack.BuildProgram(ctx, bin, "dropbell/"+name)
 }
 
+// Programs returns the folder with web and worker: bin, or if that is empty a temporary
+// one in which it builds both. remove removes the temporary folder.
+func Programs(ctx context.Context, bin string) (folder string, remove func(), err error) {
+	if bin != "" {
+		return bin, func() {}, nil
+	}
+	if folder, err = os.MkdirTemp("", "dropbell-programs-"); err != nil {
+		return "", nil, err
+	}
+	dismiss := child.RemoveOrphaned(folder)
+	remove = func() {
+		_ = os.RemoveAll(folder)
+		dismiss()
+	}
+	for _, name := range []string{"web", "worker"} {
+		if _, err := Build(ctx, folder, name); err != nil {
+			remove()
+			return "", nil, err
+		}
+	}
+	return folder, remove, nil
+}
+
 // StartProgram builds ./web or ./worker and starts it with the environment
 // given; it returns when the program is ready.
 func (s *Stack) StartProgram(ctx context.Context, name string, env ...string) (*Process, error) {

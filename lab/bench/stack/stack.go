@@ -218,3 +218,18 @@ func Median[T interface{ ~int64 | ~float64 }](v []T) T {
 	slices.Sort(c)
 	return (c[(len(c)-1)/2] + c[len(c)/2]) / 2
 }
+
+// Spread is the median of the values with the least and the greatest of them.
+func Spread(v []float64) string {
+	return fmt.Sprintf("median %.2f, %.2f to %.2f", Median(v), slices.Min(v), slices.Max(v))
+}
+
+// Pause waits, or returns why ctx ended.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -31,6 +31,19 @@ func SignIn(ctx context.Context, base, email, password string) (*Visitor, error)
 	return v, v.Read(ctx, "/account")
 }
 
+// Cookie is the value of the field Cookie that the browser sends.
+func (v *Visitor) Cookie() (string, error) {
+	home, err := url.Parse(v.Base)
+	if err != nil {
+		return "", err
+	}
+	text := ""
+	for _, c := range v.HTTP.Jar.Cookies(home) {
+		text += c.Name + "=" + c.Value + "; "
+	}
+	return text, nil
+}
+
 // Read reads a page to its end; anything but a page is an error.
 func (v *Visitor) Read(ctx context.Context, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, v.Base+path, nil)

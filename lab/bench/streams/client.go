@@ -1,4 +1,4 @@
-package main
+package streams
 
 import (
 	"bufio"
@@ -13,8 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwt"
+	"dropbell/lab/bench/load"
 )
 
 const secret = "a secret that only this benchmark knows"
@@ -50,7 +49,7 @@ func (c *crowd) sight() sight {
 func (c *crowd) work(in io.Reader, out io.Writer) error {
 	c.dialing = make(chan struct{}, 64)
 	for i := range c.n {
-		token, err := tokenOf(c.first + i)
+		token, err := load.Token(secret, c.first+i)
 		if err != nil {
 			return err
 		}
@@ -63,15 +62,6 @@ func (c *crowd) work(in io.Reader, out io.Writer) error {
 		}
 	}
 	return nil // the connections end with the process
-}
-
-func tokenOf(id int) (string, error) {
-	t, err := jwt.NewBuilder().Subject(strconv.Itoa(id)).Expiration(time.Now().Add(time.Hour)).Build()
-	if err != nil {
-		return "", err
-	}
-	signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), []byte(secret)))
-	return string(signed), err
 }
 
 // client keeps one stream open, as a browser does: it comes back after the time

@@ -1,38 +1,32 @@
-// Consoles measures what open consoles cost a web node: many browsers watch
+// Package consoles measures what open consoles cost a web node: many browsers watch
 // one drop, at rest and while its slot goes out for half a minute. They have
 // its cockpit open, its template's page or the overview.
 //
-//	go -C lab run ./bench/consoles -page cockpit -n 500 -rest 20 -firing 30
+//	go tool task bench:consoles -- -page cockpit -n 500 -rest 20 -firing 30
 //
 // Every viewer must end up with the same final state.
-package main
+package consoles
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
-	"os"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	page := flag.String("page", "cockpit", "what is open: cockpit, template or overview")
-	n := flag.Int("n", 500, "open consoles")
-	rest := flag.Int("rest", 20, "seconds at rest")
-	firing := flag.Int("firing", 30, "seconds that the slot takes to go out")
-	rate := flag.Int("rate", 4000, "messages per second")
-	flag.Parse()
-	if err := bench(context.Background(), plan{*page, *n, time.Duration(*rest) * time.Second, time.Duration(*firing) * time.Second, *rate}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	page := f.String("page", "cockpit", "what is open: cockpit, template or overview")
+	n := f.Int("n", 500, "open consoles")
+	rest := f.Int("rest", 20, "seconds at rest")
+	firing := f.Int("firing", 30, "seconds that the slot takes to go out")
+	rate := f.Int("rate", 4000, "messages per second")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		return bench(ctx, s, plan{*page, *n, time.Duration(*rest) * time.Second, time.Duration(*firing) * time.Second, *rate})
+	})
 }
 
 // plan is what is measured.
@@ -51,13 +45,7 @@ const (
 	password = "nobody else signs in here"
 )
 
-func bench(ctx context.Context, p plan) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
+func bench(ctx context.Context, s *stack.Stack, p plan) error {
 	web, err := s.StartProgram(ctx, "web", "ADMIN_EMAIL="+email, "ADMIN_PASSWORD="+password, "CONSOLE_SECOND_FACTOR=optional")
 	if err != nil {
 		return err
@@ -80,7 +68,11 @@ func bench(ctx context.Context, p plan) error {
 	if _, err := s.SQL.Exec(ctx, `update channel_settings set rate_per_second = $1 where channel = 0`, p.rate); err != nil {
 		return err
 	}
-	cookie, err := signIn(web.Addr)
+	visitor, err := stack.SignIn(ctx, "http://"+web.Addr, email, password)
+	if err != nil {
+		return err
+	}
+	cookie, err := visitor.Cookie()
 	if err != nil {
 		return err
 	}
@@ -99,7 +91,7 @@ func bench(ctx context.Context, p plan) error {
 	defer watchers.close()
 
 	fmt.Printf("%d consoles (%s), %d messages at %d/s\n%-10s %8s %14s %16s %18s\n", p.consoles, p.page, messages, p.rate, "", "seconds", "web, % of core", "events per viewer", "bytes per viewer·s")
-	atRest, err := measure(web, watchers, "at rest", func() error { return sleep(ctx, p.rest) })
+	atRest, err := measure(web, watchers, "at rest", func() error { return stack.Pause(ctx, p.rest) })
 	if err != nil {
 		return err
 	}
@@ -141,38 +133,4 @@ func measure(web *stack.Process, w *watchers, name string, during func() error) 
 	n := float64(len(w.list))
 	fmt.Printf("%-10s %8.1f %14.2f %16.1f %18.1f\n", name, took, share, float64(w.events.Load()-events)/n, float64(w.bytes.Load()-bytes)/n/took)
 	return share, err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// signIn returns the session's cookie.
-func signIn(addr string) (string, error) {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return "", err
-	}
-	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.PostForm("http://"+addr+"/signin", url.Values{"email": {email}, "password": {password}})
-	if err != nil {
-		return "", err
-	}
-	res.Body.Close()
-	home := &url.URL{Scheme: "http", Host: addr}
-	text := ""
-	for _, c := range jar.Cookies(home) {
-		text += c.Name + "=" + c.Value + "; "
-	}
-	if res.StatusCode != http.StatusSeeOther || text == "" {
-		return "", errors.New("signing in failed: " + res.Status)
-	}
-	return text, nil
 }

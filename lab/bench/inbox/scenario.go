@@ -1,19 +1,17 @@
-// Inbox measures one page of an inbox beside two hundred campaigns in the app, each of
+// Package inbox measures one page of an inbox beside two hundred campaigns in the app, each of
 // whose batches reached 40 % of the users scattered over their range: its cost in
 // PostgreSQL and the program, how many statements it takes and how many rows they read,
 // for three readers. The one who comes daily has read all but the newest five messages,
 // another one has never read any of two hundred, and the third was reached by none,
 // though every campaign has a batch around them.
 //
-//	go -C lab run ./bench/inbox -seconds 3 -runs 3
-package main
+//	go tool task bench:inbox -- -seconds 3 -runs 3
+package inbox
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -24,6 +22,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/inbox"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
@@ -35,15 +34,11 @@ const (
 	readers   = 8
 )
 
-func main() {
-	batches := flag.Int("batches", 500, "batches of each campaign; five million users have 2,000")
-	seconds := flag.Int("seconds", 3, "seconds per measurement")
-	runs := flag.Int("runs", 3, "repetitions")
-	flag.Parse()
-	if err := bench(context.Background(), *batches, time.Duration(*seconds)*time.Second, *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	batches := f.Int("batches", 500, "batches of each campaign; five million users have 2,000")
+	lasting, runs := f.Lasting(3), f.Runs(3)
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *batches, *lasting, *runs) })
 }
 
 // A reader is one kind of user: the ids are as far from the beginning of a batch.
@@ -58,16 +53,10 @@ const (
 	stranger = 30 // reached by none
 )
 
-func bench(ctx context.Context, batches int, lasting time.Duration, runs int) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func bench(ctx context.Context, s *stack.Stack, batches int, lasting time.Duration, runs int) error {
 	if err := fill(ctx, s, batches); err != nil {
 		return err
 	}
-	fmt.Println(stack.Machine(ctx, s))
 	fmt.Printf("%d campaigns of %d batches; pages of %d\n", campaigns, batches, pageSize)
 	fmt.Printf("%-10s %9s %9s %9s %12s %12s %12s %9s %8s\n", "reader", "pages/s", "p50", "p99", "PostgreSQL", "program", "statements", "rows", "unread")
 	for range runs {

@@ -1,21 +1,20 @@
-// Evening measures many drops that share an instant: the same number of
+// Package evening measures many drops that share an instant: the same number of
 // reminders as one drop, as hundreds and as thousands, through the real worker
 // and queue, with users whose ids lie scattered over a large table. Each shape's
 // time, from due to everything recorded, is compared with that of the one drop.
 //
-//	go -C lab run ./bench/evening -users 4000000 -runs 3
-package main
+//	go tool task bench:evening -- -users 4000000 -runs 3
+package evening
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
@@ -26,24 +25,22 @@ type options struct {
 	keep, worker                             string
 }
 
-func main() {
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
 	var o options
-	shapes := flag.String("shapes", "1x1000000,200x5000,2000x500", "drops x reservers of each; the first is the dense one")
-	flag.IntVar(&o.users, "users", 4_000_000, "users in the table, among whom the reservers are scattered")
-	flag.IntVar(&o.workers, "workers", 1, "worker processes")
-	flag.IntVar(&o.runs, "runs", 3, "repetitions of each shape, after one that does not count")
-	flag.IntVar(&o.others, "others", 1, "percent of the reservers on each of e-mail, SMS and webhook; the rest is in the app")
-	flag.StringVar(&o.keep, "keep", "", "folder that keeps the filled database for the next time; empty = none")
-	flag.StringVar(&o.worker, "worker", "", "worker program to measure; empty = built from this checkout")
-	flag.IntVar(&o.statements, "statements", 0, "print so many of PostgreSQL's statements that took longest in each repetition; needs pg_stat_statements")
-	flag.Parse()
-	var err error
-	if o.shapes, err = parseShapes(*shapes); err == nil {
-		err = bench(context.Background(), o)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	shapes := f.String("shapes", "1x1000000,200x5000,2000x500", "drops x reservers of each; the first is the dense one")
+	f.IntVar(&o.users, "users", 4_000_000, "users in the table, among whom the reservers are scattered")
+	f.IntVar(&o.workers, "workers", 1, "worker processes")
+	f.IntVar(&o.runs, "runs", 3, "repetitions of each shape, after one that does not count")
+	f.IntVar(&o.others, "others", 1, "percent of the reservers on each of e-mail, SMS and webhook; the rest is in the app")
+	f.StringVar(&o.keep, "keep", "", "folder that keeps the filled database for the next time; empty = none")
+	f.StringVar(&o.worker, "worker", "", "worker program to measure; empty = built from this checkout")
+	f.IntVar(&o.statements, "statements", 0, "print so many of PostgreSQL's statements that took longest in each repetition; needs pg_stat_statements")
+	return func(ctx context.Context) (err error) {
+		if o.shapes, err = parseShapes(*shapes); err != nil {
+			return err
+		}
+		return bench(ctx, o)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Reserve measures POST /api/v1/reservations with token, JSON and durable
+// Package reserve measures POST /api/v1/reservations with token, JSON and durable
 // commit from 256 kept connections, with and without an Idempotency-Key, beside
 // peers in the same run: a bare chi handler that parses and answers the same JSON,
 // the same behind one layer after another of what stands before every request, all
@@ -7,44 +7,37 @@
 // of its key.
 // The processor time is that of the server and of PostgreSQL for each request.
 //
-//	go -C lab run ./bench/reserve -seconds 8 -runs 3
-//	go -C lab run ./bench/reserve -only bare,parse,floor,group,keyedfloor,keyed
+//	go tool task bench:reserve -- -seconds 8 -runs 3
+//	go tool task bench:reserve -- -only bare,parse,floor,group,keyedfloor,keyed
 //
 // CPU_PROFILE=reserve.pprof writes a profile per server kind.
-package main
+package reserve
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dropbell/lab/bench/load"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	serve := flag.String("serve", "", "internal: be the server of this kind")
-	conns := flag.Int("c", 256, "connections")
-	seconds := flag.Int("seconds", 8, "seconds per measurement")
-	runs := flag.Int("runs", 3, "repetitions")
-	only := flag.String("only", "", "kinds of servers, separated by commas; empty = all of them")
-	flag.Parse()
-	err := error(nil)
-	if *serve != "" {
-		err = server(*serve)
-	} else {
-		err = bench(context.Background(), *conns, *seconds, *runs, *only)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	serve := f.String("serve", "", "internal: be the server of this kind")
+	conns, seconds, runs := f.Int("c", 256, "connections"), f.Int("seconds", 8, "seconds per measurement"), f.Runs(3)
+	only := f.String("only", "", "kinds of servers, separated by commas; empty = all of them")
+	measure := scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *conns, *seconds, *runs, *only) })
+	return func(ctx context.Context) error {
+		if *serve != "" {
+			return server(*serve)
+		}
+		return measure(ctx)
 	}
 }
 
@@ -69,25 +62,19 @@ var titles = map[string]string{
 	"keyed":      "the same, with an Idempotency-Key each",
 }
 
-func bench(ctx context.Context, conns, seconds, runs int, only string) error {
+func bench(ctx context.Context, s *stack.Stack, conns, seconds, runs int, only string) error {
 	chosen := kinds
 	if only != "" {
 		chosen = strings.Split(only, ",")
 	}
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
 	t, err := s.Drop(ctx, 3*time.Hour)
 	if err != nil {
 		return err
 	}
-	tokens, err := newTokens(benchUsers)
+	tokens, err := load.Tokens(secret, benchUsers)
 	if err != nil {
 		return err
 	}
-	fmt.Println(stack.Machine(ctx, s))
 	fmt.Printf("%d connections, %d s each\n%-42s %10s %9s %9s %9s %10s %10s\n", conns, seconds, "server", "req/s", "p50", "p99", "max", "server us", "PG us")
 	rates := map[string][]float64{}
 	for range runs {
@@ -107,7 +94,7 @@ func bench(ctx context.Context, conns, seconds, runs int, only string) error {
 			rs = append(rs, rates[of[0]][i]/rates[of[1]][i])
 		}
 		if len(rs) > 0 {
-			fmt.Printf("%s/%s: median %.2f, %.2f to %.2f\n", of[0], of[1], stack.Median(rs), slices.Min(rs), slices.Max(rs))
+			fmt.Printf("%s/%s: %s\n", of[0], of[1], stack.Spread(rs))
 		}
 	}
 	return nil
@@ -131,27 +118,16 @@ func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (res
 	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, idempotency_keys`); err != nil {
 		return result{}, err
 	}
-	cmd := exec.CommandContext(ctx, os.Args[0], "-serve", kind)
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.PostgresURL, "LOG_LEVEL=warn")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	server, err := scenario.Serve(ctx, []string{"DATABASE_URL=" + s.PostgresURL, "LOG_LEVEL=warn"}, "reserve", "-serve", kind)
 	if err != nil {
 		return result{}, err
 	}
-	if err := cmd.Start(); err != nil {
-		return result{}, err
-	}
-	defer func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }()
-	ready := make([]byte, 64) // the server prints its address when it listens
-	n, err := out.Read(ready)
-	if err != nil {
-		return result{}, err
-	}
-	p.Addr = string(ready[:n])
-	before, err1 := stack.CPUOf(cmd.Process.Pid)
+	defer server.Stop()
+	p.Addr = server.Ready
+	before, err1 := server.CPU()
 	beforePG, err2 := s.PostgresCPU(ctx)
 	run, err := load.Run(p)
-	after, err3 := stack.CPUOf(cmd.Process.Pid)
+	after, err3 := server.CPU()
 	afterPG, err4 := s.PostgresCPU(ctx)
 	err = errors.Join(err, err1, err2, err3, err4)
 	r := result{run, after - before, afterPG - beforePG}
@@ -187,15 +163,10 @@ func plan(templateID int64, tokens []string, conns, seconds int, keyed bool) loa
 			round := i / users
 			body := `{"template_id":"` + template + `","shop_number":"10","reminders":[{"channel":"` + channels[round%5] +
 				`","minutes":` + strconv.FormatInt(5*(1+round/5%12), 10) + `}]}`
-			b = append(b, "POST /api/v1/reservations HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer "...)
-			b = append(b, tokens[i%users]...)
+			fields := ""
 			if keyed {
-				b = append(b, "\r\nIdempotency-Key: bench-"...)
-				b = strconv.AppendInt(b, i, 10)
+				fields = "Idempotency-Key: bench-" + strconv.FormatInt(i, 10) + "\r\n"
 			}
-			b = append(b, "\r\nContent-Length: "...)
-			b = strconv.AppendInt(b, int64(len(body)), 10)
-			b = append(b, "\r\n\r\n"...)
-			return append(b, body...)
+			return load.Post(b, "/api/v1/reservations", tokens[i%users], fields, body)
 		}}
 }

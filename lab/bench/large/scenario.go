@@ -1,48 +1,47 @@
-// Large measures what the size of the tables costs: reservations, claims, the
+// Package large measures what the size of the tables costs: reservations, claims, the
 // cutting of a slot, and pages of the console over HTTP, in a database whose tables are
 // large and in one beside it whose tables are empty, in turns; then, with -standby, the
 // writes in the large one with a synchronous standby and without; and at last in the
 // large one while a transaction keeps an old snapshot open, and in the same tables after
 // the transaction's end. Only the latter two have the same rows.
 //
-//	go -C lab run ./bench/large -reservations 100000000 -coupons 50000000 -users 20000000
-package main
+//	go tool task bench:large -- -reservations 100000000 -coupons 50000000 -users 20000000
+package large
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/localstack"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
 // size is how large the tables are.
 type size struct{ reservations, coupons, users int }
 
-func main() {
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
 	var b bench
-	flag.IntVar(&b.n.reservations, "reservations", 1_000_000, "reservations, over as many drops as there are millions of them, and four more")
-	flag.IntVar(&b.n.coupons, "coupons", 500_000, "coupons of these drops")
-	flag.IntVar(&b.n.users, "users", 1_000_000, "users, among whom those who reserve and claim are scattered")
-	flag.IntVar(&b.callers, "callers", 256, "concurrent callers")
-	flag.DurationVar(&b.lasting, "lasting", 3*time.Second, "how long each rate is measured")
-	flag.IntVar(&b.due, "due", 200_000, "reservations of the drop whose slot is cut")
-	flag.IntVar(&b.looks, "looks", 20, "requests for each page")
-	flag.StringVar(&b.buffers, "shared-buffers", "4GB", "memory of PostgreSQL; the handbook recommends a quarter of the machine's")
-	flag.BoolVar(&b.standby, "standby", false, "compare with a synchronous standby, which takes as much disk again")
-	flag.DurationVar(&b.snapshot, "snapshot", 30*time.Second, "age of the snapshot at the first measurement beside it, 0 = without")
-	runs := flag.Int("runs", 3, "repetitions, after one that is not counted")
-	flag.Parse()
-	if err := b.run(context.Background(), *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	f.IntVar(&b.n.reservations, "reservations", 1_000_000, "reservations, over as many drops as there are millions of them, and four more")
+	f.IntVar(&b.n.coupons, "coupons", 500_000, "coupons of these drops")
+	f.IntVar(&b.n.users, "users", 1_000_000, "users, among whom those who reserve and claim are scattered")
+	callers := f.Callers(256)
+	f.DurationVar(&b.lasting, "lasting", 3*time.Second, "how long each rate is measured")
+	f.IntVar(&b.due, "due", 200_000, "reservations of the drop whose slot is cut")
+	f.IntVar(&b.looks, "looks", 20, "requests for each page")
+	f.StringVar(&b.buffers, "shared-buffers", "4GB", "memory of PostgreSQL; the handbook recommends a quarter of the machine's")
+	f.BoolVar(&b.standby, "standby", false, "compare with a synchronous standby, which takes as much disk again")
+	f.DurationVar(&b.snapshot, "snapshot", 30*time.Second, "age of the snapshot at the first measurement beside it, 0 = without")
+	runs := f.Int("runs", 3, "repetitions, after one that is not counted")
+	return func(ctx context.Context) error {
+		b.callers = *callers
+		return b.run(ctx, *runs)
 	}
 }
 

@@ -1,41 +1,35 @@
-// Peers measures the usual way beside Dropbell: the same reminders as one
+// Package peers measures the usual way beside Dropbell: the same reminders as one
 // asynq task each and as one River job each, enqueued ahead and all due at the
 // same instant, and then Dropbell's fan-out on the same machine in the same run.
 //
-//	go -C lab run ./bench/peers -n 1000000 -runs 3
+//	go tool task bench:peers -- -n 1000000 -runs 3
 //
 // It favours the peers: their handlers do nothing at all, while Dropbell
 // records every recipient; their clock stops when the last handler was called,
 // Dropbell's when the last outcome is committed; their servers are tuned and
 // their Redis syncs every second, while Dropbell's runs with defaults and
 // syncs every write.
-package main
+package peers
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	n := flag.Int("n", 1_000_000, "reminders due at the same instant")
-	runs := flag.Int("runs", 3, "repetitions")
-	only := flag.String("only", "asynq,river,dropbell", "what to measure")
-	flag.Parse()
-	if err := bench(context.Background(), *n, *runs, strings.Split(*only, ",")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	n, runs := f.Int("n", 1_000_000, "reminders due at the same instant"), f.Runs(3)
+	only := f.String("only", "asynq,river,dropbell", "what to measure")
+	return func(ctx context.Context) error { return bench(ctx, *n, *runs, strings.Split(*only, ",")) }
 }
 
 // outcome is how one contender did.
@@ -140,22 +134,6 @@ func (w *watch) wait(ctx context.Context, due time.Time) (first, all time.Durati
 // were enqueued per second.
 func inParallel(n, chunk, goroutines int, enqueue func(from, to int) error) (float64, error) {
 	start := time.Now()
-	var next atomic.Int64
-	var all sync.WaitGroup
-	errs := make([]error, goroutines)
-	for g := range goroutines {
-		all.Go(func() {
-			for {
-				from := int(next.Add(int64(chunk))) - chunk
-				if from >= n {
-					return
-				}
-				if errs[g] = enqueue(from, min(n, from+chunk)); errs[g] != nil {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	return float64(n) / time.Since(start).Seconds(), errors.Join(errs...)
+	err := scenario.Each((n+chunk-1)/chunk, goroutines, func(i int) error { return enqueue(i*chunk, min(n, (i+1)*chunk)) })
+	return float64(n) / time.Since(start).Seconds(), err
 }

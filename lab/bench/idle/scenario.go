@@ -1,11 +1,11 @@
-// Idle measures the resources that the programs occupy when there is nothing to do:
+// Package idle measures the resources that the programs occupy when there is nothing to do:
 // both with every channel configured, and with drops published that open hours later.
 // After half a minute of rest it takes the processor time of the programs, of
 // PostgreSQL and of Redis over the next seconds, and counts their statements and
 // commands.
 //
-//	go -C lab run ./bench/idle -drops 300 -seconds 30
-package main
+//	go tool task bench:idle -- -drops 300 -seconds 30
+package idle
 
 import (
 	"cmp"
@@ -13,15 +13,14 @@ import (
 	"crypto/ecdh"
 	"crypto/rand"
 	"encoding/base64"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
@@ -40,28 +39,22 @@ type options struct {
 	commands bool
 }
 
-func main() {
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
 	var o options
-	flag.IntVar(&o.drops, "drops", 0, "published drops, which open in hours")
-	flag.DurationVar(&o.rest, "rest", 30*time.Second, "rest before measuring")
-	flag.DurationVar(&o.measured, "for", 30*time.Second, "how long processor time is measured")
-	flag.StringVar(&o.bin, "bin", "", "folder with web and worker as built before; empty = build them")
-	flag.StringVar(&o.roles, "roles", "", "roles of the worker, separated by commas; empty = all")
-	flag.BoolVar(&o.commands, "commands", false, "list Redis's commands")
-	flag.Parse()
-	if err := bench(context.Background(), o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	f.IntVar(&o.drops, "drops", 0, "published drops, which open in hours")
+	f.DurationVar(&o.rest, "rest", 30*time.Second, "rest before measuring")
+	f.DurationVar(&o.measured, "for", 30*time.Second, "how long processor time is measured")
+	bin := f.Bin()
+	f.StringVar(&o.roles, "roles", "", "roles of the worker, separated by commas; empty = all")
+	f.BoolVar(&o.commands, "commands", false, "list Redis's commands")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		o.bin = *bin
+		return bench(ctx, s, o)
+	})
 }
 
-func bench(ctx context.Context, o options) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
+func bench(ctx context.Context, s *stack.Stack, o options) error {
 	for i := range o.drops {
 		if _, err := s.Drop(ctx, 3*time.Hour+time.Duration(i)*time.Minute); err != nil {
 			return err
@@ -84,14 +77,14 @@ func bench(ctx context.Context, o options) error {
 		defer p.Stop()
 		programs[name] = p
 	}
-	if err := pause(ctx, o.rest); err != nil {
+	if err := stack.Pause(ctx, o.rest); err != nil {
 		return err
 	}
 	before, err := look(ctx, s, programs)
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, o.measured); err != nil {
+	if err := stack.Pause(ctx, o.measured); err != nil {
 		return err
 	}
 	after, err := look(ctx, s, programs)
@@ -100,15 +93,6 @@ func bench(ctx context.Context, o options) error {
 	}
 	report(names, programs, before, after, o)
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // totals are sums since the start of each server and program.

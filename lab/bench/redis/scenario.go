@@ -1,20 +1,16 @@
-// Redis measures what reservations occupy in Redis: nothing. It reserves through
+// Package redis measures what reservations occupy in Redis: nothing. It reserves through
 // the store, with a worker that handles the events, and measures Redis before,
 // when every event has been handled, and after the handled events were trimmed,
 // as the worker does after an hour.
 //
-//	go -C lab run ./bench/redis -n 1000000
-package main
+//	go tool task bench:redis -- -n 1000000
+package redis
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,25 +19,17 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	n := flag.Int("n", 1_000_000, "reservations, of as many users")
-	callers := flag.Int("callers", 1024, "concurrent callers")
-	flag.Parse()
-	if err := bench(context.Background(), *n, *callers); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	n, callers := f.Int("n", 1_000_000, "reservations, of as many users"), f.Callers(1024)
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *n, *callers) })
 }
 
-func bench(ctx context.Context, n, callers int) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func bench(ctx context.Context, s *stack.Stack, n, callers int) error {
 	worker, err := s.StartProgram(ctx, "worker")
 	if err != nil {
 		return err
@@ -52,7 +40,6 @@ func bench(ctx context.Context, n, callers int) error {
 		return err
 	}
 	defer client.Close()
-	fmt.Println(stack.Machine(ctx, s))
 	t, err := s.Drop(ctx, 3*time.Hour)
 	if err != nil {
 		return err
@@ -111,22 +98,13 @@ func measure(ctx context.Context, s *stack.Stack, client *redis.Client, act func
 func reserve(ctx context.Context, s *stack.Stack, templateID int64, first, n, callers int) error {
 	store := dropsdb.NewReservations(s.DB, postgres.Grouping{})
 	defer store.Close()
-	var next atomic.Int64
-	errs := make([]error, callers)
-	var all sync.WaitGroup
-	for c := range callers {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n) && errs[c] == nil; i = next.Add(1) - 1 {
-				v, err := store.Reserve(ctx, reminder.Change{TemplateID: templateID, UserID: user.ID(int64(first) + i), Bits: reminder.StoredBitmap(1)})
-				if err == nil && !v.Applied {
-					err = fmt.Errorf("refused: %+v", v)
-				}
-				errs[c] = err
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return scenario.Each(n, callers, func(i int) error {
+		v, err := store.Reserve(ctx, reminder.Change{TemplateID: templateID, UserID: user.ID(first + i), Bits: reminder.StoredBitmap(1)})
+		if err == nil && !v.Applied {
+			err = fmt.Errorf("refused: %+v", v)
+		}
+		return err
+	})
 }
 
 // drained waits until every event has left the outbox and was handled by every group.

@@ -1,20 +1,18 @@
-// Hooks measures events for the servers of shops: the cost of reserving without an
+// Package hooks measures events for the servers of shops: the cost of reserving without an
 // endpoint and with one that wants every reservation, and how many events are sent to a
 // server on this machine, beside a client that posts the same bodies over as many
 // connections and records nothing.
 //
-//	go -C lab run ./bench/hooks
-package main
+//	go tool task bench:hooks
+package hooks
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,20 +29,18 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	callers := flag.Int("callers", 1024, "concurrent callers that reserve")
-	seconds := flag.Int("seconds", 3, "seconds per measurement of reserving")
-	events := flag.Int("events", 5000, "events that are sent")
-	runs := flag.Int("runs", 3, "repetitions")
-	flag.Parse()
-	b := &bench{callers: *callers, lasting: time.Duration(*seconds) * time.Second, events: *events}
-	if err := b.run(context.Background(), *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	callers, lasting, runs := f.Callers(1024), f.Lasting(3), f.Runs(3)
+	events := f.Int("events", 5000, "events that are sent")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		b := &bench{Stack: s, callers: *callers, lasting: *lasting, events: *events}
+		return b.run(ctx, *runs)
+	})
 }
 
 type bench struct {
@@ -61,10 +57,6 @@ type bench struct {
 }
 
 func (b *bench) run(ctx context.Context, runs int) (err error) {
-	if b.Stack, err = stack.Start(ctx); err != nil {
-		return err
-	}
-	defer b.Close()
 	t, err := b.Drop(ctx, 3*time.Hour)
 	if err != nil {
 		return err
@@ -84,7 +76,6 @@ func (b *bench) run(ctx context.Context, runs int) (err error) {
 	defer poster.Close()
 	b.service = &hook.Service{Store: workdb.NewHooks(b.DB), Box: box, Insecure: true, Now: time.Now, Wake: func(context.Context, int64) {}}
 	b.sender = &hook.Deliverer{Store: workdb.NewHooks(b.DB), Poster: poster, Box: box, Now: time.Now}
-	fmt.Println(stack.Machine(ctx, b.Stack))
 	var idle, listened, sent []float64
 	for range runs {
 		if _, err := b.SQL.Exec(ctx, `delete from hook_endpoints`); err != nil {
@@ -135,28 +126,15 @@ func (b *bench) reserve(ctx context.Context, asked bool) (float64, error) {
 		wants := &lookup.Wants{Load: workdb.NewHooks(b.DB).Wanted}
 		store.Listed = func(ctx context.Context, _ bool) bool { return wants.Any(ctx, hook.ReservationMade) }
 	}
-	var next, done atomic.Int64
-	var failed atomic.Value
-	until := time.Now().Add(b.lasting)
-	var all sync.WaitGroup
-	for range b.callers {
-		all.Go(func() {
-			for time.Now().Before(until) {
-				i := next.Add(1) - 1
-				v, err := store.Reserve(ctx, reminder.Change{TemplateID: b.template, UserID: user.ID(i%20_000 + 1), Bits: reminder.StoredBitmap(1 << (i / 20_000 % 60))})
-				if err != nil || !v.Applied {
-					failed.Store(fmt.Sprintf("%+v %v", v, err))
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if msg := failed.Load(); msg != nil {
-		return 0, fmt.Errorf("reserve: %v", msg)
-	}
-	return float64(done.Load()) / b.lasting.Seconds(), nil
+	w, err := scenario.Drive(b.callers, b.lasting, func(i int64) error {
+		i--
+		v, err := store.Reserve(ctx, reminder.Change{TemplateID: b.template, UserID: user.ID(i%20_000 + 1), Bits: reminder.StoredBitmap(1 << (i / 20_000 % 60))})
+		if err == nil && !v.Applied {
+			err = fmt.Errorf("refused: %+v", v)
+		}
+		return err
+	})
+	return w.PerSecond, err
 }
 
 // deliver returns how many events per second of so many items a bare client posts,
@@ -181,20 +159,11 @@ func (b *bench) deliver(ctx context.Context, e hook.Endpoint, items int) (bare, 
 	recorder := workdb.NewHookEvents(b.DB)
 	defer recorder.Close()
 	began := time.Now()
-	var all sync.WaitGroup
-	errs := make([]error, 16)
-	for w := range errs {
-		all.Go(func() {
-			for i := w; i < events && errs[w] == nil; i += len(errs) {
-				_, errs[w] = recorder.Handle(ctx, uuid.Must(uuid.NewV7()).String(), one)
-			}
-		})
-	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return 0, 0, 0, err
-		}
+	if err := scenario.Each(events, 16, func(int) error {
+		_, err := recorder.Handle(ctx, uuid.Must(uuid.NewV7()).String(), one)
+		return err
+	}); err != nil {
+		return 0, 0, 0, err
 	}
 	stored = float64(events) / time.Since(began).Seconds()
 	b.received.Store(0)
@@ -221,21 +190,12 @@ func (b *bench) deliver(ctx context.Context, e hook.Endpoint, items int) (bare, 
 func (b *bench) floor(ctx context.Context, body []byte, n int) (float64, error) {
 	poster := webhook.NewPoster(0, true)
 	defer poster.Close()
-	var next, failed atomic.Int64
 	began := time.Now()
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			for next.Add(1) <= int64(n) {
-				if a := poster.Post(ctx, b.sink, "msg_1", began, body, [][]byte{body[:32]}); !a.OK() {
-					failed.Add(1)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if failed.Load() > 0 {
-		return 0, fmt.Errorf("%d posts failed", failed.Load())
-	}
-	return float64(n) / time.Since(began).Seconds(), nil
+	err := scenario.Each(n, 16, func(int) error {
+		if a := poster.Post(ctx, b.sink, "msg_1", began, body, [][]byte{body[:32]}); !a.OK() {
+			return errors.New("a post failed")
+		}
+		return nil
+	})
+	return float64(n) / time.Since(began).Seconds(), err
 }

@@ -1,32 +1,26 @@
-// Curve measures how cost grows with the reservations of one template: the
+// Package curve measures how cost grows with the reservations of one template: the
 // fan-out, the timers in Redis, reserving at a modest rate against the filled
 // table, and the worker's memory.
 //
-//	go -C lab run ./bench/curve -sizes 10000,100000,1000000,5000000
-package main
+//	go tool task bench:curve -- -sizes 10000,100000,1000000,5000000
+package curve
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	sizes := flag.String("sizes", "10000,100000,1000000,5000000", "reservations of the template")
-	rate := flag.Int("rate", 500, "reservations per second while latency is measured")
-	seconds := flag.Int("seconds", 10, "seconds of measuring latency")
-	flag.Parse()
-	if err := bench(context.Background(), *sizes, pace{*rate, *seconds}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	sizes := f.Numbers("sizes", "10000,100000,1000000,5000000", "reservations of the template")
+	rate := f.Int("rate", 500, "reservations per second while latency is measured")
+	seconds := f.Int("seconds", 10, "seconds of measuring latency")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *sizes, pace{*rate, *seconds}) })
 }
 
 // maxMiB is what a worker may occupy at most, at any size.
@@ -40,20 +34,10 @@ type point struct {
 	peakMiB  float64
 }
 
-func bench(ctx context.Context, sizes string, p pace) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
+func bench(ctx context.Context, s *stack.Stack, sizes []int, p pace) error {
 	fmt.Printf("%12s %8s %12s %12s %9s %12s %10s\n", "reservations", "timers", "reserve p50", "reserve p99", "fan-out", "µs/reminder", "peak MiB")
 	var points []point
-	for size := range strings.SplitSeq(sizes, ",") {
-		n, err := strconv.Atoi(size)
-		if err != nil {
-			return err
-		}
+	for _, n := range sizes {
 		pt, err := measure(ctx, s, n, p)
 		if err != nil {
 			return fmt.Errorf("%d reservations: %w", n, err)

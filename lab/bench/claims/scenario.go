@@ -1,17 +1,16 @@
-// Claims measures the durable gate on one hot template: claims per second of
+// Package claims measures the durable gate on one hot template: claims per second of
 // many callers through the gate and through HTTP, against the bare grouped
 // insert, one transaction per claim, a server that parses and answers the
 // same requests without a store, and one that makes a bare insert for them; and claims
 // over HTTP that the Redis gate accepts. Every run of the durable gate ends with an audit of the stock ledger.
 //
-//	go -C lab run ./bench/claims
-package main
+//	go tool task bench:claims
+package claims
 
 import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,7 +19,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,32 +27,29 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/user"
 	"dropbell/lab/bench/load"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	callers := flag.String("callers", "64,256,1024", "concurrent callers, separated by commas")
-	seconds := flag.Int("seconds", 5, "seconds per measurement")
-	runs := flag.Int("runs", 3, "repetitions")
-	group := flag.Int("group", 0, "claims per transaction at most, 0 = what the product uses")
-	workers := flag.Int("workers", 0, "transactions in flight, 0 = what the product uses")
-	web := flag.Bool("http", false, "only over HTTP")
-	bin := flag.String("bin", "", "folder with web as built before; empty = build it")
-	only := flag.String("only", "", "names of measurements, separated by semicolons; empty = all")
-	serving := flag.String("serve", "", "internal: be the server that only parses, or inserts as well")
-	flag.Parse()
-	if *serving != "" {
-		if err := serve(*serving == inserts); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	callers, lasting, runs := f.CallersInTurn("64,256,1024"), f.Lasting(5), f.Runs(3)
+	group := f.Int("group", 0, "claims per transaction at most, 0 = what the product uses")
+	workers := f.Int("workers", 0, "transactions in flight, 0 = what the product uses")
+	web := f.Bool("http", false, "only over HTTP")
+	bin := f.Bin()
+	only := f.String("only", "", "names of measurements, separated by semicolons; empty = all")
+	serving := f.String("serve", "", "internal: be the server that only parses, or inserts as well")
+	measure := scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		b := bench{Stack: s, lasting: *lasting, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web, bin: *bin,
+			only: strings.FieldsFunc(*only, func(r rune) bool { return r == ';' })}
+		return b.run(ctx, *callers, *runs)
+	})
+	return func(ctx context.Context) error {
+		if *serving != "" {
+			return serve(*serving == inserts)
 		}
-		return
-	}
-	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web, bin: *bin,
-		only: strings.FieldsFunc(*only, func(r rune) bool { return r == ';' })}
-	if err := b.run(context.Background(), *callers, *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return measure(ctx)
 	}
 }
 
@@ -67,8 +62,8 @@ type bench struct {
 	httpOnly bool
 	template int64
 	web      *stack.Process
-	parser   parser
-	inserter parser
+	parser   *scenario.Server
+	inserter *scenario.Server
 	bin      string
 	only     []string // names of measurements; empty = all
 }
@@ -92,11 +87,7 @@ func (r result) String() string {
 	return s + r.spent
 }
 
-func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
-	if b.Stack, err = stack.Start(ctx); err != nil {
-		return err
-	}
-	defer b.Close()
+func (b *bench) run(ctx context.Context, callers []int, runs int) (err error) {
 	t, err := b.Drop(ctx, time.Hour)
 	if err != nil {
 		return err
@@ -107,20 +98,16 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 		return err
 	}
 	defer b.web.Stop()
-	if b.parser, err = b.startParser(ctx, parses); err != nil {
+	database := []string{"DATABASE_URL=" + b.PostgresURL}
+	if b.parser, err = scenario.Serve(ctx, database, "claims", "-serve", parses); err != nil {
 		return err
 	}
-	defer b.parser.stop()
-	if b.inserter, err = b.startParser(ctx, inserts); err != nil {
+	defer b.parser.Stop()
+	if b.inserter, err = scenario.Serve(ctx, database, "claims", "-serve", inserts); err != nil {
 		return err
 	}
-	defer b.inserter.stop()
-	fmt.Println(stack.Machine(ctx, b.Stack))
-	for _, word := range strings.Split(callers, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-callers: %q is not a number of callers", word)
-		}
+	defer b.inserter.Stop()
+	for _, n := range callers {
 		if err := b.compare(ctx, key, n, runs); err != nil {
 			return err
 		}
@@ -151,9 +138,9 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 	if b.httpOnly {
 		list = nil
 	}
-	list = append(list, measurement{parsed, over(b.parser.addr), nil},
+	list = append(list, measurement{parsed, over(b.parser.Ready), nil},
 		measurement{inserted, func(ctx context.Context) (result, error) {
-			r, err := over(b.inserter.addr)(ctx)
+			r, err := over(b.inserter.Ready)(ctx)
 			return r, errors.Join(err, b.count(ctx))
 		}, []string{parsed}},
 		measurement{"HTTP, claimed", over(b.web.Addr), []string{parsed, inserted}},
@@ -185,7 +172,7 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(ratios)) {
-		fmt.Printf("%5d callers: median %.2f, %.2f to %.2f: %s\n", callers, stack.Median(ratios[name]), slices.Min(ratios[name]), slices.Max(ratios[name]), name)
+		fmt.Printf("%5d callers: %s: %s\n", callers, stack.Spread(ratios[name]), name)
 	}
 	return nil
 }
@@ -220,30 +207,16 @@ func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (res
 	g.Observe = func(size int, _ time.Duration) { groups.Add(1); grouped.Add(int64(size)) }
 	gate := couponsdb.NewClaims(b.DB, g)
 	defer gate.Close()
-	var next atomic.Int64
-	until := time.Now().Add(b.lasting)
-	took, errs := make([][]time.Duration, callers), make([]error, callers)
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			for begin := time.Now(); begin.Before(until); begin = time.Now() {
-				r := claim.Request{ID: claim.NewID(rand.Uint64(), b.template), TemplateID: b.template, UserID: user.ID(next.Add(1)), Origin: claim.ByTap}
-				r.Key = claim.TapKey(r.UserID, "k")
-				if _, errs[i] = gate.Claim(ctx, r); errs[i] != nil {
-					return
-				}
-				took[i] = append(took[i], time.Since(begin))
-			}
-		})
-	}
-	all.Wait()
-	times := slices.Concat(took...)
-	slices.Sort(times)
-	if err := errors.Join(errs...); err != nil || len(times) == 0 {
+	w, err := scenario.Drive(callers, b.lasting, func(i int64) error {
+		r := claim.Request{ID: claim.NewID(rand.Uint64(), b.template), TemplateID: b.template, UserID: user.ID(i), Origin: claim.ByTap}
+		r.Key = claim.TapKey(r.UserID, "k")
+		_, err := gate.Claim(ctx, r)
+		return err
+	})
+	if err != nil {
 		return result{}, fmt.Errorf("claim: %w", err)
 	}
-	return result{perSecond: float64(len(times)) / b.lasting.Seconds(), p50: times[len(times)/2], p99: times[len(times)*99/100],
-		group: float64(grouped.Load()) / float64(max(1, groups.Load()))}, nil
+	return result{perSecond: w.PerSecond, p50: w.P50, p99: w.P99, group: float64(grouped.Load()) / float64(max(1, groups.Load()))}, nil
 }
 
 // http claims over HTTP, with an idempotency key each.
@@ -253,11 +226,10 @@ func (b *bench) http(ctx context.Context, addr, key string, template int64, call
 	if err := errors.Join(err, groupErr); err != nil {
 		return result{}, err
 	}
+	body := fmt.Sprintf(`{"template_id":"%d"}`, template)
 	r, err := load.Run(load.Plan{Addr: addr, Connections: callers, Warmup: time.Second, Duration: b.lasting, Expect: []int{expect},
 		Request: func(buf []byte, i int64) []byte {
-			body := fmt.Sprintf(`{"template_id":"%d"}`, template)
-			return fmt.Appendf(buf, "POST /api/v1/claims HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nX-User-ID: %d\r\n"+
-				"Idempotency-Key: %d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", key, i+2, i, len(body), body)
+			return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: %d\r\n", i+2, i), body)
 		}})
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, one with %s", r.Failures, r.Requests, r.Example)

@@ -1,42 +1,34 @@
-// Coupons measures payment: coupons locked for an order and confirmed, a
+// Package coupons measures payment: coupons locked for an order and confirmed, a
 // second, through the use case that payment calls, against the bare two
 // statements that any way of doing it needs. Every run ends with a count of
 // what it has left in coupons, log and outbox.
 //
-//	go -C lab run ./bench/coupons
-package main
+//	go tool task bench:coupons
+package coupons
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/coupon"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	callers := flag.String("callers", "16,64,256", "concurrent callers, separated by commas")
-	seconds := flag.Int("seconds", 5, "seconds per measurement")
-	runs := flag.Int("runs", 3, "repetitions")
-	n := flag.Int("n", 200_000, "coupons to begin with")
-	flag.Parse()
-	b := bench{lasting: time.Duration(*seconds) * time.Second, n: *n}
-	if err := b.run(context.Background(), *callers, *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	callers, lasting, runs := f.CallersInTurn("16,64,256"), f.Lasting(5), f.Runs(3)
+	n := f.Int("n", 200_000, "coupons to begin with")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		b := bench{Stack: s, lasting: *lasting, n: *n}
+		return b.run(ctx, *callers, *runs)
+	})
 }
 
 type bench struct {
@@ -49,20 +41,14 @@ type bench struct {
 
 // result is what one measurement showed; a pair is a lock and its confirmation.
 type result struct {
-	pairs     int
-	perSecond float64
-	p50, p99  time.Duration
+	scenario.Work
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%7.0f/s  p50 %8s  p99 %8s", r.perSecond, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+	return fmt.Sprintf("%7.0f/s  p50 %8s  p99 %8s", r.PerSecond, r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond))
 }
 
-func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
-	if b.Stack, err = stack.Start(ctx); err != nil {
-		return err
-	}
-	defer b.Close()
+func (b *bench) run(ctx context.Context, callers scenario.Numbers, runs int) (err error) {
 	t, err := b.Drop(ctx, time.Hour)
 	if err != nil {
 		return err
@@ -77,13 +63,8 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 		return err
 	}
 	defer b.pool.Close()
-	fmt.Println(stack.Machine(ctx, b.Stack))
 	var rows []string
-	for _, word := range strings.Split(callers, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-callers: %q is not a number of callers", word)
-		}
+	for _, n := range callers {
 		var ratios []float64
 		var bare, product result
 		for range runs {
@@ -93,11 +74,11 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 			if product, err = b.lockAndConfirm(ctx, n); err != nil {
 				return err
 			}
-			ratios = append(ratios, product.perSecond/bare.perSecond)
+			ratios = append(ratios, product.PerSecond/bare.PerSecond)
 			fmt.Printf("%5d callers\n  bare two statements  %s\n  lock and confirm     %s\n", n, bare, product)
 		}
 		rows = append(rows, fmt.Sprintf("| %s | A | `-callers %s -seconds %.0f -runs %d` | %d | %.0f/s, %s / %s | %.0f/s, %s / %s | %.2f |", time.Now().UTC().Format(time.DateOnly),
-			callers, b.lasting.Seconds(), runs, n, bare.perSecond, ms(bare.p50), ms(bare.p99), product.perSecond, ms(product.p50), ms(product.p99), stack.Median(ratios)))
+			callers, b.lasting.Seconds(), runs, n, bare.PerSecond, ms(bare.P50), ms(bare.P99), product.PerSecond, ms(product.P50), ms(product.P99), stack.Median(ratios)))
 	}
 	fmt.Println("\nfor results/coupons.md (the last run's figures, the median ratio):\n" + strings.Join(rows, "\n"))
 	return nil
@@ -124,36 +105,20 @@ func (b *bench) pairs(ctx context.Context, callers int, pay func(ctx context.Con
 	if err := b.fresh(ctx); err != nil {
 		return result{}, err
 	}
-	var next atomic.Int64
-	until := time.Now().Add(b.lasting)
-	took, errs := make([][]time.Duration, callers), make([]error, callers)
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			for begin := time.Now(); begin.Before(until); begin = time.Now() {
-				id := next.Add(1)
-				if id > int64(b.n) {
-					errs[i] = fmt.Errorf("%d coupons are not enough; ask for more with -n", b.n)
-					return
-				}
-				if errs[i] = pay(ctx, id, "order-"+strconv.FormatInt(id, 10)); errs[i] != nil {
-					return
-				}
-				took[i] = append(took[i], time.Since(begin))
-			}
-		})
-	}
-	all.Wait()
-	times := slices.Concat(took...)
-	slices.Sort(times)
-	if err := errors.Join(errs...); err != nil || len(times) == 0 {
+	w, err := scenario.Drive(callers, b.lasting, func(id int64) error {
+		if id > int64(b.n) {
+			return fmt.Errorf("%d coupons are not enough; ask for more with -n", b.n)
+		}
+		return pay(ctx, id, "order-"+strconv.FormatInt(id, 10))
+	})
+	if err != nil {
 		return result{}, fmt.Errorf("pay: %w", err)
 	}
-	r := result{len(times), float64(len(times)) / b.lasting.Seconds(), times[len(times)/2], times[len(times)*99/100]}
+	r := result{w}
 	var used int
-	err := b.SQL.QueryRow(ctx, `select count(*) from coupons where state = 'used' and discount > 0`).Scan(&used)
-	if err == nil && used != r.pairs {
-		err = fmt.Errorf("%d coupons are used after %d pairs", used, r.pairs)
+	err = b.SQL.QueryRow(ctx, `select count(*) from coupons where state = 'used' and discount > 0`).Scan(&used)
+	if err == nil && used != r.Calls {
+		err = fmt.Errorf("%d coupons are used after %d pairs", used, r.Calls)
 	}
 	return r, err
 }
@@ -174,8 +139,8 @@ func (b *bench) lockAndConfirm(ctx context.Context, callers int) (result, error)
 	}
 	var logged, announced int
 	err = b.SQL.QueryRow(ctx, `select (select count(*) from coupon_operations where outcome = 'done'), (select count(*) from outbox)`).Scan(&logged, &announced)
-	if err == nil && (logged != 2*r.pairs || announced != 2*r.pairs) {
-		err = fmt.Errorf("%d lines in the log and %d events after %d pairs", logged, announced, r.pairs)
+	if err == nil && (logged != 2*r.Calls || announced != 2*r.Calls) {
+		err = fmt.Errorf("%d lines in the log and %d events after %d pairs", logged, announced, r.Calls)
 	}
 	return r, err
 }

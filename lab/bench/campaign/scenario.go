@@ -1,52 +1,39 @@
-// Campaign measures how long it takes from a campaign's start until its
+// Package campaign measures how long it takes from a campaign's start until its
 // audience is cut, delivered over the app channel and accounted for, through a real
 // worker, and the worker's memory meanwhile. In the same run: the floor, which is
 // streaming the same user ids out of PostgreSQL, and the simplest design, a task of the
 // queue for each user whose handler records that the message is in the user's inbox.
 //
-//	go -C lab run ./bench/campaign -n 1000000 -runs 3 -tasks 50000
-//	go -C lab run ./bench/campaign -sizes 10000,100000,1000000,5000000
-package main
+//	go tool task bench:campaign -- -n 1000000 -runs 3 -tasks 50000
+//	go tool task bench:campaign -- -sizes 10000,100000,1000000,5000000
+package campaign
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
 // maxMiB is what a worker may occupy at most, at any size.
 const maxMiB = 200
 
-func main() {
-	n := flag.Int("n", 1_000_000, "users in the audience")
-	runs := flag.Int("runs", 3, "repetitions")
-	tasks := flag.Int("tasks", 50_000, "users to whom the queue brings a task each, 0 = none")
-	sizes := flag.String("sizes", "", "measure these audiences instead, once each, with a new worker")
-	flag.Parse()
-	if err := bench(context.Background(), *n, *runs, *tasks, *sizes); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	n, runs := f.Int("n", 1_000_000, "users in the audience"), f.Runs(3)
+	tasks := f.Int("tasks", 50_000, "users to whom the queue brings a task each, 0 = none")
+	sizes := f.Numbers("sizes", "", "measure these audiences instead, once each, with a new worker")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *n, *runs, *tasks, *sizes) })
 }
 
-func bench(ctx context.Context, n, runs, tasks int, sizes string) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
+func bench(ctx context.Context, s *stack.Stack, n, runs, tasks int, sizes []int) error {
 	fmt.Printf("%10s %8s %8s %10s %12s %10s %10s\n", "users", "floor", "cut", "accounted", "per second", "all/floor", "peak MiB")
-	if sizes != "" {
+	if len(sizes) > 0 {
 		return curve(ctx, s, sizes)
 	}
 	if err := people(ctx, s, n); err != nil {
@@ -134,13 +121,12 @@ func stream(ctx context.Context, s *stack.Stack, n int) (time.Duration, error) {
 // curve sends to ever larger audiences and says whether time and memory grow
 // no faster: each step may cost a fifth more than its share, which is how much
 // runs differ.
-func curve(ctx context.Context, s *stack.Stack, sizes string) error {
+func curve(ctx context.Context, s *stack.Stack, sizes []int) error {
 	linear, small := "yes", "yes"
 	var before result
 	last := 0
-	for size := range strings.SplitSeq(sizes, ",") {
-		n, err := strconv.Atoi(size)
-		if err != nil || n <= last {
+	for _, n := range sizes {
+		if n <= last {
 			return errors.New("sizes must be ascending numbers")
 		}
 		r, err := grown(ctx, s, n)

@@ -1,22 +1,20 @@
-// Streams measures the live inbox with many clients: web's memory per idle stream, how
+// Package streams measures the live inbox with many clients: web's memory per idle stream, how
 // long one reminder takes to all of them, and how they come back after all web
 // processes were killed. Clients and web are several processes of some 16,000
 // connections each, below the usual limit of open files.
 //
-//	go -C lab run ./bench/streams -n 50000
-package main
+//	go tool task bench:streams -- -n 50000
+package streams
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +22,7 @@ import (
 
 	"dropbell/adapters/localstack/child"
 	"dropbell/domain/delivery"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
@@ -39,25 +38,23 @@ type options struct {
 	bin           string
 }
 
-func main() {
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
 	var o options
-	flag.IntVar(&o.n, "n", 50_000, "clients")
-	flag.IntVar(&o.perProcess, "per-process", 16_700, "clients of each web process")
-	flag.DurationVar(&o.rest, "rest", 30*time.Second, "rest before memory is measured")
-	flag.StringVar(&o.bin, "bin", "", "folder with web and worker as built before; empty = build them")
-	crowdOf := flag.String("crowd", "", "internal: be the clients: address,source,first user,number")
-	flag.Parse()
-	if *crowdOf != "" {
-		exit(beCrowd(*crowdOf))
-		return
-	}
-	exit(bench(context.Background(), o))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	f.IntVar(&o.n, "n", 50_000, "clients")
+	f.IntVar(&o.perProcess, "per-process", 16_700, "clients of each web process")
+	f.DurationVar(&o.rest, "rest", 30*time.Second, "rest before memory is measured")
+	bin := f.Bin()
+	crowdOf := f.String("crowd", "", "internal: be the clients: address,source,first user,number")
+	measure := scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		o.bin = *bin
+		return bench(ctx, s, o)
+	})
+	return func(ctx context.Context) error {
+		if *crowdOf != "" {
+			return beCrowd(*crowdOf)
+		}
+		return measure(ctx)
 	}
 }
 
@@ -97,24 +94,13 @@ type arena struct {
 	sites []*site
 }
 
-func bench(ctx context.Context, o options) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
+func bench(ctx context.Context, s *stack.Stack, o options) error {
+	var remove func()
+	var err error
+	if o.bin, remove, err = stack.Programs(ctx, o.bin); err != nil {
 		return err
 	}
-	defer s.Close()
-	if o.bin == "" {
-		if o.bin, err = os.MkdirTemp("", "dropbell-streams-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(o.bin)
-		for _, name := range []string{"web", "worker"} {
-			if _, err := stack.Build(ctx, o.bin, name); err != nil {
-				return err
-			}
-		}
-	}
-	fmt.Println(stack.Machine(ctx, s))
+	defer remove()
 	a := &arena{Stack: s, options: o}
 	defer a.close()
 	drop, err := s.Drop(ctx, 3*time.Hour)
@@ -163,10 +149,6 @@ func (a *arena) launch(ctx context.Context, addr string) (*stack.Process, error)
 
 // open starts web processes and clients until all streams have begun.
 func (a *arena) open(ctx context.Context) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	for first := 1; first <= a.n; first += a.perProcess {
 		web, err := a.launch(ctx, "")
 		if err != nil {
@@ -178,13 +160,13 @@ func (a *arena) open(ctx context.Context) error {
 	started := time.Now()
 	for i, s := range a.sites {
 		s.idleMiB, _ = s.web.Memory()
-		cmd := exec.Command(self, "-crowd", fmt.Sprintf("%s,127.0.0.%d,%d,%d", s.web.Addr, i+2, i*a.perProcess+1, s.n))
-		cmd.Stderr = os.Stderr
+		cmd := scenario.Self(ctx, "streams", "-crowd", fmt.Sprintf("%s,127.0.0.%d,%d,%d", s.web.Addr, i+2, i*a.perProcess+1, s.n))
 		in, err1 := cmd.StdinPipe()
 		out, err2 := cmd.StdoutPipe()
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
+		var err error
 		if s.crowd, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 			return err
 		}

@@ -1,29 +1,28 @@
-// Rush measures what users who all tap in the same moment experience: an open loop
+// Package rush measures what users who all tap in the same moment experience: an open loop
 // of claims over HTTP, each with an idempotency key, on many drops of which few are
 // wanted by most users (Zipf), timed from the tap and not from when a connection
 // was free. It first measures the capacity by a closed loop, then sends half of it, all
 // of it and twice as much, and that for longer, and counts afterwards what was issued. The
 // peak of web's memory is measured for each repetition alone.
 //
-//	go -C lab run ./bench/rush -taps 20000 -within 1s -templates 200
-package main
+//	go tool task bench:rush -- -taps 20000 -within 1s -templates 200
+package rush
 
 import (
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dropbell/lab/bench/load"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
@@ -38,21 +37,21 @@ type options struct {
 	runs        int
 }
 
-func main() {
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
 	var o options
-	flag.IntVar(&o.taps, "taps", 20_000, "taps of the first measurement")
-	flag.DurationVar(&o.within, "within", time.Second, "time in which the taps come")
-	flag.IntVar(&o.templates, "templates", 200, "drops that are open")
-	flag.IntVar(&o.connections, "connections", 4096, "connections of the users")
-	flag.StringVar(&o.loads, "loads", "0.5,1,2", "further measurements, as multiples of the capacity")
-	flag.DurationVar(&o.sustained, "sustained", 5*time.Second, "how long the greatest of the loads goes on in the last measurement; 0 = there is none")
-	flag.Float64Var(&o.skew, "skew", 1.1, "exponent of Zipf's law, above 1")
-	flag.IntVar(&o.runs, "runs", 3, "repetitions")
-	flag.Parse()
-	if err := run(context.Background(), o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	f.IntVar(&o.taps, "taps", 20_000, "taps of the first measurement")
+	f.DurationVar(&o.within, "within", time.Second, "time in which the taps come")
+	f.IntVar(&o.templates, "templates", 200, "drops that are open")
+	f.IntVar(&o.connections, "connections", 4096, "connections of the users")
+	f.StringVar(&o.loads, "loads", "0.5,1,2", "further measurements, as multiples of the capacity")
+	f.DurationVar(&o.sustained, "sustained", 5*time.Second, "how long the greatest of the loads goes on in the last measurement; 0 = there is none")
+	f.Float64Var(&o.skew, "skew", 1.1, "exponent of Zipf's law, above 1")
+	runs := f.Runs(3)
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		o.runs = *runs
+		return run(ctx, s, o)
+	})
 }
 
 type bench struct {
@@ -65,16 +64,11 @@ type bench struct {
 
 const key = "dbk_benchmarkofrushesbenchmarkofrushes"
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, s *stack.Stack, o options) error {
 	multiples, err := parseLoads(o.loads)
 	if err != nil {
 		return err
 	}
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
 	b := &bench{Stack: s, options: o}
 	for range o.templates {
 		t, err := s.Drop(ctx, time.Hour)
@@ -87,7 +81,6 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer b.web.Stop()
-	fmt.Println(stack.Machine(ctx, s))
 	capacity, err := b.capacity(ctx)
 	if err != nil {
 		return err
@@ -147,9 +140,7 @@ func (b *bench) open(ctx context.Context, stock int) error {
 
 // request appends the tap of another user, who wants the drop.
 func request(buf []byte, user int64, drop int64) []byte {
-	body := fmt.Sprintf(`{"template_id":"%d"}`, drop)
-	return fmt.Appendf(buf, "POST /api/v1/claims HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nX-User-ID: %d\r\n"+
-		"Idempotency-Key: tap-%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", key, user, user, len(body), body)
+	return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: tap-%d\r\n", user, user), fmt.Sprintf(`{"template_id":"%d"}`, drop))
 }
 
 // capacity is what a closed loop of 256 callers gets through. It is the warm-up as

@@ -1,16 +1,14 @@
-// Segments measures how long it takes to say about how many users an audience
+// Package segments measures how long it takes to say about how many users an audience
 // has, when there are millions of users, how far off that is, and how long the
 // exact count takes. The aim is a median below 200 ms for every estimate.
 //
-//	go -C lab run ./bench/segments -n 10000000 -times 9
-package main
+//	go tool task bench:segments -- -n 10000000 -times 9
+package segments
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"time"
 
 	audiencedb "dropbell/adapters/postgres/audience"
@@ -19,21 +17,19 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
 // aim is what the median of an estimate should stay below.
 const aim = 200 * time.Millisecond
 
-func main() {
-	n := flag.Int("n", 10_000_000, "users")
-	times := flag.Int("times", 9, "repetitions of every estimate")
-	exact := flag.Bool("exact", true, "count every audience as well, as the job in the background does")
-	flag.Parse()
-	if err := bench(context.Background(), *n, *times, *exact); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	n := f.Int("n", 10_000_000, "users")
+	times := f.Int("times", 9, "repetitions of every estimate")
+	exact := f.Bool("exact", true, "count every audience as well, as the job in the background does")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *n, *times, *exact) })
 }
 
 // An audience is what is estimated.
@@ -45,13 +41,7 @@ type audience struct {
 	size int64 // of an audience without a rule
 }
 
-func bench(ctx context.Context, n, times int, exact bool) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
+func bench(ctx context.Context, s *stack.Stack, n, times int, exact bool) error {
 	began := time.Now()
 	list, err := fill(ctx, s, n)
 	if err != nil {

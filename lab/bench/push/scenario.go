@@ -1,13 +1,12 @@
-// Push measures how fast pushes to iPhones are made and answered, through the
+// Package push measures how fast pushes to iPhones are made and answered, through the
 // channel's sender, beside the least that is possible: a bare HTTP/2 client that
 // posts bodies made beforehand to the same service over as many requests at a time.
 // The service is a process of its own that reads a push and answers 200.
 //
-//	go -C lab run ./bench/push -n 200000 -runs 5
-package main
+//	go tool task bench:push -- -n 200000 -runs 5
+package push
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -17,14 +16,10 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -34,24 +29,21 @@ import (
 	"dropbell/adapters/push/apns"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	sink := flag.Bool("sink", false, "internal: be the service")
-	n := flag.Int("n", 200_000, "pushes of each run")
-	sends := flag.Int("sends", 32, "calls of the sender at a time, of 20 pushes each; the worker makes as many for WORKER_BATCHES × WORKER_CALLS")
-	runs := flag.Int("runs", 5, "repetitions")
-	flag.Parse()
-	err := error(nil)
-	if *sink {
-		err = serve()
-	} else {
-		err = bench(context.Background(), *n, *sends, *runs)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	sink := f.Bool("sink", false, "internal: be the service")
+	n := f.Int("n", 200_000, "pushes of each run")
+	sends := f.Int("sends", 32, "calls of the sender at a time, of 20 pushes each; the worker makes as many for WORKER_BATCHES × WORKER_CALLS")
+	runs := f.Runs(5)
+	return func(ctx context.Context) error {
+		if *sink {
+			return serve()
+		}
+		return bench(ctx, *n, *sends, *runs)
 	}
 }
 
@@ -68,36 +60,16 @@ func serve() error {
 			w.WriteHeader(http.StatusOK)
 		})}
 	s.Protocols.SetUnencryptedHTTP2(true)
-	go func() { // ends with the process that started it
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		_ = s.Close()
-	}()
-	if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return s.Serve(listener)
 }
 
 func bench(ctx context.Context, n, sends, runs int) error {
-	service := exec.CommandContext(ctx, os.Args[0], "-sink")
-	stdin, err := service.StdinPipe()
+	service, err := scenario.Serve(ctx, nil, "push", "-sink")
 	if err != nil {
 		return err
 	}
-	stdout, err := service.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	service.Stderr = os.Stderr
-	if err := service.Start(); err != nil {
-		return err
-	}
-	defer func() { _ = stdin.Close(); _ = service.Wait() }()
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	url := strings.TrimSpace(line)
+	defer service.Stop()
+	url := service.Ready
 	sender, err := newSender(url)
 	if err != nil {
 		return err

@@ -1,41 +1,34 @@
-// Nodes measures what a reservation costs with one web and one worker process,
+// Package nodes measures what a reservation costs with one web and one worker process,
 // and with four of each beside each other on one database and one Redis: the
 // processor time of all of them, of PostgreSQL and of Redis, for each answered
 // reservation. The load is the same in both shapes. Its tests run several
 // processes as in production.
 //
-//	go -C lab run ./bench/nodes -seconds 5 -runs 3
-package main
+//	go tool task bench:nodes -- -seconds 5 -runs 3
+package nodes
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwt"
-
 	"dropbell/lab/bench/load"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	conns := flag.Int("c", 256, "connections in all")
-	seconds := flag.Int("seconds", 5, "seconds per measurement")
-	runs := flag.Int("runs", 3, "repetitions")
-	many := flag.Int("nodes", 4, "web and worker processes of the second shape")
-	bin := flag.String("bin", "", "folder with web and worker as built before; empty = build them")
-	flag.Parse()
-	if err := bench(context.Background(), *bin, *conns, *seconds, *runs, *many); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	conns, seconds, runs := f.Int("c", 256, "connections in all"), f.Int("seconds", 5, "seconds per measurement"), f.Runs(3)
+	many := f.Int("nodes", 4, "web and worker processes of the second shape")
+	bin := f.Bin()
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		return bench(ctx, s, *bin, *conns, *seconds, *runs, *many)
+	})
 }
 
 const (
@@ -47,30 +40,16 @@ const (
 
 const benchSecret = "a secret of the benchmark, for HS256"
 
-func bench(ctx context.Context, bin string, conns, seconds, runs, many int) error {
-	s, err := stack.Start(ctx)
+func bench(ctx context.Context, s *stack.Stack, bin string, conns, seconds, runs, many int) error {
+	bin, remove, err := stack.Programs(ctx, bin)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	b := &nodes{stack: s, conns: conns, seconds: seconds, bins: map[string]string{}}
-	dir, err := os.MkdirTemp("", "dropbell-nodes-")
-	if err != nil {
+	defer remove()
+	b := &nodes{stack: s, conns: conns, seconds: seconds, bin: bin}
+	if b.tokens, err = load.Tokens(benchSecret, seconds*mostPerSecond); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	for _, name := range []string{"web", "worker"} {
-		if b.bins[name] = filepath.Join(bin, name); bin != "" {
-			continue
-		}
-		if b.bins[name], err = stack.Build(ctx, dir, name); err != nil {
-			return err
-		}
-	}
-	if b.tokens, err = tokens(seconds * mostPerSecond); err != nil {
-		return err
-	}
-	fmt.Println(stack.Machine(ctx, s))
 	fmt.Printf("%d connections, %d s each; microseconds of a processor per reservation\n%-6s %9s %8s %8s %8s %8s %8s\n",
 		conns, seconds, "nodes", "answered/s", "web", "worker", "database", "Redis", "sum")
 	var ratios []float64
@@ -92,7 +71,7 @@ func bench(ctx context.Context, bin string, conns, seconds, runs, many int) erro
 type nodes struct {
 	stack          *stack.Stack
 	conns, seconds int
-	bins           map[string]string
+	bin            string // folder with web and worker
 	tokens         []string
 }
 
@@ -118,7 +97,7 @@ func (b *nodes) measure(ctx context.Context, each int) (c costs, err error) {
 	var webs, workers []*stack.Process
 	for range each {
 		for _, kind := range []string{"worker", "web"} {
-			p, err := b.stack.Launch(b.bins[kind], stack.Launch{Log: io.Discard, Env: []string{"AUTH_JWT_SECRET=" + benchSecret, "RATE_LIMIT_PER_MINUTE=0"}})
+			p, err := b.stack.Launch(filepath.Join(b.bin, kind), stack.Launch{Log: io.Discard, Env: []string{"AUTH_JWT_SECRET=" + benchSecret, "RATE_LIMIT_PER_MINUTE=0"}})
 			if err != nil {
 				return c, err
 			}
@@ -221,12 +200,7 @@ func (b *nodes) plan(templateID int64, addr string, node, nodes, seconds int) lo
 			round := i / users
 			body := `{"template_id":"` + strconv.FormatInt(templateID, 10) + `","shop_number":"10","reminders":[{"channel":"app","minutes":` +
 				strconv.FormatInt(5*(1+round%12), 10) + `}]}`
-			to = append(to, "POST /api/v1/reservations HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer "...)
-			to = append(to, b.tokens[i%users]...)
-			to = append(to, "\r\nContent-Length: "...)
-			to = strconv.AppendInt(to, int64(len(body)), 10)
-			to = append(to, "\r\n\r\n"...)
-			return append(to, body...)
+			return load.Post(to, "/api/v1/reservations", b.tokens[i%users], "", body)
 		}}
 }
 
@@ -244,20 +218,4 @@ func (b *nodes) handled(ctx context.Context, answered int64) error {
 		}
 		return counted == answered, err
 	})
-}
-
-func tokens(n int) ([]string, error) {
-	list := make([]string, n)
-	for i := range list {
-		t, err := jwt.NewBuilder().Subject(fmt.Sprint(i + 1)).Expiration(time.Now().Add(time.Hour)).Build()
-		if err != nil {
-			return nil, err
-		}
-		signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), []byte(benchSecret)))
-		if err != nil {
-			return nil, err
-		}
-		list[i] = string(signed)
-	}
-	return list, nil
 }

@@ -1,8 +1,8 @@
-// Codes measures redeem codes: making and refusing them without any store,
+// Package codes measures redeem codes: making and refusing them without any store,
 // generating and exporting a batch, and how much memory that takes.
 //
-//	go -C lab run ./bench/codes
-package main
+//	go tool task bench:codes
+package codes
 
 import (
 	"context"
@@ -10,9 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
@@ -21,25 +19,17 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	n := flag.Int64("n", redeemcode.MaxCount, "codes in the batch")
-	runs := flag.Int("runs", 3, "repetitions")
-	flag.Parse()
-	if err := bench(context.Background(), *n, *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	n, runs := f.Int64("n", redeemcode.MaxCount, "codes in the batch"), f.Runs(3)
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *n, *runs) })
 }
 
-func bench(ctx context.Context, n int64, runs int) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func bench(ctx context.Context, s *stack.Stack, n int64, runs int) error {
 	t, err := s.Drop(ctx, 3*time.Hour)
 	if err != nil {
 		return err
@@ -53,7 +43,6 @@ func bench(ctx context.Context, n int64, runs int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(stack.Machine(ctx, s))
 	for range runs {
 		if err := run(ctx, s, keys, t.ID, n); err != nil {
 			return err

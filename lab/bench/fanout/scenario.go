@@ -1,35 +1,31 @@
-// Fanout measures how long it takes from a slot's instant until every
+// Package fanout measures how long it takes from a slot's instant until every
 // reminder is recorded as delivered, through the real worker and queue, and
 // compares it with the floor: streaming the same ids out of PostgreSQL with
 // two readers.
 //
-//	go -C lab run ./bench/fanout -n 1000000 -runs 3
+//	go tool task bench:fanout -- -n 1000000 -runs 3
 //
-// With -json it prints a line of JSON per repetition instead, for bench/peers.
-package main
+// With -json it prints a line of JSON per repetition instead, for the benchmark peers.
+package fanout
 
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"sync"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	n := flag.Int("n", 1_000_000, "reminders due in the same second")
-	runs := flag.Int("runs", 3, "repetitions")
-	asJSON := flag.Bool("json", false, "print JSON")
-	flag.Parse()
-	if err := bench(context.Background(), *n, *runs, *asJSON); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	n, runs := f.Int("n", 1_000_000, "reminders due in the same second"), f.Runs(3)
+	asJSON := f.Bool("json", false, "print JSON")
+	return func(ctx context.Context) error { return bench(ctx, *n, *runs, *asJSON) }
 }
 
 // result is one repetition, in seconds and bytes.

@@ -1,4 +1,4 @@
-// Providers measures how fast the worker hands messages to providers on this
+// Package providers measures how fast the worker hands messages to providers on this
 // machine, each in a process of its own: a webhook endpoint and a mail server
 // that count what arrives and do little else. The peer in the same run is the
 // least that is possible: a bare loop that sends the same messages to the same
@@ -8,37 +8,35 @@
 // webhooks' users also get two campaigns, in one of which each user has a link
 // of their own.
 //
-//	go -C lab run ./bench/providers -webhooks 1000000 -mails 100000 -runs 3
-package main
+//	go tool task bench:providers -- -webhooks 1000000 -mails 100000 -runs 3
+package providers
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	sink := flag.String("sink", "", "internal: be this provider")
-	webhooks := flag.Int("webhooks", 1_000_000, "messages to the webhook endpoint, 0 = none")
-	mails := flag.Int("mails", 100_000, "mails, 0 = none")
-	runs := flag.Int("runs", 3, "repetitions")
-	flag.Parse()
-	err := error(nil)
-	if *sink != "" {
-		err = serve(*sink)
-	} else {
-		err = bench(context.Background(), []trial{hooks(*webhooks), mailing(*mails)}, *runs)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	sink := f.String("sink", "", "internal: be this provider")
+	webhooks := f.Int("webhooks", 1_000_000, "messages to the webhook endpoint, 0 = none")
+	mails := f.Int("mails", 100_000, "mails, 0 = none")
+	runs := f.Runs(3)
+	measure := scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		return bench(ctx, s, []trial{hooks(*webhooks), mailing(*mails)}, *runs)
+	})
+	return func(ctx context.Context) error {
+		if *sink != "" {
+			return serve(*sink)
+		}
+		return measure(ctx)
 	}
 }
 
@@ -73,13 +71,7 @@ type speeds struct {
 	cpu               time.Duration
 }
 
-func bench(ctx context.Context, trials []trial, runs int) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
+func bench(ctx context.Context, s *stack.Stack, trials []trial, runs int) error {
 	fmt.Printf("%-10s %-20s %10s %12s %14s %8s %8s %12s\n", "provider", "sender", "messages", "arrived/s", "recorded/s", "missing", "twice", "CPU each")
 	for _, t := range trials {
 		if t.n == 0 {
@@ -127,7 +119,7 @@ func (t trial) once(ctx context.Context, s *stack.Stack) (ours, loops []speeds, 
 	if err != nil {
 		return ours, nil, err
 	}
-	defer sink.stop()
+	defer sink.Stop()
 	about := delivery.Subject{Kind: delivery.KindReminder, TemplateID: 1, TemplateName: "Bench drop", ShopNumber: "10", Slot: 1,
 		DueAt: time.Now(), OpensAt: time.Now().Add(5 * time.Minute)}
 	for _, l := range t.loops {

@@ -1,21 +1,18 @@
-// Claimgate measures the claim gate: claims per second decided in Redis by one
+// Package claimgate measures the claim gate: claims per second decided in Redis by one
 // script call per group, against one call per claim, alone or in pipelines,
 // with the log synced at every write and once a second; and how fast accepted
 // claims are written to PostgreSQL, against a bare COPY of their coupons.
 //
-//	go -C lab run ./bench/claimgate
+//	go tool task bench:claimgate
 //
 // With -refill it measures how soon after Redis was emptied a claim is accepted, for
 // drops that have issued coupons.
-package main
+package claimgate
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,35 +26,24 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
-func main() {
-	callers := flag.Int("callers", 1024, "concurrent callers")
-	shards := flag.Int("shards", 1, "shards of the grouped runs")
-	seconds := flag.Int("seconds", 5, "seconds per measurement")
-	runs := flag.Int("runs", 3, "repetitions")
-	refills := flag.String("refill", "", "measure instead the first claim after Redis was emptied, for drops with so many issued coupons, e.g. 0,100000,1000000")
-	flag.Parse()
-	if *refills != "" {
-		if err := refill(context.Background(), *refills, *shards, *runs); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	callers, lasting, runs := f.Callers(1024), f.Lasting(5), f.Runs(3)
+	shards := f.Int("shards", 1, "shards of the grouped runs")
+	refills := f.Numbers("refill", "", "measure instead the first claim after Redis was emptied, for drops with so many issued coupons, e.g. 0,100000,1000000")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		if len(*refills) > 0 {
+			return refill(ctx, s, *refills, *shards, *runs)
 		}
-		return
-	}
-	if err := bench(context.Background(), *callers, *shards, time.Duration(*seconds)*time.Second, *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+		return bench(ctx, s, *callers, *shards, *lasting, *runs)
+	})
 }
 
-func bench(ctx context.Context, callers, shards int, lasting time.Duration, runs int) error {
-	s, err := stack.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func bench(ctx context.Context, s *stack.Stack, callers, shards int, lasting time.Duration, runs int) error {
 	client, err := redis.Open(s.RedisURL)
 	if err != nil {
 		return err
@@ -69,7 +55,6 @@ func bench(ctx context.Context, callers, shards int, lasting time.Duration, runs
 	}
 	defer piped.Close()
 	b := &gateBench{Stack: s, client: client, callers: callers, lasting: lasting}
-	fmt.Println(stack.Machine(ctx, s))
 	var ratios, pipes, copies []float64
 	for range runs {
 		for _, fsync := range []string{"always", "everysec"} {
@@ -90,7 +75,7 @@ func bench(ctx context.Context, callers, shards int, lasting time.Duration, runs
 				return err
 			}
 			fmt.Printf("%-8s  grouped        %s\n%8s  one call each  %s\n%8s  in pipelines   %s\n", fsync, grouped, "", single, "", pipe)
-			ratios, pipes = append(ratios, grouped.perSecond/single.perSecond), append(pipes, grouped.perSecond/pipe.perSecond)
+			ratios, pipes = append(ratios, grouped.PerSecond/single.PerSecond), append(pipes, grouped.PerSecond/pipe.PerSecond)
 		}
 		written, err := b.write(ctx, shards)
 		if err != nil {
@@ -137,13 +122,10 @@ func (f facts) Template(context.Context, int64) (template.Template, error) {
 }
 
 // rate is what a run came to.
-type rate struct {
-	perSecond float64
-	p50, p99  time.Duration
-}
+type rate struct{ scenario.Work }
 
 func (r rate) String() string {
-	return fmt.Sprintf("%.0f/s p50 %.1f ms p99 %.1f ms", r.perSecond, float64(r.p50.Microseconds())/1000, float64(r.p99.Microseconds())/1000)
+	return fmt.Sprintf("%.0f/s p50 %.1f ms p99 %.1f ms", r.PerSecond, float64(r.P50.Microseconds())/1000, float64(r.P99.Microseconds())/1000)
 }
 
 // drive claims from many callers, each claim by another user with a key.
@@ -153,31 +135,15 @@ func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, s
 		return rate{}, err
 	}
 	gate := redisgate.New(client, facts{shards}, redisgate.Options{MaxGroup: group})
-	var next atomic.Int64
-	var failed atomic.Value
-	took := make([][]time.Duration, b.callers)
-	until := time.Now().Add(b.lasting)
-	var all sync.WaitGroup
-	for c := range b.callers {
-		all.Go(func() {
-			for time.Now().Before(until) {
-				by, began := user.ID(next.Add(1)), time.Now()
-				_, err := gate.Claim(ctx, claim.Request{ID: claim.ID(by), TemplateID: b.drop, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, "k")})
-				if err != nil {
-					failed.Store(err.Error())
-					return
-				}
-				took[c] = append(took[c], time.Since(began))
-			}
-		})
+	w, err := scenario.Drive(b.callers, b.lasting, func(i int64) error {
+		by := user.ID(i)
+		_, err := gate.Claim(ctx, claim.Request{ID: claim.ID(by), TemplateID: b.drop, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, "k")})
+		return err
+	})
+	if err != nil {
+		return rate{}, fmt.Errorf("claim: %w", err)
 	}
-	all.Wait()
-	if msg := failed.Load(); msg != nil {
-		return rate{}, fmt.Errorf("claim: %v", msg)
-	}
-	durations := slices.Sorted(slices.Values(slices.Concat(took...)))
-	n := len(durations)
-	return rate{float64(n) / b.lasting.Seconds(), durations[n/2], durations[n*99/100]}, nil
+	return rate{w}, nil
 }
 
 // write brings claims that wait into the database, with as many writers as

@@ -1,30 +1,29 @@
-// Console measures how long every page of the console takes with large tables:
+// Package console measures how long every page of the console takes with large tables:
 // it fills a database, starts web, signs in and loads each page many times, four
 // at a time. The aim is a 95th percentile below 100 ms. Then it downloads each
 // list once as a file, and prints when the first rows arrive and the rate of the
 // others.
 //
-//	go -C lab run ./bench/console -reservations 10000000 -exceptions 1000000 -coupons 1000000
+//	go tool task bench:console -- -reservations 10000000 -exceptions 1000000 -coupons 1000000
 //
 // The database lies in memory where there is room for it in /dev/shm, and is not
 // synced: pages only read. With -keep DIR it is filled once and found there the
 // next time.
-package main
+package console
 
 import (
 	"context"
 	"encoding/csv"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
@@ -36,24 +35,23 @@ type size struct {
 	reservations, exceptions, batches, templates, users, audit, coupons, campaigns int
 }
 
-func main() {
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
 	var n size
-	flag.IntVar(&n.reservations, "reservations", 1_000_000, "reservations, over five drops")
-	flag.IntVar(&n.exceptions, "exceptions", 100_000, "recipients whom a message did not simply reach")
-	flag.IntVar(&n.batches, "batches", 20_000, "batches of a thousand recipients")
-	flag.IntVar(&n.templates, "templates", 20_000, "templates")
-	flag.IntVar(&n.users, "users", 200_000, "users")
-	flag.IntVar(&n.audit, "audit", 100_000, "records in the audit log")
-	flag.IntVar(&n.coupons, "coupons", 100_000, "coupons, over five drops")
-	flag.IntVar(&n.campaigns, "campaigns", 5_000, "campaigns, of which a hundred have batches")
-	keep := flag.String("keep", "", "folder that keeps the filled database")
-	times := flag.Int("times", 40, "requests per page")
-	only := flag.String("only", "", "pages whose address begins like this")
-	flag.Parse()
-	left := func(path string) bool { return !strings.HasPrefix(path, *only) }
-	if err := bench(context.Background(), *keep, n, slices.DeleteFunc(addresses(), left), slices.DeleteFunc(files(), left), *times); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	f.IntVar(&n.reservations, "reservations", 1_000_000, "reservations, over five drops")
+	f.IntVar(&n.exceptions, "exceptions", 100_000, "recipients whom a message did not simply reach")
+	f.IntVar(&n.batches, "batches", 20_000, "batches of a thousand recipients")
+	f.IntVar(&n.templates, "templates", 20_000, "templates")
+	f.IntVar(&n.users, "users", 200_000, "users")
+	f.IntVar(&n.audit, "audit", 100_000, "records in the audit log")
+	f.IntVar(&n.coupons, "coupons", 100_000, "coupons, over five drops")
+	f.IntVar(&n.campaigns, "campaigns", 5_000, "campaigns, of which a hundred have batches")
+	keep := f.String("keep", "", "folder that keeps the filled database")
+	times := f.Int("times", 40, "requests per page")
+	only := f.String("only", "", "pages whose address begins like this")
+	return func(ctx context.Context) error {
+		left := func(path string) bool { return !strings.HasPrefix(path, *only) }
+		return bench(ctx, *keep, n, slices.DeleteFunc(addresses(), left), slices.DeleteFunc(files(), left), *times)
 	}
 }
 

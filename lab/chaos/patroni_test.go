@@ -1,4 +1,6 @@
-package localstack
+//go:build failover
+
+package chaos_test
 
 import (
 	"context"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/localstack"
 	"dropbell/adapters/localstack/child"
 )
 
@@ -25,11 +28,11 @@ const (
 	patroniStop  = 30 * time.Second
 )
 
-// A PatroniPair is two PostgreSQL servers of which Patroni makes one the primary
+// patroniPair is two PostgreSQL servers of which Patroni makes one the primary
 // and the other its standby, with an etcd that says which.
-type PatroniPair struct {
+type patroniPair struct {
 	nodes [2]*patroniNode
-	home  home
+	place *localstack.Place
 	etcd  *child.Process
 }
 
@@ -38,17 +41,17 @@ type patroniNode struct {
 	port, api   int
 	data, file  string
 	patroni     *child.Process
-	acct        *account
+	place       *localstack.Place
 	patroniPath string
 	log         string
 }
 
-// Patroni returns a pair with the empty database dropbell, stopped after the
+// newPatroniPair returns a pair with the empty database dropbell, stopped after the
 // test. With synchronous set the primary acknowledges no commit that the standby
 // does not have. It installs patroni and etcd from Debian when they are missing.
-func Patroni(tb testing.TB, synchronous bool) *PatroniPair {
+func newPatroniPair(tb testing.TB, synchronous bool) *patroniPair {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	p, err := startPatroni(ctx, synchronous)
 	if p != nil {
@@ -60,12 +63,12 @@ func Patroni(tb testing.TB, synchronous bool) *PatroniPair {
 	return p
 }
 
-func startPatroni(ctx context.Context, synchronous bool) (*PatroniPair, error) {
-	server, err := findPostgres(ctx, os.Stderr, 0)
+func startPatroni(ctx context.Context, synchronous bool) (*patroniPair, error) {
+	folder, err := localstack.PostgresFolder(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	binary, err := filepath.EvalSymlinks(filepath.Join(server.path, "postgres"))
+	binary, err := filepath.EvalSymlinks(filepath.Join(folder, "postgres"))
 	if err != nil {
 		return nil, err
 	}
@@ -73,30 +76,22 @@ func startPatroni(ctx context.Context, synchronous bool) (*PatroniPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &PatroniPair{}
-	// Durable: a killed node must find its data on its disk.
-	if p.home, err = temporaryHome(Options{Durable: true}, "patroni"); err != nil {
+	p := &patroniPair{}
+	if p.place, err = localstack.NewPlace("patroni"); err != nil {
 		return nil, err
 	}
-	acct, err := serverAccount(p.home.data)
-	if err == nil {
-		err = acct.own(p.home.data)
-	}
-	if err != nil {
-		return p, err
-	}
-	dcs, err := p.startEtcd(ctx, acct, etcd)
+	dcs, err := p.startEtcd(ctx, etcd)
 	if err != nil {
 		return p, err
 	}
 	for i := range p.nodes {
-		n := &patroniNode{name: fmt.Sprint("node", i+1), acct: acct, patroniPath: patroni}
-		n.data, n.file, n.log = filepath.Join(p.home.data, n.name), filepath.Join(p.home.data, n.name+".yml"), filepath.Join(p.home.data, n.name+".log")
-		if n.port, err = FreePort(0); err == nil {
-			n.api, err = FreePort(0, n.port)
+		n := &patroniNode{name: fmt.Sprint("node", i+1), place: p.place, patroniPath: patroni}
+		n.data, n.file, n.log = filepath.Join(p.place.Data, n.name), filepath.Join(p.place.Data, n.name+".yml"), filepath.Join(p.place.Data, n.name+".log")
+		if n.port, err = localstack.FreePort(0); err == nil {
+			n.api, err = localstack.FreePort(0, n.port)
 		}
 		if err == nil {
-			err = n.configure(dcs, filepath.Dir(binary), p.home.data, synchronous)
+			err = n.configure(dcs, filepath.Dir(binary), p.place.Data, synchronous)
 		}
 		if err == nil {
 			p.nodes[i] = n
@@ -119,35 +114,35 @@ func findPatroni(ctx context.Context) (patroni, etcd string, err error) {
 	if look() == nil {
 		return patroni, etcd, nil
 	}
-	if err := thisMachine().aptInstall(ctx, os.Stderr, "patroni", "etcd-server"); err != nil {
+	if err := localstack.AptInstall(ctx, os.Stderr, "patroni", "etcd-server"); err != nil {
 		return "", "", err
 	}
 	return patroni, etcd, look()
 }
 
-func (p *PatroniPair) startEtcd(ctx context.Context, acct *account, path string) (client int, err error) {
-	client, err = FreePort(0)
+func (p *patroniPair) startEtcd(ctx context.Context, path string) (client int, err error) {
+	client, err = localstack.FreePort(0)
 	if err != nil {
 		return 0, err
 	}
-	peer, err := FreePort(0, client)
+	peer, err := localstack.FreePort(0, client)
 	if err != nil {
 		return 0, err
 	}
 	address, peers := fmt.Sprintf("http://127.0.0.1:%d", client), fmt.Sprintf("http://127.0.0.1:%d", peer)
-	log, err := os.Create(p.home.log)
+	log, err := os.Create(p.place.Log)
 	if err != nil {
 		return 0, err
 	}
 	defer log.Close() // the child has its own
-	cmd := acct.command(context.WithoutCancel(ctx), nil, path, "--name", "one", "--data-dir", filepath.Join(p.home.data, "etcd"), "--unsafe-no-fsync",
+	cmd := p.place.Command(context.WithoutCancel(ctx), path, "--name", "one", "--data-dir", filepath.Join(p.place.Data, "etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", address, "--advertise-client-urls", address, "--listen-peer-urls", peers,
 		"--initial-advertise-peer-urls", peers, "--initial-cluster", "one="+peers)
 	cmd.Stdout, cmd.Stderr = log, log
 	if p.etcd, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		return 0, err
 	}
-	return client, until(ctx, p.etcd.Done(), func(ctx context.Context) error { return answers(ctx, address+"/health") })
+	return client, p.await(ctx, func() error { return answers(ctx, address+"/health") })
 }
 
 func answers(ctx context.Context, url string) error {
@@ -200,7 +195,7 @@ func (n *patroniNode) start() error {
 		return err
 	}
 	defer log.Close() // the child has its own
-	cmd := n.acct.command(context.Background(), nil, n.patroniPath, n.file)
+	cmd := n.place.Command(context.Background(), n.patroniPath, n.file)
 	cmd.Stdout, cmd.Stderr = log, log
 	n.patroni, err = child.Start(cmd, syscall.SIGTERM)
 	return err
@@ -212,7 +207,7 @@ func (n *patroniNode) url(database string) string {
 
 // settle waits until one node is the primary, the other its standby, and makes
 // the database.
-func (p *PatroniPair) settle(ctx context.Context, synchronous bool) error {
+func (p *patroniPair) settle(ctx context.Context, synchronous bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patroniStart)
 	defer cancel()
 	err := p.await(ctx, func() error {
@@ -250,8 +245,8 @@ func (p *PatroniPair) settle(ctx context.Context, synchronous bool) error {
 	return nil
 }
 
-// await is [until] for questions that are not to keep Patroni from its work.
-func (p *PatroniPair) await(ctx context.Context, ready func() error) error {
+// await repeats a question, so rarely that it does not keep Patroni from its work.
+func (p *patroniPair) await(ctx context.Context, ready func() error) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -270,17 +265,18 @@ func (p *PatroniPair) await(ctx context.Context, ready func() error) error {
 }
 
 // said returns what the nodes logged last.
-func (p *PatroniPair) said() (text string) {
+func (p *patroniPair) said() (text string) {
 	for _, n := range p.nodes {
 		if n != nil {
-			text += home{log: n.log}.tail() + "\n"
+			log, _ := os.ReadFile(n.log)
+			text += string(log[max(0, len(log)-2000):]) + "\n"
 		}
 	}
 	return text
 }
 
 // leader returns the node that takes writes.
-func (p *PatroniPair) leader(ctx context.Context) (*patroniNode, error) {
+func (p *patroniPair) leader(ctx context.Context) (*patroniNode, error) {
 	for _, n := range p.nodes {
 		if answers(ctx, fmt.Sprintf("http://127.0.0.1:%d/primary", n.api)) == nil {
 			return n, nil
@@ -290,13 +286,13 @@ func (p *PatroniPair) leader(ctx context.Context) (*patroniNode, error) {
 }
 
 // URL names the database by both hosts; connections are to the primary.
-func (p *PatroniPair) URL() string {
+func (p *patroniPair) URL() string {
 	return fmt.Sprintf("postgres://dropbell@127.0.0.1:%d,127.0.0.1:%d/dropbell?sslmode=disable&target_session_attrs=read-write", p.nodes[0].port, p.nodes[1].port)
 }
 
 // KillPrimary ends the primary and its Patroni with SIGKILL, as the death of the
 // machine would, and returns when Patroni has made the other one the primary.
-func (p *PatroniPair) KillPrimary(ctx context.Context) (took time.Duration, err error) {
+func (p *patroniPair) KillPrimary(ctx context.Context) (took time.Duration, err error) {
 	n, err := p.leader(ctx)
 	if err != nil {
 		return 0, err
@@ -322,7 +318,7 @@ func (p *PatroniPair) KillPrimary(ctx context.Context) (took time.Duration, err 
 
 // Rejoin starts the Patroni of the node that was killed, which makes it the
 // standby of the other one.
-func (p *PatroniPair) Rejoin() error {
+func (p *patroniPair) Rejoin() error {
 	for _, n := range p.nodes {
 		select {
 		case <-n.patroni.Done():
@@ -356,13 +352,13 @@ func (n *patroniNode) serverPID() int {
 	}
 	first, _, _ := strings.Cut(string(raw), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil || !serves(pid, n.data) {
+	if err != nil || !strings.Contains(child.CommandLine(pid), "-D "+n.data) {
 		return 0
 	}
 	return pid
 }
 
-func (p *PatroniPair) stop() {
+func (p *patroniPair) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), patroniStop)
 	defer cancel()
 	for _, n := range p.nodes {
@@ -373,5 +369,5 @@ func (p *PatroniPair) stop() {
 	if p.etcd != nil {
 		_ = p.etcd.Stop(ctx, syscall.SIGKILL, patroniStop)
 	}
-	p.home.release()
+	p.place.Release()
 }

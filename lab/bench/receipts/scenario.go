@@ -1,20 +1,15 @@
-// Receipts measures how fast reports of providers are stored, for calls with one
+// Package receipts measures how fast reports of providers are stored, for calls with one
 // report and with a hundred, beside the usual way on the same machine at the same
 // time: a row for each report, inserted by the same number of callers in the same
 // groups.
 //
-//	go -C lab run ./bench/receipts
-package main
+//	go tool task bench:receipts
+package receipts
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -22,22 +17,21 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/feedback"
 	"dropbell/domain/user"
+	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
 
 // perBatch is how many recipients a batch has, as many as a slot's at most.
 const perBatch = 1000
 
-func main() {
-	reports := flag.Int("n", 300_000, "reports, a multiple of 1000")
-	callers := flag.Int("callers", 512, "calls at a time")
-	runs := flag.Int("runs", 3, "repetitions")
-	flag.Parse()
-	b := &bench{n: *reports, callers: *callers}
-	if err := b.run(context.Background(), *runs); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Scenario is the benchmark with its flags.
+func Scenario(f scenario.Flags) scenario.Run {
+	reports, runs := f.Int("n", 300_000, "reports, a multiple of 1000"), f.Runs(3)
+	callers := f.Int("callers", 512, "calls at a time")
+	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
+		b := &bench{Stack: s, n: *reports, callers: *callers}
+		return b.run(ctx, *runs)
+	})
 }
 
 type bench struct {
@@ -49,14 +43,9 @@ type bench struct {
 }
 
 func (b *bench) run(ctx context.Context, runs int) (err error) {
-	if b.Stack, err = stack.Start(ctx); err != nil {
-		return err
-	}
-	defer b.Close()
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	fmt.Println(stack.Machine(ctx, b.Stack))
 	ratios := map[int][]float64{}
 	for range runs {
 		for _, size := range []int{1, 100} {
@@ -110,29 +99,11 @@ func (b *bench) prepare(ctx context.Context) error {
 // pace has the callers take the reports in their order, size of them a call, and
 // returns reports per second.
 func (b *bench) pace(ctx context.Context, size int, take func(context.Context, []feedback.Report) error) (float64, error) {
-	var next atomic.Int64
-	var mu sync.Mutex
-	var failed error
 	began := time.Now()
-	var all sync.WaitGroup
-	for range b.callers {
-		all.Go(func() {
-			for {
-				to := int(next.Add(int64(size)))
-				if to-size >= len(b.order) {
-					return
-				}
-				if err := take(ctx, b.order[to-size:min(to, len(b.order))]); err != nil {
-					mu.Lock()
-					failed = errors.Join(failed, err)
-					mu.Unlock()
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	return float64(len(b.order)) / time.Since(began).Seconds(), failed
+	err := scenario.Each((len(b.order)+size-1)/size, b.callers, func(i int) error {
+		return take(ctx, b.order[i*size:min((i+1)*size, len(b.order))])
+	})
+	return float64(len(b.order)) / time.Since(began).Seconds(), err
 }
 
 // stored takes all reports and checks that each is known afterwards.
