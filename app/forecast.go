@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"dropbell/domain/forecast"
 	"dropbell/domain/provider"
-	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 )
 
@@ -17,20 +17,20 @@ const (
 )
 
 // Forecaster returns what forecasts reminders, with the limits of the environment.
-func (a *App) Forecaster() *reminder.Forecaster {
+func (a *App) Forecaster() *forecast.Forecaster {
 	store := a.Stores.Forecasts
-	contacts := func(ctx context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
+	contacts := func(ctx context.Context, templates []int64) (map[int64]forecast.Contacts, error) {
 		return store.Contacts(ctx, templates, a.Config.SMS.VerifiedOnly)
 	}
-	return &reminder.Forecaster{Store: store, Past: store, Now: Clock, Quotas: a.pushQuotas, Contacts: reminder.KeptContacts(contactsLife, Clock, contacts),
-		Mails: reminder.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: a.Stores.WarmUps.Sent, Shares: reminder.KeptShares(sharesLife, Clock, store.MailShares)}}
+	return &forecast.Forecaster{Store: store, Past: store, Now: Clock, Quotas: a.pushQuotas, Contacts: forecast.KeptContacts(contactsLife, Clock, contacts),
+		Mails: forecast.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: a.Stores.WarmUps.Sent, Shares: forecast.KeptShares(sharesLife, Clock, store.MailShares)}}
 }
 
 // pushQuotas are those of the Firebase projects: of the environment, and of the providers
 // that are enabled.
-func (a *App) pushQuotas(ctx context.Context) (quotas []reminder.PushQuota, err error) {
+func (a *App) pushQuotas(ctx context.Context) (quotas []forecast.PushQuota, err error) {
 	if perSecond := a.Config.AndroidPerSecond(); perSecond > 0 {
-		quotas = append(quotas, reminder.PushQuota{Account: provider.Account{App: provider.App{Platform: user.Android, Name: a.Config.FCMProject()}}, PerSecond: perSecond})
+		quotas = append(quotas, forecast.PushQuota{Account: provider.Account{App: provider.App{Platform: user.Android, Name: a.Config.FCMProject()}}, PerSecond: perSecond})
 	}
 	list, err := a.Stores.Providers.All(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *App) pushQuotas(ctx context.Context) (quotas []reminder.PushQuota, err 
 	}
 	for _, p := range list {
 		if perMinute, err := PerMinute(p); err == nil && p.Enabled && p.Kind == provider.FCM {
-			quotas = append(quotas, reminder.PushQuota{Account: p.Account(), PerSecond: float64(perMinute) / 60})
+			quotas = append(quotas, forecast.PushQuota{Account: p.Account(), PerSecond: float64(perMinute) / 60})
 		}
 	}
 	return quotas, nil

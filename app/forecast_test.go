@@ -7,8 +7,8 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/provider"
-	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -31,7 +31,7 @@ func TestQuotasOfProjects(t *testing.T) {
 	a := &App{DB: w.DB, Stores: NewStores(w.DB), Config: config.Config{FCMAccount: `{"project_id":"env-project"}`, FCMPerMinute: 60_000}}
 	got, err := a.pushQuotas(t.Context())
 	w.Must(err)
-	want := []reminder.PushQuota{
+	want := []forecast.PushQuota{
 		{Account: provider.Account{App: provider.App{Platform: user.Android, Name: "env-project"}}, PerSecond: 1000},
 		{Account: provider.Account{ID: 1, App: provider.App{Platform: user.Android, Name: "first-project"}}, PerSecond: 10_000},
 		{Account: provider.Account{ID: 2, Order: 1, App: provider.App{Platform: user.Android, Name: "second-project"}}, PerSecond: 20_000},

@@ -13,6 +13,8 @@ import (
 	"dropbell/domain/reminder"
 )
 
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 func TestReceipt(t *testing.T) {
 	fired := noon.Add(3 * time.Millisecond)
 	head := reminder.ReceiptHead{Slot: reminder.Slot{ID: 7, TemplateID: 42, Slot: 2, OpensAt: noon.Add(10 * time.Minute), DueAt: noon,

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -95,8 +96,8 @@ type Report struct {
 	History
 	// Outcomes are the forecasts made before slots fired, beside what happened; Accuracy is
 	// that of the last drops.
-	Outcomes []reminder.Outcome
-	Accuracy reminder.Accuracy
+	Outcomes []forecast.Outcome
+	Accuracy forecast.Accuracy
 	// At is when the report was made.
 	At time.Time
 }

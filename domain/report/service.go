@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -54,8 +55,8 @@ type Curves interface {
 
 // Forecasts returns how the forecasts of drops compare with what happened.
 type Forecasts interface {
-	Outcomes(ctx context.Context, templateID int64, c reminder.Cockpit) ([]reminder.Outcome, error)
-	Accuracy(ctx context.Context) (reminder.Accuracy, error)
+	Outcomes(ctx context.Context, templateID int64, c reminder.Cockpit) ([]forecast.Outcome, error)
+	Accuracy(ctx context.Context) (forecast.Accuracy, error)
 }
 
 // Store reads what only reports are made of, and keeps their links.

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -84,7 +85,7 @@ func overviews() []Story {
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
 	later := []droppages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
-		map[delivery.Channel]reminder.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
+		map[delivery.Channel]forecast.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
 	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
 	return []Story{
 		{Name: "overview/first", Page: droppages.Overview{First: true, Health: health(false)}.Page()},

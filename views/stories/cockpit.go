@@ -6,6 +6,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -149,7 +150,7 @@ func liveTabs() []Story {
 	quiet := cockpit(coupon(1, "Moon cake night", 9*time.Hour), 41_203, false)
 	soon := cockpit(coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", 9*time.Minute), 184_220, false)
 	trouble := cockpit(coupon(1, "Moon cake night", 4*time.Minute), 184_220, true)
-	trouble.Ahead = []reminder.Prognosis{{Job: reminder.Job{TemplateID: 1, Channel: delivery.SMS, Slot: 1, DueAt: Now().Add(-time.Minute), Messages: 8000},
+	trouble.Ahead = []forecast.Prognosis{{Job: forecast.Job{TemplateID: 1, Channel: delivery.SMS, Slot: 1, DueAt: Now().Add(-time.Minute), Messages: 8000},
 		FinishAt: Now().Add(2 * time.Minute), Missed: 712}}
 	open := cockpit(coupon(1, "Moon cake night", -20*time.Minute), 22_000, false)
 	over := cockpit(coupon(1, "Moon cake night", -9*time.Hour), 22_000, false)

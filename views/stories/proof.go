@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -127,27 +128,27 @@ func explanations() []Story {
 }
 
 // outlook plays made-up bookings through at the rates given.
-func outlook(booked map[delivery.Channel]int64, rates map[delivery.Channel]reminder.Rate, drops ...template.Template) []reminder.ChannelForecast {
-	var list []reminder.ChannelForecast
+func outlook(booked map[delivery.Channel]int64, rates map[delivery.Channel]forecast.Rate, drops ...template.Template) []forecast.ChannelForecast {
+	var list []forecast.ChannelForecast
 	for _, c := range delivery.AllChannels() {
-		var jobs []reminder.Job
+		var jobs []forecast.Job
 		for _, t := range drops {
 			for _, s := range []template.Slot{12, 6, 3, 2, 1} {
 				if n := booked[c] / int64(s); n > 0 && s.DueAt(t.OpensAt).After(Now()) {
-					jobs = append(jobs, reminder.Job{TemplateID: t.ID, Name: t.Name, Slot: s, Channel: c, DueAt: s.DueAt(t.OpensAt), Deadline: t.OpensAt, Messages: n})
+					jobs = append(jobs, forecast.Job{TemplateID: t.ID, Name: t.Name, Slot: s, Channel: c, DueAt: s.DueAt(t.OpensAt), Deadline: t.OpensAt, Messages: n})
 				}
 			}
 		}
 		rate, ok := rates[c]
 		if !ok {
-			rate = reminder.AssumedRate(c)
+			rate = forecast.AssumedRate(c)
 		}
-		f := reminder.ChannelForecast{Channel: c, Rate: rate, Jobs: reminder.Forecast(jobs, rate, Now())}
+		f := forecast.ChannelForecast{Channel: c, Rate: rate, Jobs: forecast.Forecast(jobs, rate, Now())}
 		for _, p := range f.Jobs {
 			f.Missed += p.Missed
 		}
 		if f.Missed > 0 {
-			f.Needed = reminder.NeededRate(jobs, Now())
+			f.Needed = forecast.NeededRate(jobs, Now())
 		}
 		list = append(list, f)
 	}
@@ -157,11 +158,11 @@ func outlook(booked map[delivery.Channel]int64, rates map[delivery.Channel]remin
 func forecasts() []Story {
 	moon, rush := coupon(1, "Moon cake night", 61*time.Minute), coupon(5, "Morning rush with a name that is rather long for a heading", 63*time.Minute)
 	booked := map[delivery.Channel]int64{delivery.App: 180_000, delivery.Email: 52_000, delivery.SMS: 41_000}
-	accuracy := reminder.Accuracy{Drops: 10, Median: 0.062}
-	good := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 1800, Source: reminder.Measured}}, moon)
-	bad := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 240, Source: reminder.Measured}, delivery.SMS: {PerSecond: 120, Source: reminder.Configured}}, moon, rush)
-	bad[delivery.Email].Measured, bad[delivery.Email].Most = reminder.Throughput{PerSecond: 240, Low: 180, High: 310, Slots: 6}, 31_000
-	bad[delivery.SMS].Measured = reminder.Throughput{PerSecond: 150, Low: 150, High: 150, Slots: 1}
+	accuracy := forecast.Accuracy{Drops: 10, Median: 0.062}
+	good := outlook(booked, map[delivery.Channel]forecast.Rate{delivery.Email: {PerSecond: 1800, Source: forecast.Measured}}, moon)
+	bad := outlook(booked, map[delivery.Channel]forecast.Rate{delivery.Email: {PerSecond: 240, Source: forecast.Measured}, delivery.SMS: {PerSecond: 120, Source: forecast.Configured}}, moon, rush)
+	bad[delivery.Email].Measured, bad[delivery.Email].Most = forecast.Throughput{PerSecond: 240, Low: 180, High: 310, Slots: 6}, 31_000
+	bad[delivery.SMS].Measured = forecast.Throughput{PerSecond: 150, Low: 150, High: 150, Slots: 1}
 	for i := range bad[delivery.Email].Jobs {
 		bad[delivery.Email].Jobs[i].Booked = bad[delivery.Email].Jobs[i].Messages * 8
 	}
@@ -172,20 +173,20 @@ func forecasts() []Story {
 		{Name: "forecast/bad", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: droppages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}, Accuracy: accuracy}.Page()},
 		{Name: "forecast/texts", Page: alone("Forecast", textCosts()...)},
 		{Name: "forecast/limits", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: limited()}.Page()},
-		{Name: "forecast/card", Page: alone("Forecast", droppages.ForecastCard(bad, 1, droppages.Halted{}, accuracy), droppages.ForecastCard(good, 0, droppages.Halted{"failing", "paused"}, accuracy), droppages.ForecastCard(nil, 2, droppages.Halted{}, reminder.Accuracy{}))},
+		{Name: "forecast/card", Page: alone("Forecast", droppages.ForecastCard(bad, 1, droppages.Halted{}, accuracy), droppages.ForecastCard(good, 0, droppages.Halted{"failing", "paused"}, accuracy), droppages.ForecastCard(nil, 2, droppages.Halted{}, forecast.Accuracy{}))},
 	}
 }
 
 // textCosts are a drop whose prices and budgets are enough, and one with neither.
 func textCosts() []templ.Component {
-	good := reminder.TextCost{Messages: 41_000, Parts: 43_100, Micros: 2_105_400_000, Currency: "CNY", Estimated: true, Countries: []reminder.CountryCost{
+	good := forecast.TextCost{Messages: 41_000, Parts: 43_100, Micros: 2_105_400_000, Currency: "CNY", Estimated: true, Countries: []forecast.CountryCost{
 		{Country: "CN", Messages: 40_000, Parts: 42_000, Micros: 1_890_000_000, Priced: true}, {Country: "HK", Messages: 1000, Parts: 1100, Micros: 215_400_000, Priced: true}}}
 	short := good
 	short.Messages, short.Parts = good.Messages+12, good.Parts+24
-	short.Countries = append(slices.Clone(good.Countries), reminder.CountryCost{Country: "", Messages: 12, Parts: 24})
+	short.Countries = append(slices.Clone(good.Countries), forecast.CountryCost{Country: "", Messages: 12, Parts: 24})
 	short.DropParts, short.DropLeft = 43_124, 30_000
-	short.Days = []reminder.ShortDay{{Day: Now(), Parts: true, Money: true, Need: delivery.BudgetSize{Parts: 90_000, Micros: 4_400_000_000}, Left: delivery.BudgetSize{Parts: 50_000, Micros: 2_000_000_000}}}
-	unpriced := reminder.TextCost{Messages: 7, Parts: 14, Countries: []reminder.CountryCost{{Country: "DE", Messages: 7, Parts: 14}}}
+	short.Days = []forecast.ShortDay{{Day: Now(), Parts: true, Money: true, Need: delivery.BudgetSize{Parts: 90_000, Micros: 4_400_000_000}, Left: delivery.BudgetSize{Parts: 50_000, Micros: 2_000_000_000}}}
+	unpriced := forecast.TextCost{Messages: 7, Parts: 14, Countries: []forecast.CountryCost{{Country: "DE", Messages: 7, Parts: 14}}}
 	return []templ.Component{droppages.TextCostCard(good), droppages.TextCostCard(short), droppages.TextCostCard(unpriced)}
 }
 

@@ -7,6 +7,7 @@ import (
 	"dropbell/domain/claim"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -55,12 +56,12 @@ func reportOf(t template.Template, users, issued int64) report.Report {
 		for i, l := range row.Lanes {
 			if l.Reserved > 0 {
 				done := row.DueAt.Add(70 * time.Second)
-				r.Outcomes = append(r.Outcomes, reminder.Outcome{Counts: l.Counts, DoneAt: &done, PastForecast: reminder.PastForecast{Slot: row.Slot.Slot, Channel: delivery.Channel(i), DueAt: row.DueAt,
+				r.Outcomes = append(r.Outcomes, forecast.Outcome{Counts: l.Counts, DoneAt: &done, PastForecast: forecast.PastForecast{Slot: row.Slot.Slot, Channel: delivery.Channel(i), DueAt: row.DueAt,
 					OpensAt: row.OpensAt, MadeAt: row.DueAt.Add(-20 * time.Second), Booked: l.Reserved, Messages: l.Reserved * 97 / 100, Missed: l.Reserved / 40, FinishAt: row.DueAt.Add(80 * time.Second)}})
 			}
 		}
 	}
-	r.Accuracy = reminder.Accuracy{Drops: 10, Median: 0.043}
+	r.Accuracy = forecast.Accuracy{Drops: 10, Median: 0.043}
 	for c := range snapshot.Rows[0].Lanes {
 		var sum delivery.Counts
 		for _, row := range snapshot.Rows {

@@ -36,6 +36,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
+	"dropbell/domain/forecast"
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -143,7 +144,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
 			Explainer: &reminder.Explainer{Store: reservations, Coupons: steps, Reminders: reminders},
-			Forecaster: &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
+			Forecaster: &forecast.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]forecast.Contacts, error) {
 				return forecasts.Contacts(ctx, ids, false)
 			}}},
 		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: box, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},

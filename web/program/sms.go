@@ -7,20 +7,20 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 )
 
 // smsNames are the providers as their customers know them.
 var smsNames = map[string]string{config.SMSTwilio: "Twilio", config.SMSAliyun: "Alibaba Cloud", config.SMSTencent: "Tencent Cloud", config.SMSSNS: "Amazon SNS"}
 
 // textCosts estimates what reminders by SMS cost; nil = there are no texts to measure.
-func (p *program) textCosts() *reminder.TextCosts {
+func (p *program) textCosts() *forecast.TextCosts {
 	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
 		return nil
 	}
 	c := p.Config.SMS
-	return &reminder.TextCosts{Store: p.Stores.Forecasts, Texts: texts, Prices: c.Prices, PerDay: int64(c.BudgetPerDay), PerDrop: int64(c.BudgetPerDrop),
+	return &forecast.TextCosts{Store: p.Stores.Forecasts, Texts: texts, Prices: c.Prices, PerDay: int64(c.BudgetPerDay), PerDrop: int64(c.BudgetPerDrop),
 		MicrosPerDay: c.MicrosPerDay, VerifiedOnly: c.VerifiedOnly, Countries: c.Countries, Country: sms.CountryOf}
 }
 

@@ -11,6 +11,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 )
@@ -28,7 +29,7 @@ const (
 // census recounts the balance sheets of recent slots and forecasts those to come.
 type census struct {
 	boards     dropsdb.Boards
-	forecaster *reminder.Forecaster
+	forecaster *forecast.Forecaster
 	balances   balances
 
 	differences *prometheus.GaugeVec

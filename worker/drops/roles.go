@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/alert"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/forecast"
 	"dropbell/domain/live"
 	"dropbell/domain/reminder"
 	"dropbell/domain/task"
@@ -30,7 +31,7 @@ type Deps struct {
 	Timers      *reminder.Timers
 	TimerKeeper *timer.Keeper
 	Announcer   *reminder.Announcer
-	Forecaster  *reminder.Forecaster
+	Forecaster  *forecast.Forecaster
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
 	Boards      dropsdb.Boards

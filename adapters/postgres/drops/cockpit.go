@@ -9,19 +9,20 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 )
 
 // expectedRate is what the forecast says of channel c.n - 1; see
-// [reminder.Forecaster]. $3 are the rates assumed where nothing was measured.
+// [forecast.Forecaster]. $3 are the rates assumed where nothing was measured.
 const expectedRate = `(select least(coalesce((select percentile_cont(0.5) within group (order by per_second) from ` + loadingSlots + `), ($3::float8[])[c.n]),
 	nullif(which.rate_per_second, 0)) from channel_settings which where which.channel = c.n - 1)`
 
 func assumedRates() []float64 {
 	rates := make([]float64, delivery.Channels)
 	for _, c := range delivery.AllChannels() {
-		rates[c] = reminder.AssumedRate(c).PerSecond
+		rates[c] = forecast.AssumedRate(c).PerSecond
 	}
 	return rates
 }

@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 )
 
 // Forecasts reads what forecasts are made from.
@@ -19,7 +19,7 @@ func NewForecasts(db *pg.DB) Forecasts { return Forecasts{db} }
 
 // Jobs returns booked reminders of waiting slots and what is left of those
 // being sent.
-func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, error) {
+func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone, sh.number
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
@@ -35,7 +35,7 @@ func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, e
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Job])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[forecast.Job])
 	return list, pg.Translate(err)
 }
 
@@ -46,7 +46,7 @@ const loadingSlots = `(select per_second from (select per_second, messages, max(
 	where 2 * messages >= most) loading`
 
 // Rates returns each channel's throughput in its last slots and the operators' limits.
-func (s Forecasts) Rates(ctx context.Context) (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64, err error) {
+func (s Forecasts) Rates(ctx context.Context) (measured [delivery.Channels]forecast.Throughput, limits [delivery.Channels]float64, err error) {
 	rows, err := s.Pool.Query(ctx, `
 		select which.channel, which.rate_per_second::float8, m.* from channel_settings which cross join lateral (
 			select coalesce(percentile_cont(0.5) within group (order by per_second), 0)::float8, coalesce(min(per_second), 0)::float8,
@@ -56,7 +56,7 @@ func (s Forecasts) Rates(ctx context.Context) (measured [delivery.Channels]remin
 	}
 	var c delivery.Channel
 	var l float64
-	var m reminder.Throughput
+	var m forecast.Throughput
 	_, err = pgx.ForEachRow(rows, []any{&c, &l, &m.PerSecond, &m.Low, &m.High, &m.Slots}, func() error {
 		measured[c], limits[c] = m, l
 		return nil

@@ -7,7 +7,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 )
 
 // The sample of a template is at most contactRows reservations of each of contactParts parts of its
@@ -24,7 +24,7 @@ const (
 type contactPart struct {
 	template, low, high int64
 	read, last          int64
-	reminder.Contacts
+	forecast.Contacts
 }
 
 // stands returns for how many reservations each one that was read stands: for as many as the part has
@@ -74,9 +74,9 @@ select n, channel, count(*)::float8, (count(*) filter (where reached))::float8, 
 
 // Contacts estimates for how many of the bookings of each template there is a contact, at a cost that
 // does not grow with them. verified is whether text messages go to verified numbers alone.
-func (s Forecasts) Contacts(ctx context.Context, templates []int64, verified bool) (map[int64]reminder.Contacts, error) {
+func (s Forecasts) Contacts(ctx context.Context, templates []int64, verified bool) (map[int64]forecast.Contacts, error) {
 	parts, err := s.contactParts(ctx, templates)
-	all, known := map[int64]reminder.Contacts{}, map[int64]float64{} // known: for how many bookings the parts stand that are done
+	all, known := map[int64]forecast.Contacts{}, map[int64]float64{} // known: for how many bookings the parts stand that are done
 	for round := 1; err == nil && len(parts) > 0; round++ {
 		if err = s.readParts(ctx, parts, verified); err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (s Forecasts) Contacts(ctx context.Context, templates []int64, verified boo
 }
 
 // Verified is Contacts where text messages go to verified numbers alone.
-func (s Forecasts) Verified(ctx context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
+func (s Forecasts) Verified(ctx context.Context, templates []int64) (map[int64]forecast.Contacts, error) {
 	return s.Contacts(ctx, templates, true)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/template"
 )
 
@@ -23,8 +23,8 @@ where s.state = 'waiting' and s.due_at > clock_timestamp()
 on conflict (slot_id, channel) do update set opens_at = excluded.opens_at, made_at = excluded.made_at, booked = excluded.booked, messages = excluded.messages,
     missed = excluded.missed, per_second = excluded.per_second, finish_at = excluded.finish_at`
 
-// Keep stores the forecasts of slots that wait; see [reminder.PastForecasts].
-func (s Forecasts) Keep(ctx context.Context, list []reminder.Prognosis) error {
+// Keep stores the forecasts of slots that wait; see [forecast.PastForecasts].
+func (s Forecasts) Keep(ctx context.Context, list []forecast.Prognosis) error {
 	n := len(list)
 	templates, slots, channels, due := make([]int64, n), make([]int16, n), make([]int16, n), make([]time.Time, n)
 	booked, messages, missed, rates, finish := make([]int64, n), make([]int64, n), make([]int64, n), make([]float64, n), make([]time.Time, n)
@@ -38,7 +38,7 @@ func (s Forecasts) Keep(ctx context.Context, list []reminder.Prognosis) error {
 }
 
 // PastForecasts returns the forecasts of the template's present opening, made before its slots fired.
-func (s Forecasts) PastForecasts(ctx context.Context, templateID int64) ([]reminder.PastForecast, error) {
+func (s Forecasts) PastForecasts(ctx context.Context, templateID int64) ([]forecast.PastForecast, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select s.id, s.slot, f.channel, s.due_at, s.opens_at, f.made_at, f.booked, f.messages, f.missed, f.per_second, f.finish_at
 		from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at join slot_forecasts f on f.slot_id = s.id
@@ -46,14 +46,14 @@ func (s Forecasts) PastForecasts(ctx context.Context, templateID int64) ([]remin
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p reminder.PastForecast, err error) {
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p forecast.PastForecast, err error) {
 		err = row.Scan(&p.SlotID, &p.Slot, &p.Channel, &p.DueAt, &p.OpensAt, &p.MadeAt, &p.Booked, &p.Messages, &p.Missed, &p.PerSecond, &p.FinishAt)
 		return p, err
 	})
 	return list, pg.Translate(err)
 }
 
-// errorsSQL returns the errors of the last drops, as [reminder.ErrorOf] computes them. It reads the
+// errorsSQL returns the errors of the last drops, as [forecast.ErrorOf] computes them. It reads the
 // latest forecasts only, as many as so many drops have at most.
 const errorsSQL = `
 select sum(abs(f.in_time - r.sent))::float8 / greatest(1, sum(greatest(f.in_time, r.sent)))::float8
@@ -62,7 +62,7 @@ from (select slot_id, channel, opens_at, messages - missed as in_time from slot_
     join slots s on s.id = f.slot_id and s.state = 'finished' join slot_results r on r.slot_id = f.slot_id and r.channel = f.channel
 group by s.template_id, f.opens_at having sum(greatest(f.in_time, r.sent)) > 0 order by f.opens_at desc, s.template_id limit @drops`
 
-// Errors returns the errors of the last drops; see [reminder.PastForecasts].
+// Errors returns the errors of the last drops; see [forecast.PastForecasts].
 func (s Forecasts) Errors(ctx context.Context, limit int) ([]float64, error) {
 	rows, err := s.Pool.Query(ctx, errorsSQL, pgx.StrictNamedArgs{"drops": limit, "rows": 2 * limit * template.Slots * delivery.Channels})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/template"
 )
 
@@ -19,10 +19,10 @@ import (
 func TestContactsOfBookings(t *testing.T) {
 	w := newFixture(t)
 	forecasts := dropsdb.NewForecasts(w.DB)
-	read := func(verified bool) reminder.Contacts {
+	read := func(verified bool) forecast.Contacts {
 		t.Helper()
 		got, err := forecasts.Contacts(t.Context(), []int64{7, 8, 9}, verified)
-		if w.Must(err); got[9] != (reminder.Contacts{}) {
+		if w.Must(err); got[9] != (forecast.Contacts{}) {
 			t.Errorf("of a template without bookings: %v", got[9])
 		}
 		return got[7]
@@ -84,7 +84,7 @@ func TestForecastsAreKeptUntilSlotsFire(t *testing.T) {
 		t.Helper()
 		jobs, err := forecasts.Jobs(t.Context(), pgtest.Clock().Add(3*time.Hour))
 		m.Must(err)
-		list := reminder.Forecast(jobs, reminder.Rate{PerSecond: 50}, pgtest.Clock())
+		list := forecast.Forecast(jobs, forecast.Rate{PerSecond: 50}, pgtest.Clock())
 		for i := range list {
 			list[i].Booked, list[i].Messages, list[i].Missed = list[i].Messages, messages, missed
 		}
@@ -104,7 +104,7 @@ func TestForecastsAreKeptUntilSlotsFire(t *testing.T) {
 	}
 	c, err := dropsdb.NewCockpits(m.DB).Cockpit(t.Context(), tpl.ID, nil)
 	m.Must(err)
-	outcomes := reminder.OutcomesOf(past, c)
+	outcomes := forecast.OutcomesOf(past, c)
 	if len(outcomes) != 1 || outcomes[0].Sent != 300 || outcomes[0].DoneAt == nil || math.Abs(outcomes[0].Error()-25.0/300) > 1e-9 {
 		t.Errorf("%+v", outcomes)
 	}
@@ -141,9 +141,9 @@ func TestErrorsOfTheLastDrops(t *testing.T) {
 	want := make([]float64, 3)
 	for i := range want {
 		off := int64(10 * drops[i].ID)
-		list := []reminder.Outcome{{PastForecast: reminder.PastForecast{Messages: 110, Missed: 10}, Counts: delivery.Counts{Sent: 100 - off}},
-			{PastForecast: reminder.PastForecast{Messages: 110, Missed: 60}, Counts: delivery.Counts{Sent: 50 - off}}}
-		want[i] = reminder.ErrorOf(list)
+		list := []forecast.Outcome{{PastForecast: forecast.PastForecast{Messages: 110, Missed: 10}, Counts: delivery.Counts{Sent: 100 - off}},
+			{PastForecast: forecast.PastForecast{Messages: 110, Missed: 60}, Counts: delivery.Counts{Sent: 50 - off}}}
+		want[i] = forecast.ErrorOf(list)
 	}
 	if list := read(10); !slices.EqualFunc(list, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }) {
 		t.Errorf("%v, want %v", list, want)
@@ -151,7 +151,7 @@ func TestErrorsOfTheLastDrops(t *testing.T) {
 	if list := read(2); len(list) != 2 {
 		t.Errorf("%v", list)
 	}
-	if a, err := (&reminder.Forecaster{Past: forecasts}).Accuracy(t.Context()); err != nil || a.Drops != 3 || math.Abs(a.Median-want[1]) > 1e-9 {
+	if a, err := (&forecast.Forecaster{Past: forecasts}).Accuracy(t.Context()); err != nil || a.Drops != 3 || math.Abs(a.Median-want[1]) > 1e-9 {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -77,13 +77,13 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 func TestRatesAreMeasuredOnce(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	store := dropsdb.NewForecasts(m.DB)
-	rates := func() (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64) {
+	rates := func() (measured [delivery.Channels]forecast.Throughput, limits [delivery.Channels]float64) {
 		t.Helper()
 		measured, limits, err := store.Rates(t.Context())
 		m.Must(err)
 		return measured, limits
 	}
-	if measured, limits := rates(); measured != [delivery.Channels]reminder.Throughput{} || limits != [delivery.Channels]float64{} {
+	if measured, limits := rates(); measured != [delivery.Channels]forecast.Throughput{} || limits != [delivery.Channels]float64{} {
 		t.Errorf("a new database knows %v %v", measured, limits)
 	}
 	m.Bury(1, 199, 100)
@@ -97,7 +97,7 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	m.Drain()
 	m.Exec(`update batches set started_at = '2026-01-01 00:00:00+00', finished_at = '2026-01-01 00:00:05+00' where template_id = $1`, tpl.ID)
 	m.Finish(tpl)
-	if measured, _ := rates(); measured[delivery.Webhook] != (reminder.Throughput{PerSecond: 50, Low: 50, High: 50, Slots: 1}) {
+	if measured, _ := rates(); measured[delivery.Webhook] != (forecast.Throughput{PerSecond: 50, Low: 50, High: 50, Slots: 1}) {
 		t.Errorf("measured %v, 250 went out in 5 s", measured[delivery.Webhook])
 	}
 	m.Cause = func(user.ID) string { return "" }
@@ -112,21 +112,21 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	}
 	m.Exec(`update channel_settings set rate_per_second = 30 where channel = 2`)
 	measured, limits := rates()
-	if want := [delivery.Channels]reminder.Throughput{delivery.Webhook: {PerSecond: 94.5, Low: 90, High: 99, Slots: 10}}; measured != want {
+	if want := [delivery.Channels]forecast.Throughput{delivery.Webhook: {PerSecond: 94.5, Low: 90, High: 99, Slots: 10}}; measured != want {
 		t.Errorf("measured %v, want the median of the last ten", measured)
 	}
 	m.Exec(`update channel_rates set messages = 400 where per_second in (98, 99)`)
-	if measured, _ := rates(); measured[delivery.Webhook] != (reminder.Throughput{PerSecond: 93.5, Low: 90, High: 97, Slots: 8}) {
+	if measured, _ := rates(); measured[delivery.Webhook] != (forecast.Throughput{PerSecond: 93.5, Low: 90, High: 97, Slots: 8}) {
 		t.Errorf("measured %v, slots with fewer than half of the messages count", measured[delivery.Webhook])
 	}
 	if want := [delivery.Channels]float64{delivery.SMS: 30}; limits != want {
 		t.Errorf("limits %v", limits)
 	}
-	f := &reminder.Forecaster{Store: store, Now: pgtest.Clock}
+	f := &forecast.Forecaster{Store: store, Now: pgtest.Clock}
 	all, err := f.Forecast(t.Context(), time.Hour)
 	m.Must(err)
-	if all[delivery.Webhook].Rate != (reminder.Rate{PerSecond: 93.5, Source: reminder.Measured}) ||
-		all[delivery.SMS].Rate != (reminder.Rate{PerSecond: 30, Source: reminder.Configured}) || all[delivery.App].Rate.Source != reminder.Assumed {
+	if all[delivery.Webhook].Rate != (forecast.Rate{PerSecond: 93.5, Source: forecast.Measured}) ||
+		all[delivery.SMS].Rate != (forecast.Rate{PerSecond: 30, Source: forecast.Configured}) || all[delivery.App].Rate.Source != forecast.Assumed {
 		t.Errorf("%+v", all)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 )
 
 // smsDays returns the days with text messages about the drop that are still to come, with
@@ -44,20 +44,20 @@ from picked left join users u on u.id = picked.user_id order by picked.user_id`
 const readPerReader = 25
 
 // TextSample reads what the cost of reminders by SMS is estimated from; see
-// [reminder.TextCostStore].
-func (s Forecasts) TextSample(ctx context.Context, templateID int64, readers int) (t reminder.TextSample, err error) {
+// [forecast.TextCostStore].
+func (s Forecasts) TextSample(ctx context.Context, templateID int64, readers int) (t forecast.TextSample, err error) {
 	args := pgx.NamedArgs{"id": templateID, "channel": int16(delivery.SMS), "readers": readers, "read": max(1, readers*readPerReader/10)}
 	rows, err := s.Pool.Query(ctx, smsDays, args)
 	if err != nil {
 		return t, pg.Translate(err)
 	}
-	if t.Days, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.TextDay]); err != nil || len(t.Days) == 0 {
+	if t.Days, err = pgx.CollectRows(rows, pgx.RowToStructByPos[forecast.TextDay]); err != nil || len(t.Days) == 0 {
 		return t, pg.Translate(err)
 	}
 	if rows, err = s.Pool.Query(ctx, smsReaders, args); err != nil {
 		return t, pg.Translate(err)
 	}
-	if t.Readers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.TextReader]); err != nil {
+	if t.Readers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[forecast.TextReader]); err != nil {
 		return t, pg.Translate(err)
 	}
 	err = s.Pool.QueryRow(ctx, `select d.day, coalesce(s.parts, 0), coalesce(s.micros, 0), coalesce((select parts from sms_spent_drops where template_id = $1), 0)

@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
@@ -23,7 +24,7 @@ type Cockpit struct {
 	Channels [delivery.Channels]delivery.ChannelStatus
 	Pulse    reminder.Pulse
 	// Ahead are the forecasts of this drop's slots that are not done.
-	Ahead []reminder.Prognosis
+	Ahead []forecast.Prognosis
 	// Sum identifies the state; the page requests the changes since.
 	Sum string
 	// Claims is the card about claims and stock; nil where there is none.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
@@ -34,17 +34,17 @@ func HaltedOf(channels [delivery.Channels]delivery.ChannelStatus) (h Halted) {
 // An outlook is what is expected of one channel for one template, or for all.
 type outlook struct {
 	channel  delivery.Channel
-	rate     reminder.Rate
-	jobs     []reminder.Prognosis
+	rate     forecast.Rate
+	jobs     []forecast.Prognosis
 	messages int64
 	missed   int64
 	halted   string // see [Halted]
 	// worst is the job that misses most, or else has least time to spare.
-	worst reminder.Prognosis
+	worst forecast.Prognosis
 }
 
 // outlooks leaves out channels on which nothing is due; template 0 is all.
-func outlooks(f []reminder.ChannelForecast, templateID int64, halted Halted) []outlook {
+func outlooks(f []forecast.ChannelForecast, templateID int64, halted Halted) []outlook {
 	var list []outlook
 	for _, c := range f {
 		o := outlook{channel: c.Channel, rate: c.Rate, halted: halted[c.Channel]}
@@ -65,7 +65,7 @@ func outlooks(f []reminder.ChannelForecast, templateID int64, halted Halted) []o
 	return list
 }
 
-func worse(a, b reminder.Prognosis) bool {
+func worse(a, b forecast.Prognosis) bool {
 	if a.Missed != b.Missed {
 		return a.Missed > b.Missed
 	}
@@ -73,11 +73,11 @@ func worse(a, b reminder.Prognosis) bool {
 }
 
 // spare is how long before its deadline a job is through.
-func spare(p reminder.Prognosis) time.Duration { return p.Deadline.Sub(p.FinishAt) }
+func spare(p forecast.Prognosis) time.Duration { return p.Deadline.Sub(p.FinishAt) }
 
 // overrun is how long a job would run beyond its deadline if it was not stopped, as far as
 // that is known.
-func overrun(p reminder.Prognosis) time.Duration {
+func overrun(p forecast.Prognosis) time.Duration {
 	if p.Missed == 0 || p.Rate.PerSecond <= 0 || p.ByPlan {
 		return 0
 	}
@@ -86,7 +86,7 @@ func overrun(p reminder.Prognosis) time.Duration {
 
 // takes is the time from when a job is due, or from now if that is past, until
 // each recipient would have been reached.
-func takes(p reminder.Prognosis, now time.Time) time.Duration {
+func takes(p forecast.Prognosis, now time.Time) time.Duration {
 	from := p.DueAt
 	if from.Before(now) {
 		from = now
@@ -103,7 +103,7 @@ func duration(ctx context.Context, d time.Duration) string {
 }
 
 // takesText writes how long a job takes; where the mails of days limit the rest, that.
-func takesText(ctx context.Context, p reminder.Prognosis) string {
+func takesText(ctx context.Context, p forecast.Prognosis) string {
 	if p.ByPlan {
 		return ui.T(ctx, "forecast.by_plan")
 	}
@@ -152,7 +152,7 @@ func rateText(ctx context.Context, perSecond float64) string {
 }
 
 // sureText says how sure a measured rate is; "" if nothing was measured.
-func sureText(ctx context.Context, t reminder.Throughput) string {
+func sureText(ctx context.Context, t forecast.Throughput) string {
 	switch {
 	case t.Slots == 0:
 		return ""
@@ -168,7 +168,7 @@ func errorText(ctx context.Context, part float64) string {
 	return ui.From(ctx).Locale.Percent(int64(math.Round(part*whole)), whole)
 }
 
-func accuracyText(ctx context.Context, a reminder.Accuracy) string {
+func accuracyText(ctx context.Context, a forecast.Accuracy) string {
 	return ui.N(ctx, "forecast.accuracy", int64(a.Drops), errorText(ctx, a.Median))
 }
 
@@ -184,7 +184,7 @@ func roundUp(perSecond float64) float64 {
 // fixes are the changes with which each recipient would be reached in time, the
 // simplest first. There is none where a limit of mails misses some: a higher rate of the
 // channel would not be enough.
-func (p Forecast) fixes(ctx context.Context, f reminder.ChannelForecast) []string {
+func (p Forecast) fixes(ctx context.Context, f forecast.ChannelForecast) []string {
 	if f.Missed == 0 || f.Needed <= f.Rate.PerSecond || f.Rate.PerSecond <= 0 || limitMisses(f.Limits) {
 		return nil
 	}
@@ -208,14 +208,14 @@ const (
 // delay looks for the drop whose opening, moved by least, would let the channel
 // be through in time: reminders move along with their opening, so this helps
 // where drops compete for the channel.
-func (p Forecast) delay(f reminder.ChannelForecast, now time.Time) (name string, later time.Duration) {
-	jobs := make([]reminder.Job, len(f.Jobs))
+func (p Forecast) delay(f forecast.ChannelForecast, now time.Time) (name string, later time.Duration) {
+	jobs := make([]forecast.Job, len(f.Jobs))
 	missed := map[int64]int64{}
 	for i, j := range f.Jobs {
 		jobs[i] = j.Job
 		missed[j.TemplateID] += j.Missed
 	}
-	worst := slices.MaxFunc(jobs, func(a, b reminder.Job) int { return cmp.Compare(missed[a.TemplateID], missed[b.TemplateID]) })
+	worst := slices.MaxFunc(jobs, func(a, b forecast.Job) int { return cmp.Compare(missed[a.TemplateID], missed[b.TemplateID]) })
 	if p.Hidden[worst.TemplateID] {
 		return "", 0
 	}
@@ -229,14 +229,14 @@ func (p Forecast) delay(f reminder.ChannelForecast, now time.Time) (name string,
 
 // missedWhen counts the reminders that would be missed if the template opened later.
 // Reminders that are due already are sent as they are.
-func missedWhen(jobs []reminder.Job, templateID int64, later time.Duration, rate reminder.Rate, now time.Time) (n int64) {
+func missedWhen(jobs []forecast.Job, templateID int64, later time.Duration, rate forecast.Rate, now time.Time) (n int64) {
 	moved := slices.Clone(jobs)
 	for i := range moved {
 		if moved[i].TemplateID == templateID && moved[i].DueAt.After(now) {
 			moved[i].DueAt, moved[i].Deadline = moved[i].DueAt.Add(later), moved[i].Deadline.Add(later)
 		}
 	}
-	for _, p := range reminder.Forecast(moved, rate, now) {
+	for _, p := range forecast.Forecast(moved, rate, now) {
 		n += p.Missed
 	}
 	return n
@@ -251,17 +251,17 @@ type forecastDrop struct {
 }
 
 // drops divides a channel's jobs by template, in the order of their openings.
-func (p Forecast) drops(f reminder.ChannelForecast) []forecastDrop {
+func (p Forecast) drops(f forecast.ChannelForecast) []forecastDrop {
 	var list []forecastDrop
 	for _, j := range f.Jobs {
 		if slices.ContainsFunc(list, func(d forecastDrop) bool { return d.templateID == j.TemplateID && d.deadline.Equal(j.Deadline) }) {
 			continue
 		}
 		same := f
-		same.Jobs = slices.DeleteFunc(slices.Clone(f.Jobs), func(o reminder.Prognosis) bool {
+		same.Jobs = slices.DeleteFunc(slices.Clone(f.Jobs), func(o forecast.Prognosis) bool {
 			return o.TemplateID != j.TemplateID || !o.Deadline.Equal(j.Deadline)
 		})
-		d := forecastDrop{outlooks([]reminder.ChannelForecast{same}, 0, p.Halted)[0], j.TemplateID, j.Name, j.Deadline}
+		d := forecastDrop{outlooks([]forecast.ChannelForecast{same}, 0, p.Halted)[0], j.TemplateID, j.Name, j.Deadline}
 		if p.Hidden[j.TemplateID] {
 			d.name = "" // not even where only screen readers see it
 		}
@@ -327,7 +327,7 @@ func (p Forecast) headline(ctx context.Context, messages, missed int64) string {
 }
 
 // jobZone is the zone of the drop's shop, as on its own page.
-func jobZone(ctx context.Context, j reminder.Job) *time.Location {
+func jobZone(ctx context.Context, j forecast.Job) *time.Location {
 	if j.ShopTimezone == "" {
 		return ui.From(ctx).Zone
 	}
@@ -335,7 +335,7 @@ func jobZone(ctx context.Context, j reminder.Job) *time.Location {
 }
 
 // clockSpan writes from when to when a job goes out.
-func clockSpan(ctx context.Context, p reminder.Prognosis) string {
+func clockSpan(ctx context.Context, p forecast.Prognosis) string {
 	l, zone := ui.From(ctx).Locale, jobZone(ctx, p.Job)
 	from, to := l.Clock(p.StartAt.Truncate(time.Second), zone), l.Clock(p.FinishAt.Truncate(time.Second), zone)
 	if from == to {

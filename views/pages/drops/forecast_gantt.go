@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -39,7 +39,7 @@ func (a axis) x(t time.Time) float64 {
 }
 
 // gantt are the parts of one job: waiting, being sent, and too late.
-func (a axis) gantt(p reminder.Prognosis) []parts.Span {
+func (a axis) gantt(p forecast.Prognosis) []parts.Span {
 	var list []parts.Span
 	add := func(class string, from, to time.Time, least float64) {
 		x, end := a.x(from), a.x(to)
@@ -58,7 +58,7 @@ func (a axis) gantt(p reminder.Prognosis) []parts.Span {
 	return list
 }
 
-func ganttText(ctx context.Context, p reminder.Prognosis) string {
+func ganttText(ctx context.Context, p forecast.Prognosis) string {
 	if p.Missed > 0 {
 		return ui.T(ctx, "forecast.line_missed", clockSpan(ctx, p), p.Missed)
 	}

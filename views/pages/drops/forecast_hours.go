@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/views/ui"
 )
 
@@ -16,7 +16,7 @@ type forecastHour struct {
 
 // hourly adds up what falls due in each hour from now's on, for a day. The day
 // begins and ends within an hour, which makes 25.
-func hourly(f []reminder.ChannelForecast, now time.Time) []forecastHour {
+func hourly(f []forecast.ChannelForecast, now time.Time) []forecastHour {
 	first := now.Truncate(time.Hour)
 	hours := make([]forecastHour, 25)
 	for i := range hours {

@@ -4,21 +4,21 @@ import (
 	"context"
 	"slices"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/views/ui"
 )
 
 // limitMisses reports whether mails would be missed because of a limit.
-func limitMisses(limits []reminder.Limit) bool {
-	return slices.ContainsFunc(limits, func(l reminder.Limit) bool { return l.Missed > 0 })
+func limitMisses(limits []forecast.Limit) bool {
+	return slices.ContainsFunc(limits, func(l forecast.Limit) bool { return l.Missed > 0 })
 }
 
 // limitText says in one line what a limit lets through.
-func limitText(ctx context.Context, l reminder.Limit) string {
+func limitText(ctx context.Context, l forecast.Limit) string {
 	switch {
-	case l.Name == reminder.WarmUpLimit && l.Missed > 0:
+	case l.Name == forecast.WarmUpLimit && l.Missed > 0:
 		return ui.N(ctx, "forecast.limit.plan_missed", l.Missed, l.Messages, l.Today, mostText(ctx, l.Tomorrow))
-	case l.Name == reminder.WarmUpLimit:
+	case l.Name == forecast.WarmUpLimit:
 		return ui.T(ctx, "forecast.limit.plan", l.Today, mostText(ctx, l.Tomorrow))
 	case l.Missed > 0:
 		return ui.N(ctx, "forecast.limit.missed", l.Missed, l.Name, l.Messages, duration(ctx, l.Takes), l.PerSecond, duration(ctx, l.Earlier))
@@ -34,4 +34,4 @@ func mostText(ctx context.Context, most int64) string {
 	return ui.Num(ctx, most)
 }
 
-func inTime(l reminder.Limit) bool { return l.Missed == 0 }
+func inTime(l forecast.Limit) bool { return l.Missed == 0 }

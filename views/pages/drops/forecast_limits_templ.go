@@ -8,7 +8,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"slices"
@@ -16,7 +16,7 @@ import (
 
 // forecastLimits shows the mails that the limits beside the channel's rate let through;
 // nothing where there are none.
-func forecastLimits(limits []reminder.Limit) templ.Component {
+func forecastLimits(limits []forecast.Limit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -8,7 +8,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"fmt"
@@ -19,11 +19,11 @@ import (
 // Forecast shows for every channel whether all reminders can be sent in time.
 type Forecast struct {
 	Horizon  time.Duration
-	Channels []reminder.ChannelForecast
+	Channels []forecast.ChannelForecast
 	Halted   Halted
 	// Hidden are templates of shops that the viewer is not in charge of.
 	Hidden   map[int64]bool
-	Accuracy reminder.Accuracy
+	Accuracy forecast.Accuracy
 }
 
 func (p Forecast) Page() templ.Component {
@@ -240,7 +240,7 @@ func (p Forecast) Page() templ.Component {
 	})
 }
 
-func (p Forecast) channel(c reminder.ChannelForecast) templ.Component {
+func (p Forecast) channel(c forecast.ChannelForecast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -927,7 +927,7 @@ func (d forecastDrop) table() templ.Component {
 	})
 }
 
-func ganttLine(a axis, j reminder.Prognosis) templ.Component {
+func ganttLine(a axis, j forecast.Prognosis) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1038,7 +1038,7 @@ func ganttLine(a axis, j reminder.Prognosis) templ.Component {
 
 // ForecastCard shows the forecast of a template's reminders, or with template 0
 // of all, and links to the whole forecast.
-func ForecastCard(f []reminder.ChannelForecast, templateID int64, halted Halted, past reminder.Accuracy) templ.Component {
+func ForecastCard(f []forecast.ChannelForecast, templateID int64, halted Halted, past forecast.Accuracy) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1232,7 +1232,7 @@ func ForecastCard(f []reminder.ChannelForecast, templateID int64, halted Halted,
 }
 
 // accuracy says how far off earlier forecasts were; nothing before the first drop with some.
-func accuracy(a reminder.Accuracy) templ.Component {
+func accuracy(a forecast.Accuracy) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 )
 
 func coordinate(t *testing.T, s string) float64 {
@@ -21,14 +21,14 @@ func coordinate(t *testing.T, s string) float64 {
 func TestGanttLinesStayOnTheirAxis(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	opens := now.Add(10 * time.Minute)
-	job := func(before time.Duration, n int64) reminder.Job {
-		return reminder.Job{TemplateID: 1, DueAt: opens.Add(-before), Deadline: opens, Messages: n}
+	job := func(before time.Duration, n int64) forecast.Job {
+		return forecast.Job{TemplateID: 1, DueAt: opens.Add(-before), Deadline: opens, Messages: n}
 	}
-	for _, jobs := range [][]reminder.Job{
+	for _, jobs := range [][]forecast.Job{
 		{job(5*time.Minute, 1)}, {job(5*time.Minute, 1_000_000)}, {job(60*time.Minute, 100_000), job(5*time.Minute, 100_000)},
 		{job(0, 5)}, {job(-time.Minute, 5)}, {job(10*time.Minute, 0)},
 	} {
-		f := reminder.ChannelForecast{Rate: reminder.Rate{PerSecond: 100}, Jobs: reminder.Forecast(jobs, reminder.Rate{PerSecond: 100}, now)}
+		f := forecast.ChannelForecast{Rate: forecast.Rate{PerSecond: 100}, Jobs: forecast.Forecast(jobs, forecast.Rate{PerSecond: 100}, now)}
 		for _, d := range (Forecast{}).drops(f) {
 			a := d.axis()
 			for _, j := range d.jobs {
@@ -47,19 +47,19 @@ func TestGanttLinesStayOnTheirAxis(t *testing.T) {
 }
 
 func TestWorstJob(t *testing.T) {
-	p := func(missed int64, spare time.Duration) reminder.Prognosis {
+	p := func(missed int64, spare time.Duration) forecast.Prognosis {
 		end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-		return reminder.Prognosis{Job: reminder.Job{TemplateID: 1, Deadline: end, Messages: 10}, FinishAt: end.Add(-spare), Missed: missed}
+		return forecast.Prognosis{Job: forecast.Job{TemplateID: 1, Deadline: end, Messages: 10}, FinishAt: end.Add(-spare), Missed: missed}
 	}
-	list := outlooks([]reminder.ChannelForecast{
-		{Channel: delivery.App, Jobs: []reminder.Prognosis{p(0, time.Minute), p(3, time.Hour), p(2, 0)}},
-		{Channel: delivery.SMS, Jobs: []reminder.Prognosis{p(0, time.Minute), p(0, time.Second)}},
+	list := outlooks([]forecast.ChannelForecast{
+		{Channel: delivery.App, Jobs: []forecast.Prognosis{p(0, time.Minute), p(3, time.Hour), p(2, 0)}},
+		{Channel: delivery.SMS, Jobs: []forecast.Prognosis{p(0, time.Minute), p(0, time.Second)}},
 		{Channel: delivery.Email},
 	}, 1, Halted{})
 	if len(list) != 2 || list[0].worst.Missed != 3 || list[0].missed != 5 || list[0].messages != 30 || spare(list[1].worst) != time.Second {
 		t.Errorf("%+v", list)
 	}
-	if len(outlooks([]reminder.ChannelForecast{{Jobs: []reminder.Prognosis{p(0, 0)}}}, 2, Halted{})) != 0 {
+	if len(outlooks([]forecast.ChannelForecast{{Jobs: []forecast.Prognosis{p(0, 0)}}}, 2, Halted{})) != 0 {
 		t.Error("another template's jobs are counted")
 	}
 }
@@ -76,9 +76,9 @@ func TestARateNamedAsEnoughIsEnough(t *testing.T) {
 // warm-up plan does, it is not said how long the rest takes.
 func TestLimitsOfMailsAreNotFixedByARate(t *testing.T) {
 	end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	p := reminder.Prognosis{Job: reminder.Job{TemplateID: 1, DueAt: end.Add(-time.Minute), Deadline: end, Messages: 90_000}, Rate: reminder.Rate{PerSecond: 500, Source: reminder.Assumed},
+	p := forecast.Prognosis{Job: forecast.Job{TemplateID: 1, DueAt: end.Add(-time.Minute), Deadline: end, Messages: 90_000}, Rate: forecast.Rate{PerSecond: 500, Source: forecast.Assumed},
 		FinishAt: end, Missed: 60_000, ByPlan: true}
-	f := reminder.ChannelForecast{Rate: p.Rate, Jobs: []reminder.Prognosis{p}, Missed: p.Missed, Needed: 1500, Limits: []reminder.Limit{{Name: reminder.WarmUpLimit, Missed: 60_000}}}
+	f := forecast.ChannelForecast{Rate: p.Rate, Jobs: []forecast.Prognosis{p}, Missed: p.Missed, Needed: 1500, Limits: []forecast.Limit{{Name: forecast.WarmUpLimit, Missed: 60_000}}}
 	if list := (Forecast{}).fixes(t.Context(), f); list != nil {
 		t.Errorf("%q", list)
 	}
@@ -91,10 +91,10 @@ func TestLimitsOfMailsAreNotFixedByARate(t *testing.T) {
 // in that hour have a column of their own.
 func TestTheLastHourOfAForecast(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 40, 0, 0, time.UTC)
-	job := func(at time.Time, n int64) reminder.Prognosis {
-		return reminder.Prognosis{Job: reminder.Job{DueAt: at, Messages: n}}
+	job := func(at time.Time, n int64) forecast.Prognosis {
+		return forecast.Prognosis{Job: forecast.Job{DueAt: at, Messages: n}}
 	}
-	hours := hourly([]reminder.ChannelForecast{{Jobs: []reminder.Prognosis{
+	hours := hourly([]forecast.ChannelForecast{{Jobs: []forecast.Prognosis{
 		job(now.Add(-time.Hour), 1), job(now, 2), job(now.Add(23*time.Hour), 4), job(now.Add(24*time.Hour-time.Minute), 8)}}}, now)
 	for i, want := range map[int]int64{0: 3, 23: 4, 24: 8} {
 		if h := hours[i]; h.messages != want || !h.from.Equal(time.Date(2026, 11, 20, 10+i, 0, 0, 0, time.UTC)) {

@@ -8,7 +8,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/report"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -2226,7 +2226,7 @@ func (p drawn) foreseen() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var121 string
-				templ_7745c5c3_Var121, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "report.forecast_error", errorText(ctx, reminder.ErrorOf(p.Outcomes))))
+				templ_7745c5c3_Var121, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "report.forecast_error", errorText(ctx, forecast.ErrorOf(p.Outcomes))))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/report.templ`, Line: 337, Col: 102}
 				}

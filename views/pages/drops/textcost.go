@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/views/ui"
 )
 
@@ -15,7 +15,7 @@ func moneyText(ctx context.Context, micros int64, currency string) string {
 }
 
 // textCostLead says what the text messages will cost, as far as that is known.
-func textCostLead(ctx context.Context, c reminder.TextCost) string {
+func textCostLead(ctx context.Context, c forecast.TextCost) string {
 	switch {
 	case c.Priced():
 		return ui.T(ctx, "textcost.lead", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts), moneyText(ctx, c.Micros, c.Currency))
@@ -26,7 +26,7 @@ func textCostLead(ctx context.Context, c reminder.TextCost) string {
 }
 
 // countryCost is what the messages to a country cost.
-func countryCost(ctx context.Context, c reminder.TextCost, o reminder.CountryCost) string {
+func countryCost(ctx context.Context, c forecast.TextCost, o forecast.CountryCost) string {
 	if c.Currency == "" || !o.Priced {
 		return ui.T(ctx, "textcost.unknown")
 	}
@@ -41,7 +41,7 @@ func countryName(ctx context.Context, code string) string {
 }
 
 // textCostWarnings are the budgets that will not be enough.
-func textCostWarnings(ctx context.Context, c reminder.TextCost) (list []string) {
+func textCostWarnings(ctx context.Context, c forecast.TextCost) (list []string) {
 	if c.DropParts > 0 {
 		list = append(list, ui.T(ctx, "textcost.drop_short", ui.Num(ctx, c.DropParts), ui.Num(ctx, c.DropLeft)))
 	}

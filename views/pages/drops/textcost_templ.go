@@ -8,14 +8,14 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
 // TextCostCard shows the cost of a drop's reminders by SMS, by country, and whether
 // the budgets are enough.
-func TextCostCard(c reminder.TextCost) templ.Component {
+func TextCostCard(c forecast.TextCost) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -57,7 +58,7 @@ type Deps struct {
 	Shops      Shops
 	Board      reminder.BoardStore
 	Cockpits   reminder.CockpitStore
-	Forecaster *reminder.Forecaster
+	Forecaster *forecast.Forecaster
 	Stock
 	Reminders *reminder.Service
 	Explainer *reminder.Explainer

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/web/api/pipeline"
 )
 
@@ -79,7 +79,7 @@ func (h *handlers) forecast(ctx context.Context, id int64) (*struct{ Body Foreca
 	return &struct{ Body Forecast }{forecastJSON(pipeline.Decimal(id), d)}, err
 }
 
-func forecastJSON(id string, d reminder.DropForecast) Forecast {
+func forecastJSON(id string, d forecast.DropForecast) Forecast {
 	f := Forecast{TemplateID: id, Channels: make([]ForecastChannel, len(d.Ahead)), Outcomes: make([]ForecastOutcome, len(d.Outcomes)), MedianDrops: d.Accuracy.Drops}
 	for i, c := range d.Ahead {
 		f.Channels[i] = ForecastChannel{c.Channel.String(), c.Rate.PerSecond, string(c.Rate.Source), c.Measured.Slots, c.Measured.Low, c.Measured.High, c.Missed, c.Least, c.Most, make([]ForecastSlot, len(c.Jobs))}
@@ -92,7 +92,7 @@ func forecastJSON(id string, d reminder.DropForecast) Forecast {
 			o.Sent, o.Skipped, o.Expired, o.Dead, pipeline.UTC(o.DoneAt), o.Error()}
 	}
 	if len(d.Outcomes) > 0 {
-		n := reminder.ErrorOf(d.Outcomes)
+		n := forecast.ErrorOf(d.Outcomes)
 		f.Error = &n
 	}
 	if d.Accuracy.Drops > 0 {

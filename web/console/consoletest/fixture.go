@@ -31,6 +31,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
+	"dropbell/domain/forecast"
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -235,9 +236,9 @@ var described = sync.OnceValue(func() *api.API { return api.New(api.Deps{Deps: p
 const LinkSecret = "a secret of at least thirty-two bytes"
 
 // forecaster forecasts reminders, without limits of the environment.
-func (g *Fixture) forecaster() *reminder.Forecaster {
+func (g *Fixture) forecaster() *forecast.Forecaster {
 	store := g.Stores.Forecasts
-	return &reminder.Forecaster{Store: store, Past: store, Now: g.Now, Contacts: store.Verified}
+	return &forecast.Forecaster{Store: store, Past: store, Now: g.Now, Contacts: store.Verified}
 }
 
 // reportsOf makes the reports of drops.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -165,7 +166,7 @@ func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snaps
 }
 
 // aheadOf is what the forecast says about the drop.
-func (h *handlers) aheadOf(ctx context.Context, t template.Template) (list []reminder.Prognosis, err error) {
+func (h *handlers) aheadOf(ctx context.Context, t template.Template) (list []forecast.Prognosis, err error) {
 	all, err := h.ahead.Get(ctx)
 	for _, ch := range all {
 		for _, j := range ch.Jobs {

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/forecast"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -27,8 +28,8 @@ type Reminders struct {
 	Board         reminder.BoardStore
 	Figures       Figures
 	Cockpits      reminder.CockpitStore
-	Forecaster    *reminder.Forecaster
-	TextCosts     *reminder.TextCosts // nil = no text messages are sent
+	Forecaster    *forecast.Forecaster
+	TextCosts     *forecast.TextCosts // nil = no text messages are sent
 	Announcements *reminder.Announcements
 	Explainer     *reminder.Explainer
 	Receipts      *reminder.Receipts
@@ -119,7 +120,7 @@ type handlers struct {
 	Deps
 	// cockpits are the cockpits with viewers, by template.
 	cockpits *shell.Hub[int64, *snapshots]
-	ahead    *shell.Recent[[]reminder.ChannelForecast]
+	ahead    *shell.Recent[[]forecast.ChannelForecast]
 	texts    *textCosts
 	// settled is set once all first steps of the installation are taken.
 	settled atomic.Bool
@@ -129,7 +130,7 @@ func newHandlers(sh *shell.Shell, d Deps) *handlers {
 	h := &handlers{Shell: sh, Deps: d}
 	h.texts = &textCosts{handlers: h, of: map[int64]*textCost{}}
 	h.cockpits = shell.NewHub(h.readSnapshots, shell.Always[*snapshots](time.Second))
-	h.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+	h.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]forecast.ChannelForecast, error) {
 		return h.Forecaster.Forecast(ctx, forecastAhead)
 	})
 	return h

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
@@ -37,7 +37,7 @@ func (h *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
 
 // hidden lists the templates that the viewer may not see. Their load is part
 // of the forecast all the same: channels are shared between shops.
-func (h *handlers) hidden(r *http.Request, channels []reminder.ChannelForecast) (map[int64]bool, error) {
+func (h *handlers) hidden(r *http.Request, channels []forecast.ChannelForecast) (map[int64]bool, error) {
 	hidden := map[int64]bool{}
 	if len(shell.Actor(r).Shops) == 0 {
 		return hidden, nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
@@ -205,7 +205,7 @@ func (h *handlers) fillReminders(r *http.Request, p *droppages.Template) (err er
 	}
 	ahead := h.ahead.Get
 	if !shell.Partial(r) { // after a change the page shows its result
-		ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+		ahead = func(ctx context.Context) ([]forecast.ChannelForecast, error) {
 			return h.Forecaster.Forecast(ctx, forecastAhead)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 	"dropbell/domain/template"
 	"dropbell/web/console/shell"
 )
@@ -27,12 +27,12 @@ type textCosts struct {
 type textCost struct {
 	version int64
 	read    time.Time
-	recent  *shell.Recent[*reminder.TextCost]
+	recent  *shell.Recent[*forecast.TextCost]
 }
 
 // get returns the estimate; nil if there are no text messages to come. One that cannot be
 // made is missing from the page for as long as one that was made is believed.
-func (c *textCosts) get(ctx context.Context, t template.Template) *reminder.TextCost {
+func (c *textCosts) get(ctx context.Context, t template.Template) *forecast.TextCost {
 	cost, err := c.known(t).recent.Get(ctx)
 	if err != nil { // the request has ended
 		return nil
@@ -47,7 +47,7 @@ func (c *textCosts) known(t template.Template) *textCost {
 	maps.DeleteFunc(c.of, func(_ int64, o *textCost) bool { return now.Sub(o.read) > textCostLife })
 	o := c.of[t.ID]
 	if o == nil || o.version != t.Version {
-		o = &textCost{version: t.Version, recent: shell.NewRecent(textCostLife, func(ctx context.Context) (*reminder.TextCost, error) {
+		o = &textCost{version: t.Version, recent: shell.NewRecent(textCostLife, func(ctx context.Context) (*forecast.TextCost, error) {
 			cost, err := c.TextCosts.Of(ctx, t)
 			if err != nil {
 				c.Log.WarnContext(ctx, "the cost of text messages cannot be estimated", "template", t.ID, "error", err)

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"dropbell/domain/forecast"
 	"dropbell/domain/message"
-	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/web/console/shell"
 )
@@ -18,9 +18,9 @@ type textSamples struct {
 	err  error
 }
 
-func (s *textSamples) TextSample(context.Context, int64, int) (reminder.TextSample, error) {
+func (s *textSamples) TextSample(context.Context, int64, int) (forecast.TextSample, error) {
 	s.read++
-	return reminder.TextSample{Days: []reminder.TextDay{{Messages: 1, All: 1}}, Readers: []reminder.TextReader{{Phone: "+8613800138000", Messages: 1}}}, s.err
+	return forecast.TextSample{Days: []forecast.TextDay{{Messages: 1, All: 1}}, Readers: []forecast.TextReader{{Phone: "+8613800138000", Messages: 1}}}, s.err
 }
 
 func (s *textSamples) Book(context.Context, message.Place, int64) (*message.Book, error) {
@@ -32,7 +32,7 @@ func (s *textSamples) Book(context.Context, message.Place, int64) (*message.Book
 func TestTextCostsAreReadOnce(t *testing.T) {
 	s := &textSamples{}
 	h := newHandlers(&shell.Shell{Log: slog.New(slog.DiscardHandler)}, Deps{Reminders: Reminders{
-		TextCosts: &reminder.TextCosts{Store: s, Texts: s, Country: func(string) string { return "CN" }}}})
+		TextCosts: &forecast.TextCosts{Store: s, Texts: s, Country: func(string) string { return "CN" }}}})
 	drop := template.Template{ID: 7, Version: 1}
 	for range 5 {
 		if c := h.texts.get(t.Context(), drop); c == nil || c.Messages != 1 {

@@ -1,4 +1,7 @@
-package reminder
+// Package forecast says before the evening whether the reminders of the drops to come will
+// leave in time, by the rates that each channel has shown, how sure that is, what text
+// messages will cost, and afterwards how far a forecast was from the outcome.
+package forecast
 
 import (
 	"context"

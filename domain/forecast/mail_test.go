@@ -1,4 +1,4 @@
-package reminder_test
+package forecast_test
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 )
 
 // mailForecast is the forecast of mails on a channel of that many a second.
-func mailForecast(t testing.TB, m reminder.Mails, rate float64, now time.Time, jobs ...reminder.Job) reminder.ChannelForecast {
+func mailForecast(t testing.TB, m forecast.Mails, rate float64, now time.Time, jobs ...forecast.Job) forecast.ChannelForecast {
 	t.Helper()
 	for i := range jobs {
 		jobs[i].Channel = delivery.Email
 	}
 	store := &rates{jobs: jobs}
 	store.measured[delivery.Email] = rate
-	f := &reminder.Forecaster{Store: store, Now: func() time.Time { return now }, Mails: m}
+	f := &forecast.Forecaster{Store: store, Now: func() time.Time { return now }, Mails: m}
 	all, err := f.Forecast(t.Context(), 24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func shares(all map[string]float64) func(context.Context, []string) (map[string]
 // 48,000 of 96,000 mails go to qq.com, which takes 50 a second: 16 minutes, of which a
 // slot has five. The channel's own rate would be enough.
 func TestTheForecastKnowsTheLimitsOfDomains(t *testing.T) {
-	m := reminder.Mails{PerSecond: map[string]int{"qq.com": 50, "gmail.com": 1000, "163.com": 1}, Shares: shares(map[string]float64{"qq.com": 0.5, "gmail.com": 0.25})}
+	m := forecast.Mails{PerSecond: map[string]int{"qq.com": 50, "gmail.com": 1000, "163.com": 1}, Shares: shares(map[string]float64{"qq.com": 0.5, "gmail.com": 0.25})}
 	f := mailForecast(t, m, 1000, noon, job(time.Minute, 5*time.Minute, 96_000))
 	if len(f.Limits) != 2 || f.Missed != 33_000 || f.Needed != 0 {
 		t.Fatalf("%+v", f)
@@ -45,12 +45,12 @@ func TestTheForecastKnowsTheLimitsOfDomains(t *testing.T) {
 	gmail, qq := f.Limits[0], f.Limits[1]
 	want := gmail
 	want.Name, want.Messages, want.Missed, want.Takes, want.Earlier = "gmail.com", 24_000, 0, 24*time.Second, 0
-	if diff := cmp.Diff(want, gmail, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+	if diff := cmp.Diff(want, gmail, cmpopts.IgnoreUnexported(forecast.Limit{})); diff != "" {
 		t.Errorf("gmail.com (-want +got):\n%s", diff)
 	}
 	slow := qq
 	slow.Name, slow.PerSecond, slow.Messages, slow.Missed, slow.Takes, slow.Earlier = "qq.com", 50, 48_000, 33_000, 16*time.Minute, 11*time.Minute
-	if diff := cmp.Diff(slow, qq, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+	if diff := cmp.Diff(slow, qq, cmpopts.IgnoreUnexported(forecast.Limit{})); diff != "" {
 		t.Errorf("qq.com (-want +got):\n%s", diff)
 	}
 	p := f.Jobs[0]
@@ -67,8 +67,8 @@ func TestTheForecastKnowsTheLimitsOfDomains(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	broken := errors.New("broken")
-	failing := &reminder.Forecaster{Store: &rates{jobs: []reminder.Job{{Channel: delivery.Email, DueAt: noon, Deadline: noon.Add(time.Hour), Messages: 1}}}, Now: func() time.Time { return noon },
-		Mails: reminder.Mails{PerSecond: m.PerSecond, Shares: func(context.Context, []string) (map[string]float64, error) { return nil, broken }}}
+	failing := &forecast.Forecaster{Store: &rates{jobs: []forecast.Job{{Channel: delivery.Email, DueAt: noon, Deadline: noon.Add(time.Hour), Messages: 1}}}, Now: func() time.Time { return noon },
+		Mails: forecast.Mails{PerSecond: m.PerSecond, Shares: func(context.Context, []string) (map[string]float64, error) { return nil, broken }}}
 	if _, err := failing.Forecast(t.Context(), time.Hour); !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -85,7 +85,7 @@ func TestMissedMailsOfOneSlot(t *testing.T) {
 		rate := rapid.Float64Range(1, 500).Draw(rt, "rate")
 		a, b := rapid.Float64Range(0, 0.5).Draw(rt, "a"), rapid.Float64Range(0, 0.5).Draw(rt, "b")
 		limits := map[string]int{"a.example": rapid.IntRange(1, 300).Draw(rt, "limit a"), "b.example": rapid.IntRange(1, 300).Draw(rt, "limit b")}
-		f := mailForecast(t, reminder.Mails{PerSecond: limits, Shares: shares(map[string]float64{"a.example": a, "b.example": b})}, rate, noon,
+		f := mailForecast(t, forecast.Mails{PerSecond: limits, Shares: shares(map[string]float64{"a.example": a, "b.example": b})}, rate, noon,
 			job(0, time.Duration(window)*time.Second, n))
 		over := func(messages, perSecond float64) float64 { return max(0, messages-perSecond*float64(window)) }
 		want := max(over(float64(n), rate), over(a*float64(n), float64(limits["a.example"]))+over(b*float64(n), float64(limits["b.example"])))
@@ -102,11 +102,11 @@ func TestMissedMailsOfOneSlot(t *testing.T) {
 // nearest opening comes first.
 func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	evening := time.Date(2026, 12, 1, 23, 0, 0, 0, time.UTC)
-	at := func(d, window time.Duration, n int64) reminder.Job {
-		return reminder.Job{DueAt: evening.Add(d), Deadline: evening.Add(d + window), Messages: n}
+	at := func(d, window time.Duration, n int64) forecast.Job {
+		return forecast.Job{DueAt: evening.Add(d), Deadline: evening.Add(d + window), Messages: n}
 	}
 	sent := int64(40)
-	m := reminder.Mails{WarmUp: delivery.WarmUp{Start: evening.Truncate(24 * time.Hour), First: 200, Factor: 1.5},
+	m := forecast.Mails{WarmUp: delivery.WarmUp{Start: evening.Truncate(24 * time.Hour), First: 200, Factor: 1.5},
 		Sent: func(context.Context, time.Time) (int64, error) { return sent, nil }}
 	f := mailForecast(t, m, 500, evening, at(0, 3*time.Hour, 100), at(10*time.Minute, 30*time.Minute, 90), at(20*time.Minute, 30*time.Minute, 7))
 	if len(f.Limits) != 1 || f.Missed != 37 {
@@ -114,8 +114,8 @@ func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	}
 	l := f.Limits[0]
 	want := l
-	want.Name, want.Today, want.Tomorrow, want.Messages, want.Missed = reminder.WarmUpLimit, 160, 300, 197, 37
-	if diff := cmp.Diff(want, l, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+	want.Name, want.Today, want.Tomorrow, want.Messages, want.Missed = forecast.WarmUpLimit, 160, 300, 197, 37
+	if diff := cmp.Diff(want, l, cmpopts.IgnoreUnexported(forecast.Limit{})); diff != "" {
 		t.Errorf("limit (-want +got):\n%s", diff)
 	}
 	if a, b, c := f.Jobs[0], f.Jobs[1], f.Jobs[2]; a.Missed != 0 || b.Missed != 30 || c.Missed != 7 || a.ByPlan || !b.ByPlan || !c.ByPlan {
@@ -141,7 +141,7 @@ func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 // failure.
 func TestSharesAreKept(t *testing.T) {
 	now, reads, fail := time.Now(), 0, errors.New("away")
-	shares := reminder.KeptShares(time.Minute, func() time.Time { return now }, func(context.Context, []string) (map[string]float64, error) {
+	shares := forecast.KeptShares(time.Minute, func() time.Time { return now }, func(context.Context, []string) (map[string]float64, error) {
 		reads++
 		return map[string]float64{"qq.com": float64(reads)}, fail
 	})

@@ -1,4 +1,4 @@
-package reminder_test
+package forecast_test
 
 import (
 	"context"
@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/message"
-	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 )
 
 // textSample is a store with one sample.
-type textSample reminder.TextSample
+type textSample forecast.TextSample
 
-func (s textSample) TextSample(context.Context, int64, int) (reminder.TextSample, error) {
-	return reminder.TextSample(s), nil
+func (s textSample) TextSample(context.Context, int64, int) (forecast.TextSample, error) {
+	return forecast.TextSample(s), nil
 }
 
 // builtIn has the built-in texts, and a shop's price of a part.
@@ -36,8 +36,8 @@ func TestTextCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	sample := textSample{Today: day, SpentToday: delivery.BudgetSize{Parts: 90, Micros: 90_000_000}, SpentDrop: 10,
-		Days: []reminder.TextDay{{Day: day, Messages: 800, All: 1600}, {Day: day.AddDate(0, 0, 1), Messages: 200, All: 200}},
-		Readers: []reminder.TextReader{
+		Days: []forecast.TextDay{{Day: day, Messages: 800, All: 1600}, {Day: day.AddDate(0, 0, 1), Messages: 200, All: 200}},
+		Readers: []forecast.TextReader{
 			{Phone: "+8613800138000", Locale: "zh-CN", Timezone: "Asia/Shanghai", Messages: 2, Verified: true},
 			{Phone: "+8613800138001", Locale: "zh-CN", Messages: 1},
 			{Phone: "+4915112345678", Locale: "en", Messages: 1, Verified: true},
@@ -46,7 +46,7 @@ func TestTextCosts(t *testing.T) {
 		return map[string]string{"+86": "CN", "+49": "DE", "+14": "US"}[phone[:3]]
 	}
 	drop := template.Template{Spec: template.Spec{Name: "春季特惠满减优惠券大派送第二弹春季特惠满减优惠券", OpensAt: day.Add(20 * time.Hour)}, ShopName: "Corner shop"}
-	costs := &reminder.TextCosts{Store: sample, Texts: builtIn{}, Prices: prices, Country: country, PerDay: 2000, PerDrop: 1000, MicrosPerDay: 1000_000_000}
+	costs := &forecast.TextCosts{Store: sample, Texts: builtIn{}, Prices: prices, Country: country, PerDay: 2000, PerDrop: 1000, MicrosPerDay: 1000_000_000}
 	c, err := costs.Of(t.Context(), drop)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package reminder
+package forecast
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 )
 
@@ -55,9 +56,9 @@ func ErrorOf(list []Outcome) float64 {
 
 // OutcomesOf sets the forecasts beside what became of them, for slots that are finished, the
 // farthest slot first.
-func OutcomesOf(forecasts []PastForecast, c Cockpit) (list []Outcome) {
+func OutcomesOf(forecasts []PastForecast, c reminder.Cockpit) (list []Outcome) {
 	for _, r := range c.Rows {
-		if r.State != Finished {
+		if r.State != reminder.Finished {
 			continue
 		}
 		for _, f := range forecasts {
@@ -135,7 +136,7 @@ type DropForecast struct {
 }
 
 // Outcomes returns the forecasts of the drop whose cockpit is c, beside what happened.
-func (f *Forecaster) Outcomes(ctx context.Context, templateID int64, c Cockpit) ([]Outcome, error) {
+func (f *Forecaster) Outcomes(ctx context.Context, templateID int64, c reminder.Cockpit) ([]Outcome, error) {
 	if f.Past == nil {
 		return nil, nil
 	}
@@ -144,7 +145,7 @@ func (f *Forecaster) Outcomes(ctx context.Context, templateID int64, c Cockpit) 
 }
 
 // Drop returns the forecast of one drop until the given horizon from now.
-func (f *Forecaster) Drop(ctx context.Context, templateID int64, c Cockpit, horizon time.Duration) (d DropForecast, err error) {
+func (f *Forecaster) Drop(ctx context.Context, templateID int64, c reminder.Cockpit, horizon time.Duration) (d DropForecast, err error) {
 	all, err := f.Forecast(ctx, horizon)
 	if err != nil {
 		return d, err

@@ -1,4 +1,4 @@
-package reminder_test
+package forecast_test
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/forecast"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // anyJobs draws up to eight jobs around noon, some due already, some over.
-func anyJobs() *rapid.Generator[[]reminder.Job] {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) reminder.Job {
+func anyJobs() *rapid.Generator[[]forecast.Job] {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) forecast.Job {
 		due := noon.Add(time.Duration(rapid.IntRange(-600, 3600).Draw(t, "due")) * time.Second)
-		return reminder.Job{DueAt: due, Deadline: due.Add(time.Duration(rapid.IntRange(1, 3600).Draw(t, "window")) * time.Second),
+		return forecast.Job{DueAt: due, Deadline: due.Add(time.Duration(rapid.IntRange(1, 3600).Draw(t, "window")) * time.Second),
 			Messages: int64(rapid.IntRange(0, 100_000).Draw(t, "messages"))}
 	}), 0, 8)
 }
 
-func missed(ps []reminder.Prognosis) (sum int64) {
+func missed(ps []forecast.Prognosis) (sum int64) {
 	for _, p := range ps {
 		sum += p.Missed
 	}
@@ -35,7 +35,7 @@ func missed(ps []reminder.Prognosis) (sum int64) {
 // burden is the rate at which nothing could be missed: no interval may be
 // asked for more than it can hold. EDF reaches this bound, so it is a way to
 // the same numbers that plays nothing through.
-func burden(jobs []reminder.Job) (rate float64, feasible bool) {
+func burden(jobs []forecast.Job) (rate float64, feasible bool) {
 	feasible = true
 	for _, from := range jobs {
 		for _, to := range jobs {
@@ -70,7 +70,7 @@ func TestForecastProperties(t *testing.T) {
 		jobs := anyJobs().Draw(t, "jobs")
 		perSecond := rapid.Float64Range(0.1, 500).Draw(t, "rate")
 		before := slices.Clone(jobs)
-		ps := reminder.Forecast(jobs, reminder.Rate{PerSecond: perSecond}, noon)
+		ps := forecast.Forecast(jobs, forecast.Rate{PerSecond: perSecond}, noon)
 		if !slices.Equal(before, jobs) || len(ps) != len(jobs) {
 			t.Fatal("the jobs changed")
 		}
@@ -108,7 +108,7 @@ func TestForecastProperties(t *testing.T) {
 			t.Fatalf("%d sent where %v at most is possible", sent, most)
 		}
 		// A higher rate misses no more than a lower one.
-		faster := reminder.Forecast(jobs, reminder.Rate{PerSecond: perSecond * rapid.Float64Range(1, 10).Draw(t, "faster")}, noon)
+		faster := forecast.Forecast(jobs, forecast.Rate{PerSecond: perSecond * rapid.Float64Range(1, 10).Draw(t, "faster")}, noon)
 		if missed(faster) > missed(ps)+int64(len(ps)) { // each job rounds by half a message
 			t.Fatalf("%d missed at %v, %d at a higher rate", missed(ps), perSecond, missed(faster))
 		}
@@ -123,7 +123,7 @@ func TestForecastProperties(t *testing.T) {
 }
 
 // missedIsVisible says that some interval is short of a whole message or more.
-func missedIsVisible(jobs []reminder.Job, perSecond float64) bool {
+func missedIsVisible(jobs []forecast.Job, perSecond float64) bool {
 	for _, from := range jobs {
 		for _, to := range jobs {
 			begin, end := later(from.DueAt, noon), to.Deadline
@@ -145,9 +145,9 @@ func missedIsVisible(jobs []reminder.Job, perSecond float64) bool {
 func TestNeededRateIsEnoughAndHardlyMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs := anyJobs().Draw(t, "jobs")
-		need := reminder.NeededRate(jobs, noon)
-		savable := slices.DeleteFunc(slices.Clone(jobs), func(j reminder.Job) bool { return !j.Deadline.After(noon) })
-		if ps := reminder.Forecast(savable, reminder.Rate{PerSecond: need}, noon); missed(ps) > 0 {
+		need := forecast.NeededRate(jobs, noon)
+		savable := slices.DeleteFunc(slices.Clone(jobs), func(j forecast.Job) bool { return !j.Deadline.After(noon) })
+		if ps := forecast.Forecast(savable, forecast.Rate{PerSecond: need}, noon); missed(ps) > 0 {
 			t.Fatalf("%v is not enough: %d missed", need, missed(ps))
 		}
 		least, _ := burden(savable)
@@ -161,38 +161,38 @@ func TestNeededRateIsEnoughAndHardlyMore(t *testing.T) {
 	})
 }
 
-func job(dueIn, window time.Duration, messages int64) reminder.Job {
+func job(dueIn, window time.Duration, messages int64) forecast.Job {
 	due := noon.Add(dueIn)
-	return reminder.Job{DueAt: due, Deadline: due.Add(window), Messages: messages}
+	return forecast.Job{DueAt: due, Deadline: due.Add(window), Messages: messages}
 }
 
 func TestForecastExamples(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
-		jobs                  []reminder.Job
+		jobs                  []forecast.Job
 		rate                  float64
 		starts, ends, misseds []int64 // seconds after noon
 		need                  float64
 	}{
-		{"alone, in time", []reminder.Job{job(60*time.Second, 300*time.Second, 1000)}, 10, []int64{60}, []int64{160}, []int64{0}, 10. / 3},
-		{"alone, too slow", []reminder.Job{job(0, 300*time.Second, 4000)}, 10, []int64{0}, []int64{300}, []int64{1000}, 40. / 3},
-		{"already due", []reminder.Job{job(-100*time.Second, 300*time.Second, 1000)}, 10, []int64{0}, []int64{100}, []int64{0}, 5},
-		{"over", []reminder.Job{job(-400*time.Second, 300*time.Second, 7)}, 10, []int64{-100}, []int64{-100}, []int64{7}, 0},
-		{"no rate at all", []reminder.Job{job(0, 10*time.Second, 5)}, 0, []int64{0}, []int64{10}, []int64{5}, 0.5},
+		{"alone, in time", []forecast.Job{job(60*time.Second, 300*time.Second, 1000)}, 10, []int64{60}, []int64{160}, []int64{0}, 10. / 3},
+		{"alone, too slow", []forecast.Job{job(0, 300*time.Second, 4000)}, 10, []int64{0}, []int64{300}, []int64{1000}, 40. / 3},
+		{"already due", []forecast.Job{job(-100*time.Second, 300*time.Second, 1000)}, 10, []int64{0}, []int64{100}, []int64{0}, 5},
+		{"over", []forecast.Job{job(-400*time.Second, 300*time.Second, 7)}, 10, []int64{-100}, []int64{-100}, []int64{7}, 0},
+		{"no rate at all", []forecast.Job{job(0, 10*time.Second, 5)}, 0, []int64{0}, []int64{10}, []int64{5}, 0.5},
 		// The later job has the nearer deadline: it interrupts and the first one waits.
-		{"interrupted", []reminder.Job{job(0, 1000*time.Second, 1000), job(50*time.Second, 100*time.Second, 1000)}, 10,
+		{"interrupted", []forecast.Job{job(0, 1000*time.Second, 1000), job(50*time.Second, 100*time.Second, 1000)}, 10,
 			[]int64{0, 50}, []int64{200, 150}, []int64{0, 0}, 10},
-		{"one behind the other", []reminder.Job{job(0, 100*time.Second, 1000), job(0, 200*time.Second, 1500)}, 10,
+		{"one behind the other", []forecast.Job{job(0, 100*time.Second, 1000), job(0, 200*time.Second, 1500)}, 10,
 			[]int64{0, 100}, []int64{100, 200}, []int64{0, 500}, 12.5},
 	} {
-		ps := reminder.Forecast(c.jobs, reminder.Rate{PerSecond: c.rate}, noon)
+		ps := forecast.Forecast(c.jobs, forecast.Rate{PerSecond: c.rate}, noon)
 		for i, p := range ps {
 			if start, end := p.StartAt.Sub(noon).Round(time.Second), p.FinishAt.Sub(noon).Round(time.Second); int64(start.Seconds()) != c.starts[i] ||
 				int64(end.Seconds()) != c.ends[i] || p.Missed != c.misseds[i] {
 				t.Errorf("%s, job %d: %v to %v, %d missed", c.name, i, start, end, p.Missed)
 			}
 		}
-		if need := reminder.NeededRate(c.jobs, noon); math.Abs(need-c.need) > 0.1 {
+		if need := forecast.NeededRate(c.jobs, noon); math.Abs(need-c.need) > 0.1 {
 			t.Errorf("%s: needs %v, want %v", c.name, need, c.need)
 		}
 	}
@@ -200,7 +200,7 @@ func TestForecastExamples(t *testing.T) {
 
 // rates is a forecast store.
 type rates struct {
-	jobs             []reminder.Job
+	jobs             []forecast.Job
 	measured         [delivery.Channels]float64 // each in as many slots that it is sure
 	limits           [delivery.Channels]float64
 	until            time.Time
@@ -209,15 +209,15 @@ type rates struct {
 	androidErr       error
 }
 
-func (r *rates) Jobs(_ context.Context, until time.Time) ([]reminder.Job, error) {
+func (r *rates) Jobs(_ context.Context, until time.Time) ([]forecast.Job, error) {
 	r.until = until
 	return r.jobs, r.jobsErr
 }
 
-func (r *rates) Rates(context.Context) (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64, err error) {
+func (r *rates) Rates(context.Context) (measured [delivery.Channels]forecast.Throughput, limits [delivery.Channels]float64, err error) {
 	for c, n := range r.measured {
 		if n > 0 {
-			measured[c] = reminder.Throughput{PerSecond: n, Low: n, High: n, Slots: 5}
+			measured[c] = forecast.Throughput{PerSecond: n, Low: n, High: n, Slots: 5}
 		}
 	}
 	return measured, r.limits, r.rateErr
@@ -230,20 +230,20 @@ func (r *rates) AndroidShares(context.Context) (map[string]float64, error) {
 func TestForecastPerChannel(t *testing.T) {
 	mail, text := job(0, 100*time.Second, 60_000), job(0, 100*time.Second, 1000)
 	mail.Channel, text.Channel = delivery.Email, delivery.SMS
-	store := &rates{jobs: []reminder.Job{mail, text}}
+	store := &rates{jobs: []forecast.Job{mail, text}}
 	store.measured[delivery.SMS], store.limits[delivery.SMS] = 20, 5
 	store.measured[delivery.Webhook], store.limits[delivery.Webhook] = 300, 5000
 	store.limits[delivery.WebPush] = 50
-	f := &reminder.Forecaster{Store: store, Now: func() time.Time { return noon }}
+	f := &forecast.Forecaster{Store: store, Now: func() time.Time { return noon }}
 	all, err := f.Forecast(t.Context(), time.Hour)
 	if err != nil || len(all) != delivery.Channels || !store.until.Equal(noon.Add(time.Hour)) {
 		t.Fatalf("%v %v until %v", all, err, store.until)
 	}
-	for c, want := range map[delivery.Channel]reminder.Rate{
-		delivery.App: {PerSecond: 100_000, Source: reminder.Assumed}, delivery.Email: {PerSecond: 500, Source: reminder.Assumed},
-		delivery.SMS:     {PerSecond: 5, Source: reminder.Configured},  // the operators' limit lies below what was measured
-		delivery.Webhook: {PerSecond: 300, Source: reminder.Measured},  // a limit above it changes nothing
-		delivery.WebPush: {PerSecond: 50, Source: reminder.Configured}, // nor does it take a measurement to obey one
+	for c, want := range map[delivery.Channel]forecast.Rate{
+		delivery.App: {PerSecond: 100_000, Source: forecast.Assumed}, delivery.Email: {PerSecond: 500, Source: forecast.Assumed},
+		delivery.SMS:     {PerSecond: 5, Source: forecast.Configured},  // the operators' limit lies below what was measured
+		delivery.Webhook: {PerSecond: 300, Source: forecast.Measured},  // a limit above it changes nothing
+		delivery.WebPush: {PerSecond: 50, Source: forecast.Configured}, // nor does it take a measurement to obey one
 	} {
 		if got := all[c]; got.Channel != c || got.Rate != want {
 			t.Errorf("%s: %+v, want %+v", c, got.Rate, want)

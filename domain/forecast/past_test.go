@@ -1,4 +1,4 @@
-package reminder_test
+package forecast_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 )
@@ -21,12 +22,12 @@ func TestForecastCountsContacts(t *testing.T) {
 	push.Channel, push.TemplateID = delivery.WebPush, 7
 	mail := job(0, 5*time.Minute, 100)
 	mail.Channel, mail.TemplateID = delivery.Email, 8
-	store := &rates{jobs: []reminder.Job{push, mail}}
+	store := &rates{jobs: []forecast.Job{push, mail}}
 	store.measured[delivery.WebPush] = 10
 	var asked []int64
-	f := &reminder.Forecaster{Store: store, Now: func() time.Time { return noon }, Contacts: func(_ context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
+	f := &forecast.Forecaster{Store: store, Now: func() time.Time { return noon }, Contacts: func(_ context.Context, templates []int64) (map[int64]forecast.Contacts, error) {
 		asked = templates
-		return map[int64]reminder.Contacts{7: {delivery.WebPush: {Booked: 1000, Reached: 121}}}, nil
+		return map[int64]forecast.Contacts{7: {delivery.WebPush: {Booked: 1000, Reached: 121}}}, nil
 	}}
 	all, err := f.Forecast(t.Context(), time.Hour)
 	if err != nil {
@@ -42,9 +43,9 @@ func TestForecastCountsContacts(t *testing.T) {
 	if len(asked) != 2 || asked[0] != 7 || asked[1] != 8 {
 		t.Errorf("asked for %v", asked)
 	}
-	store.jobs = []reminder.Job{push}
-	f.Contacts = func(context.Context, []int64) (map[int64]reminder.Contacts, error) {
-		return map[int64]reminder.Contacts{7: {delivery.WebPush: {Booked: 10}}}, nil
+	store.jobs = []forecast.Job{push}
+	f.Contacts = func(context.Context, []int64) (map[int64]forecast.Contacts, error) {
+		return map[int64]forecast.Contacts{7: {delivery.WebPush: {Booked: 10}}}, nil
 	}
 	if all, err = f.Forecast(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func TestForecastCountsContacts(t *testing.T) {
 		t.Errorf("without any phone: %+v", p)
 	}
 	broken := errors.New("broken")
-	f.Contacts = func(context.Context, []int64) (map[int64]reminder.Contacts, error) { return nil, broken }
+	f.Contacts = func(context.Context, []int64) (map[int64]forecast.Contacts, error) { return nil, broken }
 	if _, err := f.Forecast(t.Context(), time.Hour); !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -62,11 +63,11 @@ func TestForecastCountsContacts(t *testing.T) {
 // throughputs is a store of jobs and of one channel's throughput.
 type throughputs struct {
 	rates
-	mail  reminder.Throughput
+	mail  forecast.Throughput
 	limit float64
 }
 
-func (s *throughputs) Rates(context.Context) (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64, err error) {
+func (s *throughputs) Rates(context.Context) (measured [delivery.Channels]forecast.Throughput, limits [delivery.Channels]float64, err error) {
 	measured[delivery.Email], limits[delivery.Email] = s.mail, s.limit
 	return measured, limits, nil
 }
@@ -77,17 +78,17 @@ func TestHowSureAForecastIs(t *testing.T) {
 	mail := job(0, 100*time.Second, 3000)
 	mail.Channel = delivery.Email
 	for name, c := range map[string]struct {
-		mail                reminder.Throughput
+		mail                forecast.Throughput
 		limit               float64
 		missed, least, most int64
 	}{
-		"nothing was measured": {reminder.Throughput{}, 0, 0, 0, 0}, // 500 a second is assumed
-		"one past slot":        {reminder.Throughput{PerSecond: 10, Low: 10, High: 10, Slots: 1}, 0, 2000, 1000, 2500},
-		"several past slots":   {reminder.Throughput{PerSecond: 20, Low: 15, High: 40, Slots: 4}, 0, 1000, 0, 1500},
-		"a limit":              {reminder.Throughput{PerSecond: 20, Low: 15, High: 40, Slots: 4}, 18, 1200, 1200, 1500},
-		"a lower limit":        {reminder.Throughput{PerSecond: 20, Low: 15, High: 40, Slots: 4}, 10, 2000, 2000, 2000},
+		"nothing was measured": {forecast.Throughput{}, 0, 0, 0, 0}, // 500 a second is assumed
+		"one past slot":        {forecast.Throughput{PerSecond: 10, Low: 10, High: 10, Slots: 1}, 0, 2000, 1000, 2500},
+		"several past slots":   {forecast.Throughput{PerSecond: 20, Low: 15, High: 40, Slots: 4}, 0, 1000, 0, 1500},
+		"a limit":              {forecast.Throughput{PerSecond: 20, Low: 15, High: 40, Slots: 4}, 18, 1200, 1200, 1500},
+		"a lower limit":        {forecast.Throughput{PerSecond: 20, Low: 15, High: 40, Slots: 4}, 10, 2000, 2000, 2000},
 	} {
-		f := &reminder.Forecaster{Store: &throughputs{rates{jobs: []reminder.Job{mail}}, c.mail, c.limit}, Now: func() time.Time { return noon }}
+		f := &forecast.Forecaster{Store: &throughputs{rates{jobs: []forecast.Job{mail}}, c.mail, c.limit}, Now: func() time.Time { return noon }}
 		all, err := f.Forecast(t.Context(), time.Hour)
 		if err != nil {
 			t.Fatal(err)
@@ -95,37 +96,37 @@ func TestHowSureAForecastIs(t *testing.T) {
 		got := all[delivery.Email]
 		want := got
 		want.Missed, want.Least, want.Most, want.Measured = c.missed, c.least, c.most, c.mail
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(forecast.Limit{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
 func TestErrorsOfForecasts(t *testing.T) {
-	outcome := func(messages, missed, sent int64) reminder.Outcome {
-		return reminder.Outcome{PastForecast: reminder.PastForecast{Messages: messages, Missed: missed}, Counts: delivery.Counts{Sent: sent}}
+	outcome := func(messages, missed, sent int64) forecast.Outcome {
+		return forecast.Outcome{PastForecast: forecast.PastForecast{Messages: messages, Missed: missed}, Counts: delivery.Counts{Sent: sent}}
 	}
 	for _, c := range []struct {
-		list []reminder.Outcome
+		list []forecast.Outcome
 		want float64
 	}{
 		{nil, 0},
-		{[]reminder.Outcome{outcome(0, 0, 0)}, 0},
-		{[]reminder.Outcome{outcome(4000, 0, 484)}, 3516.0 / 4000},
-		{[]reminder.Outcome{outcome(4000, 2310, 3325)}, 1635.0 / 3325},
-		{[]reminder.Outcome{outcome(100, 0, 0), outcome(100, 0, 100)}, 0.5},
-		{[]reminder.Outcome{outcome(0, 0, 10)}, 1},
+		{[]forecast.Outcome{outcome(0, 0, 0)}, 0},
+		{[]forecast.Outcome{outcome(4000, 0, 484)}, 3516.0 / 4000},
+		{[]forecast.Outcome{outcome(4000, 2310, 3325)}, 1635.0 / 3325},
+		{[]forecast.Outcome{outcome(100, 0, 0), outcome(100, 0, 100)}, 0.5},
+		{[]forecast.Outcome{outcome(0, 0, 10)}, 1},
 	} {
-		if got := reminder.ErrorOf(c.list); math.Abs(got-c.want) > 1e-9 {
+		if got := forecast.ErrorOf(c.list); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%+v: %f, want %f", c.list, got, c.want)
 		}
 	}
 	for _, c := range []struct {
 		errors []float64
-		want   reminder.Accuracy
-	}{{nil, reminder.Accuracy{}}, {[]float64{0.3}, reminder.Accuracy{Drops: 1, Median: 0.3}}, {[]float64{0.9, 0.1, 0.2}, reminder.Accuracy{Drops: 3, Median: 0.2}},
-		{[]float64{0.5, 0.25, 0.75, 0}, reminder.Accuracy{Drops: 4, Median: 0.375}}} {
-		if got := reminder.AccuracyOf(c.errors); got != c.want {
+		want   forecast.Accuracy
+	}{{nil, forecast.Accuracy{}}, {[]float64{0.3}, forecast.Accuracy{Drops: 1, Median: 0.3}}, {[]float64{0.9, 0.1, 0.2}, forecast.Accuracy{Drops: 3, Median: 0.2}},
+		{[]float64{0.5, 0.25, 0.75, 0}, forecast.Accuracy{Drops: 4, Median: 0.375}}} {
+		if got := forecast.AccuracyOf(c.errors); got != c.want {
 			t.Errorf("%v: %+v", c.errors, got)
 		}
 	}
@@ -139,31 +140,31 @@ func TestOutcomesAreOfFinishedSlots(t *testing.T) {
 		return r
 	}
 	c := reminder.Cockpit{Rows: []reminder.CockpitRow{row(3, reminder.Finished, 30), row(2, reminder.Sending, 5), row(1, reminder.Waiting, 0)}}
-	list := reminder.OutcomesOf([]reminder.PastForecast{{SlotID: 2, Channel: delivery.SMS}, {SlotID: 3, Channel: delivery.SMS, Messages: 33}}, c)
+	list := forecast.OutcomesOf([]forecast.PastForecast{{SlotID: 2, Channel: delivery.SMS}, {SlotID: 3, Channel: delivery.SMS, Messages: 33}}, c)
 	if len(list) != 1 || list[0].SlotID != 3 || list[0].Sent != 30 || list[0].InTime() != 33 {
 		t.Errorf("%+v", list)
 	}
 }
 
-type pastForecasts = reminder.PastForecasts
+type pastForecasts = forecast.PastForecasts
 
 // kept notes what was to be kept.
 type kept struct {
 	pastForecasts
-	list []reminder.Prognosis
+	list []forecast.Prognosis
 }
 
-func (k *kept) Keep(_ context.Context, list []reminder.Prognosis) error {
+func (k *kept) Keep(_ context.Context, list []forecast.Prognosis) error {
 	k.list = append(k.list, list...)
 	return nil
 }
 
 // TestForecastsOfSlotsThatFireSoonAreKept, and no others.
 func TestForecastsOfSlotsThatFireSoonAreKept(t *testing.T) {
-	at := func(d time.Duration) reminder.Prognosis { return reminder.Prognosis{Job: job(d, time.Hour, 1)} }
+	at := func(d time.Duration) forecast.Prognosis { return forecast.Prognosis{Job: job(d, time.Hour, 1)} }
 	k := &kept{}
-	channels := []reminder.ChannelForecast{{Jobs: []reminder.Prognosis{at(0), at(time.Second), at(10 * time.Minute), at(10*time.Minute + 1)}}, {}}
-	f := &reminder.Forecaster{Past: k, Now: func() time.Time { return noon }}
+	channels := []forecast.ChannelForecast{{Jobs: []forecast.Prognosis{at(0), at(time.Second), at(10 * time.Minute), at(10*time.Minute + 1)}}, {}}
+	f := &forecast.Forecaster{Past: k, Now: func() time.Time { return noon }}
 	if err := f.Keep(t.Context(), channels); err != nil || len(k.list) != 2 || !k.list[1].DueAt.Equal(noon.Add(10*time.Minute)) {
 		t.Errorf("%+v, %v", k.list, err)
 	}
@@ -177,9 +178,9 @@ func TestForecastsOfSlotsThatFireSoonAreKept(t *testing.T) {
 func TestContactsAreKept(t *testing.T) {
 	now, fail := noon, errors.New("away")
 	var reads [][]int64
-	contacts := reminder.KeptContacts(time.Minute, func() time.Time { return now }, func(_ context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
+	contacts := forecast.KeptContacts(time.Minute, func() time.Time { return now }, func(_ context.Context, templates []int64) (map[int64]forecast.Contacts, error) {
 		reads = append(reads, templates)
-		return map[int64]reminder.Contacts{7: {delivery.App: {Booked: float64(len(reads))}}}, fail
+		return map[int64]forecast.Contacts{7: {delivery.App: {Booked: float64(len(reads))}}}, fail
 	})
 	expect := func(n int, want float64, templates ...int64) {
 		t.Helper()
