@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/testmessage"
 	deliverypages "dropbell/views/pages/delivery"
 	droppages "dropbell/views/pages/drops"
 )
@@ -188,14 +189,14 @@ func channels() []Story {
 }
 
 func channelTests() []Story {
-	made := func(id int64, r delivery.TestResult, detail string) delivery.ChannelTest {
-		return delivery.ChannelTest{ID: id, Channel: delivery.Email, State: delivery.TestDone, Result: r, Detail: detail, ByUser: id%2 == 0,
+	made := func(id int64, r testmessage.TestResult, detail string) testmessage.ChannelTest {
+		return testmessage.ChannelTest{ID: id, Channel: delivery.Email, State: testmessage.TestDone, Result: r, Detail: detail, ByUser: id%2 == 0,
 			Took: 340 * time.Millisecond, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now().Add(-time.Duration(9-id) * time.Minute)}
 	}
 	waiting := made(9, "", "")
-	waiting.State, waiting.Took = delivery.TestWaiting, 0
-	list := []delivery.ChannelTest{waiting, made(8, delivery.TestDelivered, ""), made(7, delivery.TestPermanent, "550 5.1.1 mailbox unavailable: the recipient’s server rejected this address"),
-		made(6, delivery.TestTransient, "timed out"), made(5, delivery.TestThrottled, ""), made(4, delivery.TestUnknown, "")}
+	waiting.State, waiting.Took = testmessage.TestWaiting, 0
+	list := []testmessage.ChannelTest{waiting, made(8, testmessage.TestDelivered, ""), made(7, testmessage.TestPermanent, "550 5.1.1 mailbox unavailable: the recipient’s server rejected this address"),
+		made(6, testmessage.TestTransient, "timed out"), made(5, testmessage.TestThrottled, ""), made(4, testmessage.TestUnknown, "")}
 	return []Story{
 		{Name: "channel-test/empty", Page: deliverypages.ChannelTests{Channel: delivery.SMS, Configured: true}.Page()},
 		{Name: "channel-test/many", Page: deliverypages.ChannelTests{Channel: delivery.Email, Configured: true, List: list}.Page(), Role: staff.Operator},

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/testmessage"
 	"dropbell/web/api"
 	"dropbell/web/console"
 	"dropbell/web/console/access"
@@ -37,7 +38,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	tallies, deadMessages := p.Stores.CouponTallies, p.Stores.DeadMessages
 	files := &upload.Files{Uploads: p.Stores.Uploads, Tables: p.tables(), Log: p.Log}
 	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB, p.addresses)}
-	tests := &delivery.ChannelTests{Store: p.Stores.ChannelTests, Configured: &p.channels, Patience: 3 * time.Second}
+	tests := &testmessage.ChannelTests{Store: p.Stores.ChannelTests, Configured: &p.channels, Patience: 3 * time.Second}
 	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), &p.channels, p.completeSMS)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: p.Stores.StockLedgers, Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})

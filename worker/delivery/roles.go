@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/feedback"
 	"dropbell/domain/task"
+	"dropbell/domain/testmessage"
 	"dropbell/worker/shell"
 )
 
@@ -24,7 +25,7 @@ import (
 // bounce mailbox is configured. The room sets what Service and Mailbox call.
 type Deps struct {
 	Service     *delivery.Service
-	Tester      *delivery.Tester
+	Tester      *testmessage.Tester
 	DeadLetters *delivery.DeadLetters
 	Letters     deliverydb.DeadLetters
 	Channels    deliverydb.Channels

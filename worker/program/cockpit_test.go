@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 )
 
 // TestChannelTestsGoOut sends a test message through a whole worker to a real
@@ -44,8 +45,8 @@ func TestChannelTestsGoOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(db.Close)
-			tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(db), Configured: delivery.ChannelSetOf(delivery.Webhook)}
-			if _, err := tests.Start(t.Context(), staff.System(), delivery.TestWish{Channel: delivery.Webhook, Recipient: "1001"}); err != nil {
+			tests := &testmessage.ChannelTests{Store: deliverydb.NewChannelTests(db), Configured: delivery.ChannelSetOf(delivery.Webhook)}
+			if _, err := tests.Start(t.Context(), staff.System(), testmessage.TestWish{Channel: delivery.Webhook, Recipient: "1001"}); err != nil {
 				t.Fatal(err)
 			}
 			conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
@@ -60,9 +61,9 @@ func TestChannelTestsGoOut(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
-			var got delivery.ChannelTest
+			var got testmessage.ChannelTest
 			var seen delivery.ProviderHealth
-			for end := time.Now().Add(localstack.Patience(t)); time.Now().Before(end) && (got.State != delivery.TestDone || seen.Calls == 0); {
+			for end := time.Now().Add(localstack.Patience(t)); time.Now().Before(end) && (got.State != testmessage.TestDone || seen.Calls == 0); {
 				list, err := tests.Tests(t.Context(), staff.System(), delivery.Webhook, 1)
 				if err != nil {
 					t.Fatal(err)
@@ -75,7 +76,7 @@ func TestChannelTestsGoOut(t *testing.T) {
 				pause := time.NewTimer(50 * time.Millisecond)
 				<-pause.C
 			}
-			if got.Result != delivery.TestDelivered || calls.Load() != 1 {
+			if got.Result != testmessage.TestDelivered || calls.Load() != 1 {
 				t.Errorf("%+v after %d calls", got, calls.Load())
 			}
 			if seen.Calls != 1 || seen.Messages != 1 || seen.Failed != 0 {

@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 	"dropbell/domain/reminder"
+	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
 	"dropbell/worker/campaigns"
 	"dropbell/worker/coupons"
@@ -60,7 +61,7 @@ func (p *program) delivery() (d workerdelivery.Deps, err error) {
 				delivery.KindNotice:   coupon.Guard{Store: p.Stores.Notices},
 			},
 		},
-		Tester:      &delivery.Tester{Store: p.Stores.ChannelTests, Senders: p.senders.ByChannel, Through: p.senders.Through, Texts: texts, Now: app.Clock},
+		Tester:      &testmessage.Tester{Store: p.Stores.ChannelTests, Senders: p.senders.ByChannel, Through: p.senders.Through, Texts: texts, Now: app.Clock},
 		DeadLetters: &delivery.DeadLetters{Store: p.Stores.DeadLetters}, Letters: p.Stores.DeadLetters, Channels: p.Stores.Channels,
 		Receipts: &feedback.Matcher{Store: p.Stores.Serials, Refs: feedback.NewRefs(p.Config.LinkSecret), Reports: p.reports()},
 		Mailbox:  mailbox,

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
 )
 
@@ -26,14 +27,14 @@ func NewChannelTests(db *pg.DB) ChannelTests { return ChannelTests{db} }
 const testColumns = `c.id, c.channel, c.recipient, c.by_user, c.template_id, c.locale, c.draft, c.due_at, c.state, c.result, c.detail, c.took_ms,
 	c.created_by, c.created_at, c.finished_at, c.provider_id`
 
-func testFields(t *delivery.ChannelTest, took *int64) []any {
+func testFields(t *testmessage.ChannelTest, took *int64) []any {
 	return []any{&t.ID, &t.Channel, &t.Recipient, &t.ByUser, &t.TemplateID, &t.Locale, &t.Draft, &t.DueAt, &t.State, &t.Result, &t.Detail, took,
 		&t.CreatedBy, &t.CreatedAt, &t.FinishedAt, &t.Provider}
 }
 
-// CreateTest stores a test; see [delivery.TestStore]. Those who ask at once
+// CreateTest stores a test; see [testmessage.TestStore]. Those who ask at once
 // wait for each other, so that none slips past the limits.
-func (s ChannelTests) CreateTest(ctx context.Context, t delivery.ChannelTest, e staff.Entry) (delivery.ChannelTest, error) {
+func (s ChannelTests) CreateTest(ctx context.Context, t testmessage.ChannelTest, e staff.Entry) (testmessage.ChannelTest, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('channel_tests'))`); err != nil {
 			return err
@@ -58,21 +59,21 @@ func (s ChannelTests) CreateTest(ctx context.Context, t delivery.ChannelTest, e 
 	return t, err
 }
 
-func tooManyTests(ctx context.Context, tx pgx.Tx, t delivery.ChannelTest) error {
+func tooManyTests(ctx context.Context, tx pgx.Tx, t testmessage.ChannelTest) error {
 	var mine, all int
 	var wait time.Duration
 	err := tx.QueryRow(ctx, `select count(*) filter (where created_by = $2), count(*) filter (where channel = $1),
 			coalesce(min(created_at) + interval '1 minute' - clock_timestamp(), interval '0')
 		from channel_tests where created_at > clock_timestamp() - interval '1 minute' and (created_by = $2 or channel = $1)`,
 		t.Channel, t.CreatedBy).Scan(&mine, &all, &wait)
-	if err == nil && (mine >= delivery.TestsPerMember || all >= delivery.TestsPerChannel) {
-		return &fault.RetryAfter{Err: delivery.ErrTooManyTests, After: max(wait, time.Second)}
+	if err == nil && (mine >= testmessage.TestsPerMember || all >= testmessage.TestsPerChannel) {
+		return &fault.RetryAfter{Err: testmessage.ErrTooManyTests, After: max(wait, time.Second)}
 	}
 	return err
 }
 
-// Test returns one test; see [delivery.TestStore].
-func (s ChannelTests) Test(ctx context.Context, id int64) (t delivery.ChannelTest, err error) {
+// Test returns one test; see [testmessage.TestStore].
+func (s ChannelTests) Test(ctx context.Context, id int64) (t testmessage.ChannelTest, err error) {
 	var took int64
 	err = s.Pool.QueryRow(ctx, `select `+testColumns+` from channel_tests c where id = $1`, id).Scan(testFields(&t, &took)...)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -83,12 +84,12 @@ func (s ChannelTests) Test(ctx context.Context, id int64) (t delivery.ChannelTes
 }
 
 // Tests lists the channel's last tests, newest first.
-func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) ([]delivery.ChannelTest, error) {
+func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) ([]testmessage.ChannelTest, error) {
 	rows, err := s.Pool.Query(ctx, `select `+testColumns+` from channel_tests c where channel = $1 order by id desc limit $2`, c, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t delivery.ChannelTest, err error) {
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t testmessage.ChannelTest, err error) {
 		var took int64
 		err = row.Scan(testFields(&t, &took)...)
 		t.Took = time.Duration(took) * time.Millisecond
@@ -98,9 +99,9 @@ func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) 
 }
 
 // TakeTest leases a waiting test with what its message says and to whom; see
-// [delivery.TestStore].
-func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Duration) (delivery.TakenTest, error) {
-	t := delivery.TakenTest{Token: uuid.NewString()}
+// [testmessage.TestStore].
+func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Duration) (testmessage.TakenTest, error) {
+	t := testmessage.TakenTest{Token: uuid.NewString()}
 	t.Subject.Kind = delivery.KindTest
 	var took int64
 	var to user.User
@@ -132,7 +133,7 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 
 // addressTest fills in who gets the message. The zone of an address is not
 // known; its language is that of the sending member.
-func addressTest(t *delivery.TakenTest, known user.User, push, devices []byte) error {
+func addressTest(t *testmessage.TakenTest, known user.User, push, devices []byte) error {
 	if t.ByUser {
 		id, err := user.ParseID(t.Recipient)
 		if err != nil {
@@ -152,7 +153,7 @@ func addressTest(t *delivery.TakenTest, known user.User, push, devices []byte) e
 }
 
 // EndTest records the result and forgets the recipient.
-func (s ChannelTests) EndTest(ctx context.Context, t delivery.TakenTest) error {
+func (s ChannelTests) EndTest(ctx context.Context, t testmessage.TakenTest) error {
 	_, err := s.Pool.Exec(ctx, `update channel_tests set state = 'done', result = $3, detail = $4, took_ms = $5, finished_at = clock_timestamp(),
 			recipient = '', draft = null, token = null, lease_until = null
 		where id = $1 and token = $2 and state = 'running'`, t.ID, t.Token, t.Result, t.Detail, t.Took.Milliseconds())
@@ -163,7 +164,7 @@ func (s ChannelTests) EndTest(ctx context.Context, t delivery.TakenTest) error {
 const ChannelTestsWait pg.Question = `select from channel_tests where state <> 'done' order by id limit 1`
 
 // OpenTests gives up what was left in mid-call and returns what waits; see
-// [delivery.TestStore].
+// [testmessage.TestStore].
 func (s ChannelTests) OpenTests(ctx context.Context, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		with lost as (

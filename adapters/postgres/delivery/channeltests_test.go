@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
 )
 
@@ -22,8 +23,8 @@ import (
 type testFixture struct {
 	*fixture
 	store  deliverydb.ChannelTests
-	tests  *delivery.ChannelTests
-	tester *delivery.Tester
+	tests  *testmessage.ChannelTests
+	tester *testmessage.Tester
 	mail   *recordingSender
 }
 
@@ -51,14 +52,14 @@ func (b *recordingSender) Send(_ context.Context, ms []delivery.Message) []deliv
 func newTestFixture(t *testing.T) *testFixture {
 	w := newFixture(t)
 	b := &testFixture{fixture: w, store: deliverydb.NewChannelTests(w.DB), mail: &recordingSender{channel: delivery.Email, answer: delivery.Result{Status: delivery.Delivered}}}
-	b.tests = &delivery.ChannelTests{Store: b.store, Configured: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.Webhook)}
-	b.tester = &delivery.Tester{Store: b.store, Senders: map[delivery.Channel]delivery.Sender{delivery.Email: b.mail}, Now: pgtest.Clock}
+	b.tests = &testmessage.ChannelTests{Store: b.store, Configured: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.Webhook)}
+	b.tester = &testmessage.Tester{Store: b.store, Senders: map[delivery.Channel]delivery.Sender{delivery.Email: b.mail}, Now: pgtest.Clock}
 	return b
 }
 
-func (b *testFixture) ask(to string, change ...func(*delivery.TestWish)) delivery.ChannelTest {
+func (b *testFixture) ask(to string, change ...func(*testmessage.TestWish)) testmessage.ChannelTest {
 	b.Helper()
-	w := delivery.TestWish{Channel: delivery.Email, Recipient: to, Locale: "zh-CN"}
+	w := testmessage.TestWish{Channel: delivery.Email, Recipient: to, Locale: "zh-CN"}
 	for _, c := range change {
 		c(&w)
 	}
@@ -67,7 +68,7 @@ func (b *testFixture) ask(to string, change ...func(*delivery.TestWish)) deliver
 	return t
 }
 
-func (b *testFixture) last() delivery.ChannelTest {
+func (b *testFixture) last() testmessage.ChannelTest {
 	b.Helper()
 	list, err := b.tests.Tests(b.Context(), pgtest.Operator, delivery.Email, 1)
 	b.Must(err)
@@ -80,7 +81,7 @@ func (b *testFixture) last() delivery.ChannelTest {
 func TestAChannelTestIsSentOnce(t *testing.T) {
 	b := newTestFixture(t)
 	asked := b.ask(" lin@example.com ")
-	if asked.State != delivery.TestWaiting || asked.ByUser {
+	if asked.State != testmessage.TestWaiting || asked.ByUser {
 		t.Fatalf("%+v", asked)
 	}
 	var all sync.WaitGroup
@@ -100,7 +101,7 @@ func TestAChannelTestIsSentOnce(t *testing.T) {
 		t.Errorf("%+v %+v", m.To, m.Content)
 	}
 	got := b.last()
-	if got.State != delivery.TestDone || got.Result != delivery.TestDelivered || got.Recipient != "" || got.FinishedAt == nil {
+	if got.State != testmessage.TestDone || got.Result != testmessage.TestDelivered || got.Recipient != "" || got.FinishedAt == nil {
 		t.Errorf("%+v", got)
 	}
 	if n := b.Number(`select count(*) from audit where action = 'channel.test' and object_id = 'email'`); n != 1 {
@@ -120,14 +121,14 @@ func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 	tpl := b.Published(2 * time.Hour)
 	email, locale := "ada@example.com", "en"
 	b.Upsert(user.Change{ID: 1001, Email: &email, Locale: &locale})
-	b.ask("1001", func(w *delivery.TestWish) { w.TemplateID = tpl.ID })
+	b.ask("1001", func(w *testmessage.TestWish) { w.TemplateID = tpl.ID })
 	b.Must(b.tester.Sweep(t.Context()))
 	if m := b.mail.got[0]; m.To.Email != email || m.To.ID != 1001 || m.Subject.TemplateName != tpl.Name || !strings.Contains(m.Content.Text, tpl.Name) {
 		t.Errorf("%+v %+v", m.To, m.Content)
 	}
 	b.ask("1002") // there is no such user
 	b.Must(b.tester.Sweep(t.Context()))
-	if got := b.last(); got.Result != delivery.TestPermanent || !strings.Contains(got.Detail, "no contact") || len(b.mail.got) != 1 {
+	if got := b.last(); got.Result != testmessage.TestPermanent || !strings.Contains(got.Detail, "no contact") || len(b.mail.got) != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -135,7 +136,7 @@ func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 // Two tests never look like repetitions of one to a provider.
 func TestChannelTestsHaveTheirOwnKeys(t *testing.T) {
 	b := newTestFixture(t)
-	for range delivery.TestsPerMember {
+	for range testmessage.TestsPerMember {
 		b.ask("lin@example.com")
 	}
 	b.Must(b.tester.Sweep(t.Context()))
@@ -143,7 +144,7 @@ func TestChannelTestsHaveTheirOwnKeys(t *testing.T) {
 	for _, m := range b.mail.got {
 		keys[m.IdempotencyKey()] = true
 	}
-	if len(keys) != delivery.TestsPerMember {
+	if len(keys) != testmessage.TestsPerMember {
 		t.Errorf("%d keys for %d messages", len(keys), len(b.mail.got))
 	}
 }
@@ -152,24 +153,24 @@ func TestProvidersAnswersToAChannelTest(t *testing.T) {
 	b := newTestFixture(t)
 	for _, c := range []struct {
 		answer delivery.Result
-		want   delivery.TestResult
+		want   testmessage.TestResult
 		detail string
 	}{
-		{delivery.Result{Status: delivery.Permanent, Detail: "550 no such mailbox lin@example.com"}, delivery.TestPermanent, "550 no such mailbox …"},
-		{delivery.Result{Status: delivery.Throttled}, delivery.TestThrottled, ""},
-		{delivery.Result{Detail: "timed out"}, delivery.TestTransient, "timed out"},
+		{delivery.Result{Status: delivery.Permanent, Detail: "550 no such mailbox lin@example.com"}, testmessage.TestPermanent, "550 no such mailbox …"},
+		{delivery.Result{Status: delivery.Throttled}, testmessage.TestThrottled, ""},
+		{delivery.Result{Detail: "timed out"}, testmessage.TestTransient, "timed out"},
 	} {
 		b.mail.answer = c.answer
 		b.ask("lin@example.com")
 		b.Must(b.tester.Sweep(t.Context()))
-		if got := b.last(); got.Result != c.want || got.Detail != c.detail || got.State != delivery.TestDone {
+		if got := b.last(); got.Result != c.want || got.Detail != c.detail || got.State != testmessage.TestDone {
 			t.Errorf("%+v: %+v", c.answer, got)
 		}
 	}
 	b.tester.Senders = nil
 	b.ask("lin@example.com")
 	b.Must(b.tester.Sweep(t.Context()))
-	if got := b.last(); got.Result != delivery.TestPermanent || got.Detail == "" {
+	if got := b.last(); got.Result != testmessage.TestPermanent || got.Detail == "" {
 		t.Errorf("without a sender: %+v", got)
 	}
 }
@@ -186,7 +187,7 @@ func TestAWorkerDiesInAChannelTest(t *testing.T) {
 		}
 	}
 	b.Must(b.tester.Run(t.Context(), asked.ID))
-	if got := b.last(); got.Result != delivery.TestUnknown || got.Recipient != "" {
+	if got := b.last(); got.Result != testmessage.TestUnknown || got.Recipient != "" {
 		t.Errorf("%+v", got)
 	}
 	b.Must(b.tester.Sweep(t.Context()))
@@ -203,18 +204,18 @@ func TestChannelTestsAreChecked(t *testing.T) {
 		to      string
 		err     error
 	}{
-		{delivery.App, "1", delivery.ErrNotTestable}, {delivery.WebPush, "1", delivery.ErrChannelUnavailable}, {77, "1", delivery.ErrChannelUnavailable},
+		{delivery.App, "1", testmessage.ErrNotTestable}, {delivery.WebPush, "1", delivery.ErrChannelUnavailable}, {77, "1", delivery.ErrChannelUnavailable},
 		{delivery.Email, "", fault.ErrInvalid}, {delivery.Email, "nobody", fault.ErrInvalid}, {delivery.Email, "a b@example.com", fault.ErrInvalid},
 		{delivery.Email, "-1", fault.ErrInvalid}, {delivery.SMS, "+1", fault.ErrInvalid}, {delivery.SMS, "lin@example.com", fault.ErrInvalid},
 		{delivery.Webhook, "lin@example.com", fault.ErrInvalid}, {delivery.Webhook, "99999999999999999999", fault.ErrInvalid},
 	} {
-		if _, err := b.tests.Start(t.Context(), pgtest.Operator, delivery.TestWish{Channel: c.channel, Recipient: c.to}); !errors.Is(err, c.err) {
+		if _, err := b.tests.Start(t.Context(), pgtest.Operator, testmessage.TestWish{Channel: c.channel, Recipient: c.to}); !errors.Is(err, c.err) {
 			t.Errorf("%v to %q: %v, want %v", c.channel, c.to, err, c.err)
 		}
 	}
 	for _, role := range []staff.Role{"", staff.Viewer, staff.Marketer} {
 		by := staff.Actor{Label: "staff:9", Role: role}
-		if _, err := b.tests.Start(t.Context(), by, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, staff.ErrForbidden) {
+		if _, err := b.tests.Start(t.Context(), by, testmessage.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("%s may test: %v", role, err)
 		}
 		if _, err := b.tests.Tests(t.Context(), by, delivery.Email, 1); !errors.Is(err, staff.ErrForbidden) {
@@ -230,14 +231,14 @@ func TestChannelTestsAreLimited(t *testing.T) {
 	b := newTestFixture(t)
 	var mine, refused atomic.Int64
 	var all sync.WaitGroup
-	for range 3 * delivery.TestsPerMember {
+	for range 3 * testmessage.TestsPerMember {
 		all.Go(func() {
-			_, err := b.tests.Start(context.Background(), pgtest.Operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"})
+			_, err := b.tests.Start(context.Background(), pgtest.Operator, testmessage.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"})
 			after, ok := errors.AsType[*fault.RetryAfter](err)
 			switch {
 			case err == nil:
 				mine.Add(1)
-			case errors.Is(err, delivery.ErrTooManyTests) && ok && after.After > 0 && after.After <= time.Minute:
+			case errors.Is(err, testmessage.ErrTooManyTests) && ok && after.After > 0 && after.After <= time.Minute:
 				refused.Add(1)
 			default:
 				t.Error(err)
@@ -245,13 +246,13 @@ func TestChannelTestsAreLimited(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if mine.Load() != delivery.TestsPerMember || refused.Load() != 2*delivery.TestsPerMember {
+	if mine.Load() != testmessage.TestsPerMember || refused.Load() != 2*testmessage.TestsPerMember {
 		t.Errorf("%d were allowed and %d refused", mine.Load(), refused.Load())
 	}
 	b.Exec(`update channel_tests set created_at = created_at - interval '1 minute'`)
 	b.ask("lin@example.com")
-	b.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by) select 1, 'x', false, now(), 'staff:' || n from generate_series(1, $1) n`, delivery.TestsPerChannel)
-	if _, err := b.tests.Start(t.Context(), pgtest.Operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, delivery.ErrTooManyTests) {
+	b.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by) select 1, 'x', false, now(), 'staff:' || n from generate_series(1, $1) n`, testmessage.TestsPerChannel)
+	if _, err := b.tests.Start(t.Context(), pgtest.Operator, testmessage.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, testmessage.ErrTooManyTests) {
 		t.Errorf("one more than the channel takes: %v", err)
 	}
 }
@@ -260,7 +261,7 @@ func TestChannelTestsAreLimited(t *testing.T) {
 func TestOutcomeOfATest(t *testing.T) {
 	b := newTestFixture(t)
 	asked := b.ask("lin@example.com")
-	if now, err := b.tests.Outcome(t.Context(), asked); err != nil || now.State != delivery.TestWaiting { // no patience
+	if now, err := b.tests.Outcome(t.Context(), asked); err != nil || now.State != testmessage.TestWaiting { // no patience
 		t.Errorf("%+v %v", now, err)
 	}
 	b.tests.Patience = localstack.Patience(t)
@@ -272,10 +273,10 @@ func TestOutcomeOfATest(t *testing.T) {
 	})
 	now, err := b.tests.Outcome(t.Context(), asked)
 	sending.Wait()
-	if err != nil || now.Result != delivery.TestDelivered || now.Recipient != "" {
+	if err != nil || now.Result != testmessage.TestDelivered || now.Recipient != "" {
 		t.Errorf("%+v %v", now, err)
 	}
-	if _, err := b.tests.Outcome(t.Context(), delivery.ChannelTest{ID: asked.ID + 1}); fault.KindOf(err) != fault.NotFound {
+	if _, err := b.tests.Outcome(t.Context(), testmessage.ChannelTest{ID: asked.ID + 1}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("of a test that does not exist: %v", err)
 	}
 }

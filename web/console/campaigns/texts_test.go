@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/web/console/consoletest"
 )
 
@@ -100,7 +101,7 @@ func TestSendingACampaignToMe(t *testing.T) {
 	form.Set("send", "0:de")
 	b.Post("/campaigns", form).Is(200).Has("The message is on its way to", `value="0:de"`, "Komm zu {{shop}}")
 	var got []delivery.Message
-	tester := &delivery.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
+	tester := &testmessage.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
 			got = append(got, m)
 			return delivery.Result{Status: delivery.Delivered}
@@ -137,7 +138,7 @@ func TestSendingACampaignToMe(t *testing.T) {
 		t.Errorf("sent %+v", got)
 	}
 	g.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, state, created_by, created_at)
-		select t.channel, '', t.by_user, t.due_at, 'done', t.created_by, clock_timestamp() + interval '1 hour' from generate_series(1, $1::int), (select * from channel_tests limit 1) t`, delivery.TestsPerMember)
+		select t.channel, '', t.by_user, t.due_at, 'done', t.created_by, clock_timestamp() + interval '1 hour' from generate_series(1, $1::int), (select * from channel_tests limit 1) t`, testmessage.TestsPerMember)
 	b.Post(page+"/send", url.Values{"send": {"0:"}}).Is(http.StatusSeeOther)
 	b.Get(page).Is(200).Has("Too many test messages")
 	b.Get("/audit?kind=channel").Is(http.StatusOK)

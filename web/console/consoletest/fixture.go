@@ -45,6 +45,7 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
@@ -180,7 +181,7 @@ func (g *Fixture) newDeps() console.Deps {
 	tallies := g.Stores.CouponTallies
 	texts := &message.Service{Store: g.Stores.Messages}
 	alerts := &alert.Service{Store: g.Stores.Alerts}
-	tests := &delivery.ChannelTests{Store: g.Stores.ChannelTests, Configured: configured}
+	tests := &testmessage.ChannelTests{Store: g.Stores.ChannelTests, Configured: configured}
 	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		for i := range all {
 			all[i].State = delivery.CircuitClosed

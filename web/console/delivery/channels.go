@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/provider"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -200,7 +201,7 @@ func (h *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wish := delivery.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: shell.Frame(r).Locale.Tag}
+	wish := testmessage.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: shell.Frame(r).Locale.Tag}
 	tested, err := h.testedProvider(r, ch)
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (h *handlers) testedProvider(r *http.Request, ch delivery.Channel) (provide
 
 // testTemplate reads the drop of the message; the sender must be allowed to see
 // it.
-func (h *handlers) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fault.Field, error) {
+func (h *handlers) testTemplate(r *http.Request, wish *testmessage.TestWish) ([]fault.Field, error) {
 	typed := strings.TrimSpace(r.PostFormValue("template"))
 	if typed == "" {
 		return nil, nil

@@ -10,6 +10,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
 )
@@ -95,7 +96,7 @@ func TestChannelTestPage(t *testing.T) {
 	b.Post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).To(page)
 	b.Get(page).Is(200).Has("The test message is on its way.", "Waiting", "To an address", `data-live="`).HasNot("lin@example.com")
 	sent := ""
-	tester := &delivery.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
+	tester := &testmessage.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
 			sent = m.To.Email + " " + m.Content.Title
 			return delivery.Result{Status: delivery.Permanent, Detail: "550 no such mailbox"}
@@ -105,7 +106,7 @@ func TestChannelTestPage(t *testing.T) {
 		t.Errorf("sent %q", sent)
 	}
 	b.Get(page).Is(200).Has("Refused", "550 no such mailbox").HasNot("data-live")
-	for range delivery.TestsPerMember - 1 {
+	for range testmessage.TestsPerMember - 1 {
 		b.Post(page, url.Values{"recipient": {"1001"}}).To(page)
 	}
 	b.Post(page, url.Values{"recipient": {"1001"}}).Is(http.StatusUnprocessableEntity).Has("Too many test messages.")

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/web/console/shell"
 )
 
@@ -22,7 +23,7 @@ type Deps struct {
 	States   *shell.ChannelStates
 	Settings Settings
 	Control  *delivery.Control
-	Tests    *delivery.ChannelTests
+	Tests    *testmessage.ChannelTests
 	// Ledger lists batches and their recipients.
 	Ledger      *delivery.Ledger
 	DeadLetters *delivery.DeadLetters

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	messagepages "dropbell/views/pages/messages"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -215,7 +216,7 @@ func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *m
 	if err != nil {
 		return err
 	}
-	try, err := h.send(r, a.place.Shop, delivery.TestWish{Channel: c, Recipient: p.Own.Address(p.Channel), TemplateID: a.place.Template}, p.Draft)
+	try, err := h.send(r, a.place.Shop, testmessage.TestWish{Channel: c, Recipient: p.Own.Address(p.Channel), TemplateID: a.place.Template}, p.Draft)
 	switch {
 	case err != nil:
 		return err

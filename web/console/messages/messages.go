@@ -5,9 +5,9 @@ package messages
 import (
 	"context"
 
-	"dropbell/domain/delivery"
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
 	"dropbell/web/console/shell"
 )
@@ -19,7 +19,7 @@ type Deps struct {
 	Users     Users
 	Own       OwnUsers
 	// Tests send a text to the member who writes it.
-	Tests *delivery.ChannelTests
+	Tests *testmessage.ChannelTests
 	// LinkExample returns a tracked link as messages about the drop hold one, for
 	// previews; "" = they hold the claim address itself.
 	LinkExample func(templateID int64, to user.ID) string

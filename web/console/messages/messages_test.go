@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
 )
@@ -97,7 +98,7 @@ func TestWritingAMail(t *testing.T) {
 
 	b.Post(page, mail("do", "test")).Is(200).Has("The message is on its way to")
 	var got delivery.Message
-	tester := &delivery.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
+	tester := &testmessage.Tester{Store: g.Stores.ChannelTests, Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
 			got = m
 			return delivery.Result{Status: delivery.Delivered}

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
+	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -40,12 +41,12 @@ func (s Shared) Send(r *http.Request, shop int64, c delivery.Channel, templateID
 	if err != nil {
 		return pageparts.Try{}, err
 	}
-	return s.h.send(r, shop, delivery.TestWish{Channel: c, Recipient: own.Address(message.Channel(c.String())), TemplateID: templateID}, d)
+	return s.h.send(r, shop, testmessage.TestWish{Channel: c, Recipient: own.Address(message.Channel(c.String())), TemplateID: templateID}, d)
 }
 
 // send sends the draft to the member and returns what came of it. A refusal that the
 // member can do something about is no error.
-func (h *handlers) send(r *http.Request, shop int64, wish delivery.TestWish, d message.Draft) (pageparts.Try, error) {
+func (h *handlers) send(r *http.Request, shop int64, wish testmessage.TestWish, d message.Draft) (pageparts.Try, error) {
 	ctx := r.Context()
 	wish.Locale = d.Language
 	sent, err := h.Tests.SendDraft(ctx, shell.Actor(r), shop, wish, d)
@@ -64,9 +65,9 @@ func (h *handlers) send(r *http.Request, shop int64, wish delivery.TestWish, d m
 	switch to := wish.Recipient; now.Result {
 	case "":
 		return pageparts.Try{Tone: ui.Good, Text: shell.Say(r, "message.test.sent", to)}, nil
-	case delivery.TestDelivered:
+	case testmessage.TestDelivered:
 		return pageparts.Try{Tone: ui.Good, Text: shell.Say(r, "message.test.delivered", to)}, nil
-	case delivery.TestUnknown:
+	case testmessage.TestUnknown:
 		return pageparts.Try{Tone: ui.Warn, Text: shell.Say(r, "message.test.unknown", to)}, nil
 	default:
 		return pageparts.Try{Tone: ui.Bad, Text: shell.Say(r, "message.test.failed", to, pageparts.OrDash(now.Detail))}, nil

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/testmessage"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -196,7 +197,7 @@ func (s Step) Send(r *http.Request, t template.Template, over string, p *pagepar
 	}
 	d := s.draft(r, about{place: message.Place{Shop: t.ShopNumber, Template: t.ID}, facts: facts(t)}, book, message.Channel(over), p.Shown)
 	d.About.Link = facts(t).Link // a test holds the address itself
-	p.Try, err = s.h.send(r, t.ShopNumber, delivery.TestWish{Channel: c, Recipient: own.Address(message.Channel(over)), TemplateID: t.ID}, d)
+	p.Try, err = s.h.send(r, t.ShopNumber, testmessage.TestWish{Channel: c, Recipient: own.Address(message.Channel(over)), TemplateID: t.ID}, d)
 	return err
 }
 

@@ -1,10 +1,13 @@
-package delivery
+// Package testmessage sends the messages by which staff test a channel or a provider: how many
+// a member may send, what they say, and the outcome of each.
+package testmessage
 
 import (
 	"context"
 	"strings"
 	"time"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
@@ -53,7 +56,7 @@ const (
 // A ChannelTest is one message that staff send to see whether a channel works.
 type ChannelTest struct {
 	ID      int64
-	Channel Channel
+	Channel delivery.Channel
 	// Provider is the id of the configured provider that is tested; 0 = whichever the
 	// channel's messages go to.
 	Provider int64
@@ -81,7 +84,7 @@ type ChannelTest struct {
 
 // A TestWish is the request for a test message.
 type TestWish struct {
-	Channel Channel
+	Channel delivery.Channel
 	// Provider is the id of a configured provider, 0 = whichever is used.
 	Provider int64
 	// Recipient is an e-mail address, a phone number with +, or the id of a user,
@@ -92,13 +95,13 @@ type TestWish struct {
 }
 
 // test returns the test that w describes, or an error about its fields.
-func (w TestWish) test(configured Available) (ChannelTest, error) {
+func (w TestWish) test(configured delivery.Available) (ChannelTest, error) {
 	t := ChannelTest{Channel: w.Channel, Provider: w.Provider, Recipient: strings.TrimSpace(w.Recipient), TemplateID: w.TemplateID, Locale: w.Locale}
 	switch {
-	case w.Channel == App:
+	case w.Channel == delivery.App:
 		return t, ErrNotTestable
 	case w.Provider == 0 && !configured.Has(w.Channel):
-		return t, ErrChannelUnavailable
+		return t, delivery.ErrChannelUnavailable
 	}
 	e := &fault.Fields{}
 	_, err := user.ParseID(t.Recipient)
@@ -107,11 +110,11 @@ func (w TestWish) test(configured Available) (ChannelTest, error) {
 	case t.ByUser:
 	case t.Recipient == "":
 		e.Add("recipient", "rule.required", "is required")
-	case w.Channel == Email && !user.ValidEmail(t.Recipient):
+	case w.Channel == delivery.Email && !user.ValidEmail(t.Recipient):
 		e.Add("recipient", "rule.test_email", "must be an e-mail address or the number of a user")
-	case w.Channel == SMS && !user.ValidPhone(t.Recipient):
+	case w.Channel == delivery.SMS && !user.ValidPhone(t.Recipient):
 		e.Add("recipient", "rule.test_phone", "must be a phone number such as +8613800138000 or the number of a user")
-	case w.Channel == WebPush, w.Channel == Webhook:
+	case w.Channel == delivery.WebPush, w.Channel == delivery.Webhook:
 		e.Add("recipient", "rule.test_user", "must be the number of a user")
 	}
 	return t, e.Err()
@@ -121,7 +124,7 @@ func (w TestWish) test(configured Available) (ChannelTest, error) {
 type TakenTest struct {
 	ChannelTest
 	Token   string
-	Subject Subject
+	Subject delivery.Subject
 	To      user.User
 }
 
@@ -133,7 +136,7 @@ type TestStore interface {
 	// Test returns one test, or [ErrNoWork] if there is none.
 	Test(ctx context.Context, id int64) (ChannelTest, error)
 	// Tests lists the channel's last tests, newest first.
-	Tests(ctx context.Context, c Channel, limit int) ([]ChannelTest, error)
+	Tests(ctx context.Context, c delivery.Channel, limit int) ([]ChannelTest, error)
 	// TakeTest hands a waiting test to one worker for a while, or returns
 	// [ErrNoWork].
 	TakeTest(ctx context.Context, id int64, lasting time.Duration) (TakenTest, error)
@@ -148,7 +151,7 @@ type TestStore interface {
 // ChannelTests holds the use cases of staff around test messages.
 type ChannelTests struct {
 	Store      TestStore
-	Configured Available
+	Configured delivery.Available
 	// Patience is how long [ChannelTests.Outcome] waits for a result.
 	Patience time.Duration
 }
@@ -208,12 +211,12 @@ func mayTry(by staff.Actor, shop int64, k message.Kind) error {
 	return by.May(staff.ManageCampaigns, shop)
 }
 
-func checkDraft(c Channel, d message.Draft) error {
+func checkDraft(c delivery.Channel, d message.Draft) error {
 	if d.Kind != message.Campaign {
 		return d.Text.Check(message.Key{Kind: d.Kind, Channel: message.Channel(c.String()), Language: d.Language})
 	}
 	e := &fault.Fields{}
-	Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: d.Text.Title, Body: d.Text.Body}}}}}.Check(e)
+	delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: d.Text.Title, Body: d.Text.Body}}}}}.Check(e)
 	return e.Err()
 }
 
@@ -239,7 +242,7 @@ func (s *ChannelTests) Outcome(ctx context.Context, t ChannelTest) (ChannelTest,
 }
 
 // Tests lists the channel's last tests, newest first.
-func (s *ChannelTests) Tests(ctx context.Context, by staff.Actor, c Channel, limit int) ([]ChannelTest, error) {
+func (s *ChannelTests) Tests(ctx context.Context, by staff.Actor, c delivery.Channel, limit int) ([]ChannelTest, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return nil, err
 	}
@@ -250,10 +253,10 @@ func (s *ChannelTests) Tests(ctx context.Context, by staff.Actor, c Channel, lim
 // through. It is the workers' part.
 type Tester struct {
 	Store   TestStore
-	Senders map[Channel]Sender
+	Senders map[delivery.Channel]delivery.Sender
 	// Through returns the sender of one configured provider, enabled or not; nil = there
 	// is none.
-	Through func(c Channel, provider int64) Sender
+	Through func(c delivery.Channel, provider int64) delivery.Sender
 	Now     func() time.Time
 	// Texts has the texts of messages; nil = the built-in ones.
 	Texts message.Source
@@ -261,6 +264,7 @@ type Tester struct {
 
 const (
 	testTimeout = 20 * time.Second
+	saveFor     = 30 * time.Second // how long the outcome is tried to be stored
 	testLease   = testTimeout + saveFor
 	testsAtOnce = 10
 )
@@ -283,37 +287,37 @@ func (s *Tester) Run(ctx context.Context, id int64) error {
 	return s.Store.EndTest(ctx, t)
 }
 
-func (s *Tester) send(ctx context.Context, t TakenTest) Result {
+func (s *Tester) send(ctx context.Context, t TakenTest) delivery.Result {
 	sender := s.Senders[t.Channel]
 	if t.Provider != 0 {
 		sender = s.Through(t.Channel, t.Provider)
 	}
 	switch {
 	case sender == nil:
-		return Result{Status: Permanent, Detail: "this worker has no sender for the channel, or the provider cannot be used; see the log of worker"}
+		return delivery.Result{Status: delivery.Permanent, Detail: "this worker has no sender for the channel, or the provider cannot be used; see the log of worker"}
 	case !t.Channel.Reaches(&t.To):
-		return Result{Status: Permanent, Detail: "this recipient has no contact for the channel"}
+		return delivery.Result{Status: delivery.Permanent, Detail: "this recipient has no contact for the channel"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	content, values, err := s.content(ctx, t)
 	if err != nil {
-		return Result{Detail: CauseOf(err)}
+		return delivery.Result{Detail: delivery.CauseOf(err)}
 	}
-	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: &content, Values: values}
-	return Attempt(ctx, sender, []Message{m})[0]
+	m := delivery.Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: &content, Values: values}
+	return delivery.Attempt(ctx, sender, []delivery.Message{m})[0]
 }
 
 // content is what the test says: a draft as its editor shows it, or the text for
 // test messages; values are its variables.
-func (s *Tester) content(ctx context.Context, t TakenTest) (c Content, values func() map[string]string, err error) {
+func (s *Tester) content(ctx context.Context, t TakenTest) (c delivery.Content, values func() map[string]string, err error) {
 	var book *message.Book
 	if s.Texts != nil {
 		if book, err = s.Texts.Book(ctx, t.Subject.Place(), t.Subject.TextsUpTo); err != nil {
-			return Content{}, nil, err
+			return delivery.Content{}, nil, err
 		}
 	}
-	r := NewRenderer(book, t.Subject, t.Channel)
+	r := delivery.NewRenderer(book, t.Subject, t.Channel)
 	values = func() map[string]string { return r.Values(t.To) }
 	if t.Draft == nil {
 		return *r.For(t.To), values, nil
@@ -326,10 +330,10 @@ func (s *Tester) content(ctx context.Context, t TakenTest) (c Content, values fu
 	return t.Draft.Render(book, facts, message.Channel(t.Channel.String()), message.Reader{Name: t.To.Name, Zone: t.To.Zone()}), values, nil
 }
 
-func (t *TakenTest) record(r Result) {
-	t.Detail = DetailOf(r.Detail)
-	t.Result = map[Status]TestResult{Transient: TestTransient, Delivered: TestDelivered,
-		Throttled: TestThrottled, Permanent: TestPermanent}[r.Status]
+func (t *TakenTest) record(r delivery.Result) {
+	t.Detail = delivery.DetailOf(r.Detail)
+	t.Result = map[delivery.Status]TestResult{delivery.Transient: TestTransient, delivery.Delivered: TestDelivered,
+		delivery.Throttled: TestThrottled, delivery.Permanent: TestPermanent}[r.Status]
 }
 
 // Sweep runs what no task has run and gives up what was left in mid-call.
