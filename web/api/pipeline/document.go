@@ -76,7 +76,7 @@ func (pl *Pipeline) Finish() {
 		}
 	}
 	pl.spec = sync.OnceValue(func() []byte {
-		spec, err := json.MarshalIndent(pl.read(), "", " ")
+		spec, err := json.MarshalIndent(pl.forReaders(), "", " ")
 		if err != nil {
 			panic(err) // the document is made of constants
 		}
@@ -84,10 +84,10 @@ func (pl *Pipeline) Finish() {
 	})
 }
 
-// read returns the document as only readers see it: a copy, of which some parts
+// forReaders returns the document as only readers see it: a copy, of which some parts
 // are other ones. huma judges requests by the schemas of the document itself, and
 // would judge or complete them differently.
-func (pl *Pipeline) read() *huma.OpenAPI {
+func (pl *Pipeline) forReaders() *huma.OpenAPI {
 	doc := *pl.huma.OpenAPI()
 	components := *doc.Components
 	said := saidSchemas{components.Schemas, maps.Clone(components.Schemas.Map())}
