@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/worker/workertest"
 )
 
 const providersKey = "a key of at least thirty-two bytes"
@@ -54,7 +55,7 @@ func (m *miniPrograms) routes(key string) *Senders {
 	m.Must(err)
 	m.Cleanup(func() { _ = client.Close() })
 	r := &Senders{App: &app.App{DB: m.DB, Stores: app.NewStores(m.DB), Redis: client, Log: slog.New(slog.DiscardHandler), Config: config.Config{ProvidersKeys: []string{key}, ProvidersPrivate: true}},
-		metrics: newMetrics(prometheus.NewRegistry()), calls: &calls{}, ByChannel: map[delivery.Channel]delivery.Sender{}, Breakers: NewBreakers(client, nil, nil)}
+		metrics: newMetrics(prometheus.NewRegistry()), calls: &calls{}, ByChannel: map[delivery.Channel]delivery.Sender{}, Breakers: NewBreakers(client, workertest.AloneFor(1), slog.New(slog.DiscardHandler))}
 	err = r.route(nil)
 	m.Must(err)
 	m.Cleanup(func() { _ = r.close() })
