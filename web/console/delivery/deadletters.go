@@ -268,21 +268,18 @@ func (h *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) err
 	}
 	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
 		"kind", "campaign_id", "campaign_name", "provider"}
-	return h.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
-		return shell.InPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
-			var batch int64
-			var id user.ID
-			if last != nil {
-				batch, id = last.BatchID, last.UserID
-			}
-			return h.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.ExportPage)
-		}, func(d delivery.DeadLetter) error {
-			var campaignID any
-			if d.Kind == delivery.KindCampaign {
-				campaignID = d.OwnerID
-			}
-			return s.Row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
-				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName, d.Provider)
-		})
-	})
+	type key struct {
+		batch int64
+		user  user.ID
+	}
+	return shell.List[delivery.DeadLetter, key]{Read: func(after key, limit int) ([]delivery.DeadLetter, error) {
+		return h.DeadLetters.List(r.Context(), shell.Actor(r), f, after.batch, after.user, limit)
+	}, KeyOf: func(d delivery.DeadLetter) key { return key{d.BatchID, d.UserID} }, File: shell.FileOf("dead-letters", head, func(d delivery.DeadLetter) []any {
+		var campaignID any
+		if d.Kind == delivery.KindCampaign {
+			campaignID = d.OwnerID
+		}
+		return []any{d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
+			d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName, d.Provider}
+	})}.Send(h.Shell, w, r)
 }

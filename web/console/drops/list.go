@@ -114,6 +114,24 @@ func phaseOf(s string, n int) (int, template.Cursor) {
 	return 0, shell.Cursor(s)
 }
 
+// selected are the templates that the filter of the list selects, in the order of their
+// opening.
+func (h *handlers) selected(r *http.Request) (p droppages.Templates, l shell.List[template.Template, shell.Place], err error) {
+	p, q, err := h.templateQuery(r)
+	now := h.Now()
+	return p, shell.List[template.Template, shell.Place]{Broken: p.Errors, Read: func(after shell.Place, limit int) ([]template.Template, error) {
+		q.After, q.Limit = template.Cursor{OpensAt: after.At, ID: after.ID}, limit
+		return h.Templates.Templates(r.Context(), shell.Actor(r), q)
+	}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }, File: shell.FileOf("templates",
+		[]string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
+			"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode"},
+		func(t template.Template) []any {
+			return []any{t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
+				int64(t.MaxOff), t.Currency, string(t.Target), t.Product, t.Stock, t.Issued, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidHours,
+				t.ValidUntil, string(t.Obtain), string(t.ClaimMode)}
+		})}, err
+}
+
 // templateQuery reads which templates are meant; unreadable fields are among the page's
 // errors. Days are those of the shop, if only one is meant.
 func (h *handlers) templateQuery(r *http.Request) (droppages.Templates, template.Query, error) {
