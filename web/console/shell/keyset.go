@@ -86,6 +86,10 @@ type Keys[Key comparable] struct {
 	Text  func(Key) string
 	// Parse returns the zero key for what Text has not written.
 	Parse func(string) Key
+	// URL returns the address of the page behind a key, which is empty for the first
+	// page. Nil is the address of the request with Param changed, which leaves out empty
+	// parameters.
+	URL func(key string) string
 }
 
 // In returns the key in the address.
@@ -94,11 +98,14 @@ func (k Keys[Key]) In(r *http.Request) Key { return k.Parse(r.FormValue(k.Param)
 // Paged returns the addresses of other pages. The page has so many rows; behind next
 // there are more.
 func (k Keys[Key]) Paged(r *http.Request, rows int, more bool, next Key) (p pageparts.Paged) {
+	if k.URL == nil {
+		k.URL = func(key string) string { return WithQuery(r, k.Param, key) }
+	}
 	if more {
-		p.Next, p.Further = WithQuery(r, k.Param, k.Text(next)), rows < PageSize
+		p.Next, p.Further = k.URL(k.Text(next)), rows < PageSize
 	}
 	if k.In(r) != *new(Key) {
-		p.First = WithQuery(r, k.Param, "")
+		p.First = k.URL("")
 	}
 	return p
 }
@@ -110,7 +117,7 @@ func IDs() Keys[int64] { return numbers("before") }
 func Lines() Keys[int64] { return numbers("after") }
 
 func numbers(param string) Keys[int64] {
-	return Keys[int64]{param, func(n int64) string { return strconv.FormatInt(n, 10) }, func(s string) int64 {
+	return Keys[int64]{Param: param, Text: func(n int64) string { return strconv.FormatInt(n, 10) }, Parse: func(s string) int64 {
 		n, _ := strconv.ParseInt(s, 10, 64)
 		return max(0, n)
 	}}
@@ -118,7 +125,7 @@ func numbers(param string) Keys[int64] {
 
 // UserIDs are the keys of lists of users.
 func UserIDs() Keys[user.ID] {
-	return Keys[user.ID]{"after", user.ID.String, func(s string) user.ID {
+	return Keys[user.ID]{Param: "after", Text: user.ID.String, Parse: func(s string) user.ID {
 		id, _ := user.ParseID(s)
 		return id
 	}}
@@ -130,14 +137,18 @@ type Place struct {
 	ID int64
 }
 
+// maxMicros is the end of the year 9999 in microseconds of Unix, the latest instant that a
+// key in an address may have.
+const maxMicros = 253_402_300_799_999_999
+
 // Places are the keys of lists in the order of an instant, which is written in
 // microseconds of Unix and divided from the number by the separator.
 func Places(separator string) Keys[Place] {
-	return Keys[Place]{"after", func(p Place) string { return fmt.Sprintf("%d%s%d", p.At.UnixMicro(), separator, p.ID) }, func(s string) Place {
+	return Keys[Place]{Param: "after", Text: func(p Place) string { return fmt.Sprintf("%d%s%d", p.At.UnixMicro(), separator, p.ID) }, Parse: func(s string) Place {
 		at, id, _ := strings.Cut(s, separator)
 		micros, err1 := strconv.ParseInt(at, 10, 64)
 		n, err2 := strconv.ParseInt(id, 10, 64)
-		if err1 != nil || err2 != nil || micros < 0 || micros > 1<<58 {
+		if err1 != nil || err2 != nil || micros <= 0 || micros > maxMicros {
 			return Place{}
 		}
 		return Place{time.UnixMicro(micros).UTC(), n}
