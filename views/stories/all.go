@@ -110,9 +110,9 @@ func lists() []Story {
 		{Name: "templates/empty", Page: droppages.Templates{Sort: "ahead"}.Page()},
 		{Name: "templates/behind", Page: droppages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Behind: 4 * time.Second},
 		{Name: "templates/one", Page: droppages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Role: staff.Viewer},
-		{Name: "templates/many", Page: droppages.Templates{List: list, Sort: "ahead", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
-		{Name: "templates/unreadable", Page: droppages.Templates{From: "0002-01-01", Sort: "ahead", Shops: shops(), Errors: []fault.Field{
-			{Name: "from", Key: "rule.date_format", Message: "is not a date"}, {Name: "state", Key: "rule.kind", Message: "must be one of the choices"}}}.Page()},
+		{Name: "templates/many", Page: droppages.Templates{List: list, Sort: "ahead", Shops: shops(), Paged: pageparts.Paged{Next: "/templates?after=x", First: "/templates"}}.Page()},
+		{Name: "templates/unreadable", Page: droppages.Templates{From: "0002-01-01", Sort: "ahead", Shops: shops(), Paged: pageparts.Paged{Errors: []fault.Field{
+			{Name: "from", Key: "rule.date_format", Message: "is not a date"}, {Name: "state", Key: "rule.kind", Message: "must be one of the choices"}}}}.Page()},
 		{Name: "templates/none", Page: droppages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops(), Zone: shanghai(), DaysOf: &shops()[0]}.Page()},
 	}
 }
@@ -297,9 +297,9 @@ func operations() []Story {
 	dead := []staff.DeadMessage{{ID: 1, MessageID: "0198f2c4-9a40-7c11-8d1e-2f51c2f0a0b1", Topic: "reservations.changed.v1", Handler: "counters", Reason: "payload of reservations.changed.v1: unexpected end of JSON input", Payload: []byte(`{"at":"2026-11-20T11:00:00Z","added":[{"template_id":"1","bits":"1","users":3}]}`), At: Now().Add(-time.Hour)}}
 	return []Story{
 		{Name: "audit/empty", Page: accesspages.Audit{}.Page()},
-		{Name: "audit/one", Page: accesspages.Audit{List: records()[:1], Export: "/audit.csv"}.Page()},
-		{Name: "audit/many", Page: accesspages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: accesspages.AuditFilter{Action: "template.cancel"}}.Page()},
-		{Name: "audit/security", Page: accesspages.Audit{List: refusals(), Export: "/audit.csv?security=1", Filter: accesspages.AuditFilter{Security: true}}.Page()},
+		{Name: "audit/one", Page: accesspages.Audit{List: records()[:1], Paged: pageparts.Paged{Export: "/audit.csv"}}.Page()},
+		{Name: "audit/many", Page: accesspages.Audit{List: records(), Paged: pageparts.Paged{Next: "/audit?before=5", Export: "/audit.csv"}, Actions: []string{"template.move", "template.publish"}, Filter: accesspages.AuditFilter{Action: "template.cancel"}}.Page()},
+		{Name: "audit/security", Page: accesspages.Audit{List: refusals(), Paged: pageparts.Paged{Export: "/audit.csv?security=1"}, Filter: accesspages.AuditFilter{Security: true}}.Page()},
 		{Name: "audit/none", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
 		{Name: "shops/empty", Page: droppages.Shops{}.Page()},
 		{Name: "shops/one", Page: droppages.Shops{List: shops()[:1]}.Page()},
@@ -320,6 +320,6 @@ func operations() []Story {
 		{Name: "webhooks/delivery", Page: webhookDelivery().Page()},
 		{Name: "dead/empty", Page: workpages.DeadMessages{}.Page()},
 		{Name: "dead/one", Page: workpages.DeadMessages{List: dead}.Page()},
-		{Name: "dead/many", Page: workpages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},
+		{Name: "dead/many", Page: workpages.DeadMessages{List: slices.Repeat(dead, 3), Paged: pageparts.Paged{Next: "/dead-messages?before=1"}}.Page()},
 	}
 }

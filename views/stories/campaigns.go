@@ -89,7 +89,7 @@ func campaigns() []Story {
 	lost.Progress = campaign.ProgressOf(delivery.Counts{}, true, 0, Now(), Now())
 	failed := campaignPage(lost)
 	failed.Reason = "audience_gone"
-	many := campaignpages.Campaigns{Next: "/campaigns?before=3"}
+	many := campaignpages.Campaigns{Paged: pageparts.Paged{Next: "/campaigns?before=3"}}
 	for i, s := range campaign.States() {
 		sent := int64(61_000)
 		if s == campaign.Finished {

@@ -47,7 +47,7 @@ func codes() []Story {
 	empty, closed, wrong := one, one, one
 	empty.List = nil
 	wrong.Count, wrong.Errors = "ten", []fault.Field{{Name: "count", Key: "rule.code_count", Message: "must be between 1 and 1000000"}}
-	all := couponpages.Codes{List: codeBatches(), Next: "/codes?before=3", Check: couponpages.CodeCheck{}}
+	all := couponpages.Codes{List: codeBatches(), Paged: pageparts.Paged{Next: "/codes?before=3"}, Check: couponpages.CodeCheck{}}
 	finding := func(v redeemcode.CheckResult) *redeemcode.Finding {
 		return &redeemcode.Finding{Verdict: v, Code: aCode(), Serial: 60_417, Batch: codeBatches()[1], Place: 417}
 	}

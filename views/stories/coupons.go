@@ -66,7 +66,7 @@ func coupons() []Story {
 		{Name: "coupons/of-a-template", Page: couponpages.Coupons{By: "template", Search: "1", List: list, Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
 			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000, Removed: 1_250}}}.Page()},
 		{Name: "coupons/of-a-template-without", Page: couponpages.Coupons{By: "template", Search: "1", Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
-		{Name: "coupons/many", Page: couponpages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
+		{Name: "coupons/many", Page: couponpages.Coupons{By: "user", Search: "1001", List: append(list, late), Paged: pageparts.Paged{First: "/coupons", Next: "/coupons?before=901"}}.Page()},
 		{Name: "coupon/unused", Page: couponpages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/percent", Page: couponpages.CouponDetail{Coupon: percent}.Page()},
 		{Name: "coupon/not_revocable", Page: asked(func(l *i18n.Locale) pageparts.Confirmation {
@@ -91,8 +91,8 @@ func locks() []Story {
 	long.OrderID = "0193f1a2-7b5c-7d3e-9f4a-2b1c0d9e8f7a-retry-0042-very-long-order-id"
 	return []Story{
 		{Name: "locks/empty", Page: couponpages.Locks{MayRelease: everywhere}.Page()},
-		{Name: "locks/one", Page: couponpages.Locks{List: []owned.Listed{ownedCoupon(902, owned.Locked)}, MayRelease: func(int64) bool { return false }}.Page(), Role: staff.Viewer},
-		{Name: "locks/many", Page: couponpages.Locks{List: []owned.Listed{late, ownedCoupon(902, owned.Locked), long}, MayRelease: everywhere, Next: "/coupons/locks?after=1-1", First: "/coupons/locks"}.Page()},
+		{Name: "locks/one", Page: couponpages.Locks{List: []owned.Listed{ownedCoupon(902, owned.Locked)}, Paged: pageparts.Paged{Export: "/coupons/locks.csv"}, MayRelease: func(int64) bool { return false }}.Page(), Role: staff.Viewer},
+		{Name: "locks/many", Page: couponpages.Locks{List: []owned.Listed{late, ownedCoupon(902, owned.Locked), long}, MayRelease: everywhere, Paged: pageparts.Paged{Next: "/coupons/locks?after=1-1", First: "/coupons/locks", Export: "/coupons/locks.csv"}}.Page()},
 	}
 }
 

@@ -85,7 +85,7 @@ func grants() []Story {
 		{Name: "grants/empty", Page: couponpages.Grants{}.Page()},
 		{Name: "grants/empty-of-a-template", Page: couponpages.Grants{Template: &t, MayGive: true}.Page()},
 		{Name: "grants/one", Page: couponpages.Grants{Template: &t, List: []couponpages.GrantRow{row(dry)}}.Page(), Role: staff.Viewer},
-		{Name: "grants/many", Page: couponpages.Grants{Template: &t, MayGive: true, List: []couponpages.GrantRow{row(back), row(running), row(idle), row(dry), row(waiting), row(failed), row(long)}, First: "/grants", Next: "/grants?before=10"}.Page()},
+		{Name: "grants/many", Page: couponpages.Grants{Template: &t, MayGive: true, List: []couponpages.GrantRow{row(back), row(running), row(idle), row(dry), row(waiting), row(failed), row(long)}, Paged: pageparts.Paged{First: "/grants", Next: "/grants?before=10"}}.Page()},
 		{Name: "grants/of-all", Page: couponpages.Grants{List: []couponpages.GrantRow{row(dry), row(waiting), row(failed), row(long)}}.Page()},
 		{Name: "grants/of-a-draft", Page: couponpages.Grants{Template: &draft, MayGive: true}.Page()},
 		{Name: "grants/of-a-cancelled", Page: couponpages.Grants{Template: &cancelled, MayGive: true, List: []couponpages.GrantRow{row(dry)}}.Page()},

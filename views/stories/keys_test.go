@@ -234,6 +234,11 @@ func TestEveryMessageIsUsedAndEveryKeyDefined(t *testing.T) {
 	for _, key := range keys {
 		used[key] = true
 	}
+	for _, m := range regexp.MustCompile(`Words: "([a-z_]+)"`).FindAllStringSubmatch(code, -1) { // of lists: parts.Results
+		for _, state := range []string{"empty", "none", "further"} {
+			used[m[1]+"."+state+"_title"], used[m[1]+"."+state+"_text"] = true, true
+		}
+	}
 	calls := regexp.MustCompile(`\b[TN]\((?:ctx, )?"([a-z0-9_.-]+)"[,)]|\bsay\(r, "([a-z0-9_.-]+)"[,)]`)
 	for _, m := range calls.FindAllStringSubmatch(code, -1) {
 		key := m[1] + m[2]

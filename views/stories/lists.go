@@ -62,7 +62,7 @@ func work() []Story {
 		{Name: "jobs/empty", Page: workpages.WorkList{}.Page()},
 		{Name: "jobs/none", Page: workpages.WorkList{State: "failed"}.Page()},
 		{Name: "jobs/one", Page: workpages.WorkList{List: []job.Job{done}}.Page()},
-		{Name: "jobs/many", Page: workpages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
+		{Name: "jobs/many", Page: workpages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, Paged: pageparts.Paged{First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}}.Page()},
 		{Name: "jobs/waiting", Page: pageparts.Work{Job: waiting, MayStop: true}.Page()},
 		{Name: "jobs/running", Page: pageparts.Work{Job: running, MayStop: true, Errors: rows}.Page()},
 		{Name: "jobs/idle", Page: pageparts.Work{Job: idle, MayStop: true}.Page()},
@@ -116,24 +116,24 @@ func deliveries() []Story {
 		person(1012, delivery.Dead, delivery.ReasonRefused, "550 5.1.1 no such mailbox", 1), person(1013, delivery.InFlight, "", "", 0)}
 	people[0].Reported = feedback.Delivered
 	people[1].Reported, people[1].Cause = feedback.Bounced, "550 5.1.1 unknown user"
-	broken := deliverypages.Deliveries{Filter: deliverypages.DeliveryFilter{Template: "moon", User: "ada"}, Errors: []fault.Field{
-		{Name: "template", Key: "rule.user_id", Message: "must be a positive whole number"}, {Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}
+	broken := deliverypages.Deliveries{Filter: deliverypages.DeliveryFilter{Template: "moon", User: "ada"}, Paged: pageparts.Paged{Errors: []fault.Field{
+		{Name: "template", Key: "rule.user_id", Message: "must be a positive whole number"}, {Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}}
 	ofUser := deliverypages.DeliveryFilter{User: "1002", Channel: "sms"}
 	return []Story{
 		{Name: "deliveries/empty", Page: deliverypages.Deliveries{}.Page()},
 		{Name: "deliveries/none", Page: deliverypages.Deliveries{Filter: deliverypages.DeliveryFilter{Slot: "3", State: "ready"}}.Page()},
 		{Name: "deliveries/broken", Page: broken.Page()},
-		{Name: "deliveries/one", Page: deliverypages.Deliveries{List: list[:1], Export: "/deliveries.csv"}.Page()},
-		{Name: "deliveries/many", Page: deliverypages.Deliveries{List: append(list, campaign), Next: "/deliveries?after=1_2", First: "/deliveries", Export: "/deliveries.csv"}.Page()},
-		{Name: "deliveries/user", Page: deliverypages.Deliveries{Filter: ofUser, List: list[:2], Export: "/deliveries.csv"}.Page(), Role: staff.Viewer},
-		{Name: "deliveries/further", Page: deliverypages.Deliveries{Filter: ofUser, Further: true, Next: "/deliveries?after=1_2"}.Page()},
-		{Name: "deliveries/batch", Page: deliverypages.Batch{Row: waiting, List: people, Next: "/deliveries/9124?after=1013", Export: "/deliveries/9124/recipients.csv"}.Page()},
-		{Name: "deliveries/batch-stopped", Page: deliverypages.Batch{Row: stopped, List: people[:1], Outcome: "sent", Export: "/deliveries/9122/recipients.csv"}.Page()},
+		{Name: "deliveries/one", Page: deliverypages.Deliveries{List: list[:1], Paged: pageparts.Paged{Export: "/deliveries.csv"}}.Page()},
+		{Name: "deliveries/many", Page: deliverypages.Deliveries{List: append(list, campaign), Paged: pageparts.Paged{Next: "/deliveries?after=1_2", First: "/deliveries", Export: "/deliveries.csv"}}.Page()},
+		{Name: "deliveries/user", Page: deliverypages.Deliveries{Filter: ofUser, List: list[:2], Paged: pageparts.Paged{Export: "/deliveries.csv"}}.Page(), Role: staff.Viewer},
+		{Name: "deliveries/further", Page: deliverypages.Deliveries{Filter: ofUser, Paged: pageparts.Paged{Further: true, Next: "/deliveries?after=1_2"}}.Page()},
+		{Name: "deliveries/batch", Page: deliverypages.Batch{Row: waiting, List: people, Paged: pageparts.Paged{Next: "/deliveries/9124?after=1013", Export: "/deliveries/9124/recipients.csv"}}.Page()},
+		{Name: "deliveries/batch-stopped", Page: deliverypages.Batch{Row: stopped, List: people[:1], Outcome: "sent", Paged: pageparts.Paged{Export: "/deliveries/9122/recipients.csv"}}.Page()},
 		{Name: "deliveries/batch-campaign", Page: deliverypages.Batch{Row: campaign, User: "5"}.Page()},
 		{Name: "deliveries/batch-sleeping", Page: deliverypages.Batch{Row: sleeping, List: []delivery.Recipient{
 			person(1004, delivery.Sent, "", "", 0), person(1007, delivery.Failed, delivery.ReasonQuietHours, "", 0)}}.Page()},
-		{Name: "deliveries/batch-broken", Page: deliverypages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
-		{Name: "audit/further", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
+		{Name: "deliveries/batch-broken", Page: deliverypages.Batch{Row: campaign, User: "ada", Paged: pageparts.Paged{Errors: broken.Errors[1:]}}.Page()},
+		{Name: "audit/further", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Text: "weather"}, Paged: pageparts.Paged{Further: true, Next: "/audit?before=5"}}.Page()},
 	}
 }
 

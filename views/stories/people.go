@@ -76,7 +76,7 @@ func segments() []Story {
 		{Name: "segments/empty", Page: audiencepages.Segments{}.Page()},
 		{Name: "segments/none", Page: audiencepages.Segments{Search: "x"}.Page()},
 		{Name: "segments/one", Page: audiencepages.Segments{List: []segment.Segment{gold}}.Page()},
-		{Name: "segments/many", Page: audiencepages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1", Export: "/segments.csv"}.Page()},
+		{Name: "segments/many", Page: audiencepages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Paged: pageparts.Paged{Next: "/segments?after=1.1", Export: "/segments.csv"}}.Page()},
 		{Name: "segment/rules", Page: audiencepages.Segment{Segment: gold, Estimate: about, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "running"}}}.Page()},
 		{Name: "segment/list", Page: audiencepages.Segment{Segment: list, Files: []audiencepages.ListFile{
 			{Job: job.Job{ID: 31, State: job.Running, Done: 240_000, CreatedAt: at}, Open: true},

@@ -68,7 +68,7 @@ func deadLetters() []Story {
 		{Name: "dead-letters/none", Page: deliverypages.DeadLetters{Filter: pageparts.DeadFilter{Template: "4"}}.Page()},
 		{Name: "dead-letters/campaign", Page: deliverypages.DeadLetters{Groups: deadGroups()[:1], Filter: pageparts.DeadFilter{Campaign: "9"}}.Page()},
 		{Name: "dead-letters/nonsense", Page: deliverypages.DeadLetters{Filter: pageparts.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
-		{Name: "dead-letters/single", Page: deliverypages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
+		{Name: "dead-letters/single", Page: deliverypages.DeadLetterList{Filter: filter, List: list, Paged: pageparts.Paged{Next: "/dead-letters/list?after=88_1007"}}.Page()},
 		{Name: "dead-letters/replay", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17, ByRate: 290}, Rate: "20", PerSecond: 20}.Page()},
 		{Name: "dead-letters/replay-fast", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1494, TooLate: 22, AlreadySent: 17}}.Page()},
 		{Name: "dead-letters/replay-refused", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 3, InTime: 3}, Rate: "-1", Errors: []fault.Field{{Name: "rate_per_second", Key: "rule.rate", Message: "must be between 0 and 1000000"}}}.Page()},

@@ -110,7 +110,7 @@ func campaignOutcomes() []Story {
 	export := "/campaigns/7/recipients.csv"
 	started := campaignAt(5, "Just begun", campaign.Running, 0)
 	started.Progress = campaign.Progress{Left: -1}
-	plainList := campaignpages.CampaignRecipients{Status: bare, Zone: shanghai(), List: recipientList()[:1], Export: export}
+	plainList := campaignpages.CampaignRecipients{Status: bare, Zone: shanghai(), List: recipientList()[:1], Paged: pageparts.Paged{Export: export}}
 	compare := campaignpages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), Others: pasts(), Chosen: []int64{4, 3, 1}, Next: "/campaigns/7/compare?before=2", LeftOut: 2,
 		List: append([]campaign.Past{{Status: finished, Results: resultsOf(3_610, false)}}, pasts()...)}
 	alone := campaignpages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), List: compare.List[:1]}
@@ -124,14 +124,14 @@ func campaignOutcomes() []Story {
 		{Name: "results/soon", Page: page(started, fresh, nil).Page()},
 		{Name: "results/off", Page: page(finished, off, recipientList()).Page()},
 		{Name: "results/recounted", Page: recounted.Page()},
-		{Name: "recipients/many", Page: list(campaignpages.CampaignRecipients{List: recipientList(), First: "/campaigns/7/recipients", Next: "/campaigns/7/recipients?after=1013", Export: export}).Page()},
+		{Name: "recipients/many", Page: list(campaignpages.CampaignRecipients{List: recipientList(), Paged: pageparts.Paged{First: "/campaigns/7/recipients", Next: "/campaigns/7/recipients?after=1013", Export: export}}).Page()},
 		{Name: "recipients/one", Page: plainList.Page(), Role: "viewer"},
 		{Name: "recipients/none", Page: list(campaignpages.CampaignRecipients{Filter: campaignpages.RecipientFilter{Outcome: "expired", Reason: delivery.ReasonDeadline, Variant: "b"}}).Page()},
-		{Name: "recipients/further", Page: list(campaignpages.CampaignRecipients{Filter: campaignpages.RecipientFilter{Outcome: pageparts.HeldOutOutcome}, Further: true, Next: "/campaigns/7/recipients?after=9"}).Page()},
+		{Name: "recipients/further", Page: list(campaignpages.CampaignRecipients{Filter: campaignpages.RecipientFilter{Outcome: pageparts.HeldOutOutcome}, Paged: pageparts.Paged{Further: true, Next: "/campaigns/7/recipients?after=9"}}).Page()},
 		{Name: "recipients/gone", Page: list(campaignpages.CampaignRecipients{}).Page()},
 		{Name: "recipients/empty", Page: campaignpages.CampaignRecipients{Status: campaignAt(6, "New year", campaign.Draft, 0), Zone: shanghai()}.Page()},
 		{Name: "recipients/broken", Page: list(campaignpages.CampaignRecipients{Filter: campaignpages.RecipientFilter{User: "ada"},
-			Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}).Page()},
+			Paged: pageparts.Paged{Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}}).Page()},
 		{Name: "compare/some", Page: compare.Page()},
 		{Name: "compare/none", Page: alone.Page(), Role: "viewer"},
 	}

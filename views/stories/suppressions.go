@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
 )
 
 // suppressedAddresses has an address for each reason.
@@ -29,7 +30,7 @@ func suppressions() []Story {
 	}
 	return []Story{
 		{Name: "suppressions/empty", Page: audiencepages.Suppressions{}.Page()},
-		{Name: "suppressions/many", Page: audiencepages.Suppressions{List: suppressedAddresses(), First: "/suppressions", Next: "/suppressions?after=1.1", Export: "/suppressions.csv"}.Page()},
+		{Name: "suppressions/many", Page: audiencepages.Suppressions{List: suppressedAddresses(), Paged: pageparts.Paged{First: "/suppressions", Next: "/suppressions?after=1.1", Export: "/suppressions.csv"}}.Page()},
 		{Name: "suppressions/masked", Page: audiencepages.Suppressions{List: masked, Masked: true}.Page(), Role: staff.Viewer},
 		{Name: "suppressions/add-wrong", Page: audiencepages.SuppressionForm{Address: "ann@", Cause: "asked by phone",
 			Errors: []fault.Field{{Name: "address", Key: "rule.email", Message: "must be an e-mail address such as ann@example.com"}}}.Page()},

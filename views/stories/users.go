@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
 )
 
 func userPages() []Story {
@@ -17,8 +18,8 @@ func userPages() []Story {
 		{Name: "users/start", Page: audiencepages.Users{}.Page()},
 		{Name: "users/none", Page: audiencepages.Users{Search: "nobody"}.Page()},
 		{Name: "users/number", Page: audiencepages.Users{Search: "777777", Unknown: 777777}.Page()},
-		{Name: "users/one", Page: audiencepages.Users{Search: "xiaoyu", List: list[:1], Export: "/users.csv?q=xiaoyu"}.Page()},
-		{Name: "users/many", Page: audiencepages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
+		{Name: "users/one", Page: audiencepages.Users{Search: "xiaoyu", List: list[:1], Paged: pageparts.Paged{Export: "/users.csv?q=xiaoyu"}}.Page()},
+		{Name: "users/many", Page: audiencepages.Users{Search: "x", List: list, Paged: pageparts.Paged{Next: "/users?q=x&after=1002"}}.Page()},
 		{Name: "user/busy", Page: busyUser().Page()},
 		{Name: "user/plain", Page: audiencepages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
 		{Name: "user/unverified", Page: unverifiedUser().Page()},

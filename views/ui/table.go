@@ -5,7 +5,7 @@ type Column struct {
 	// Key and Args are the message in the catalogue.
 	Key  string
 	Args []any
-	// Class is "number" for a column of numbers.
+	// Class is the class of the head, such as "number".
 	Class string
 	// Unseen is set for a head that is read out and not shown.
 	Unseen bool
@@ -21,6 +21,14 @@ func Heads(keys ...string) Columns { return Columns{}.Texts(keys...) }
 func (c Columns) Texts(keys ...string) Columns {
 	for _, key := range keys {
 		c = append(c, Column{Key: key})
+	}
+	return c
+}
+
+// When adds a column of texts that the table has only then.
+func (c Columns) When(shown bool, key string, args ...any) Columns {
+	if shown {
+		c = append(c, Column{Key: key, Args: args})
 	}
 	return c
 }

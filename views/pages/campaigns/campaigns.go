@@ -22,10 +22,7 @@ type Campaigns struct {
 	Search   string
 	States   []campaign.State
 	From, To string
-	// Errors are what of it cannot be read.
-	Errors []fault.Field
-	// Addresses of other pages, or empty.
-	First, Next, Export string
+	parts.Paged
 }
 
 func (p Campaigns) filtered() bool {

@@ -7,7 +7,6 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
-	"dropbell/domain/fault"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -24,12 +23,8 @@ type CampaignRecipients struct {
 	campaign.Status
 	Zone   *time.Location
 	Filter RecipientFilter
-	Errors []fault.Field
 	List   []campaign.Outcome
-	// Further is set where a search for what is rare has more to look through,
-	// although the page is not full.
-	Further             bool
-	First, Next, Export string
+	parts.Paged
 	// Part is set where the first few are shown on the campaign's own page.
 	Part bool
 }
@@ -81,9 +76,9 @@ func groupShort(ctx context.Context, c delivery.Copy, variant int) string {
 	return groupText(ctx, c, variant)
 }
 
-// gone reports whether the list is empty because the batches have been removed.
+// gone reports whether the whole list is empty because the batches have been removed.
 func (p CampaignRecipients) gone() bool {
-	return p.SettledAt != nil && p.Progress.Reserved > 0 && !p.Filter.Active() && p.First == ""
+	return len(p.List) == 0 && len(p.Errors) == 0 && !p.Further && p.SettledAt != nil && p.Progress.Reserved > 0 && !p.Filter.Active() && p.First == ""
 }
 
 func recipientURL(o campaign.Outcome) string { return "/users/" + url.PathEscape(o.UserID.String()) }

@@ -31,7 +31,7 @@ type Codes struct {
 	Count, RequestKey string
 	Errors            []fault.Field
 	Check             CodeCheck
-	First, Next       string
+	parts.Paged
 	// Before is where the page begins that is shown; 0 = with the newest.
 	Before int64
 }

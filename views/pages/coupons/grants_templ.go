@@ -28,10 +28,10 @@ type GrantRow struct {
 // all.
 type Grants struct {
 	// Template is nil on the page of all templates.
-	Template    *template.Template
-	MayGive     bool
-	List        []GrantRow
-	First, Next string
+	Template *template.Template
+	MayGive  bool
+	List     []GrantRow
+	parts.Paged
 }
 
 func (p Grants) Page() templ.Component {
@@ -730,9 +730,9 @@ type Grant struct {
 	// Applied is the job that gave the coupons of this dry run; 0 = none.
 	Applied int64
 	// Rows are those with the Result, of any if that is empty.
-	Rows        []coupon.GrantRow
-	Result      string
-	First, Next string
+	Rows   []coupon.GrantRow
+	Result string
+	parts.Paged
 	// Errors are the first coupons that could not be taken back.
 	Errors []job.RowError
 }

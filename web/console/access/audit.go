@@ -2,7 +2,6 @@ package access
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -34,22 +33,15 @@ func (h *handlers) auditQuery(r *http.Request) (accesspages.AuditFilter, staff.A
 
 func (h *handlers) showAudit(w http.ResponseWriter, r *http.Request) error {
 	f, q, broken := h.auditQuery(r)
-	p := accesspages.Audit{Filter: f, Errors: broken}
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	q.BeforeID = max(0, before)
-	if before > 0 {
-		p.First = shell.WithQuery(r, "before", "")
-	}
+	p := accesspages.Audit{Filter: f}
+	p.Errors, q.BeforeID = broken, shell.IDs().In(r)
 	if len(broken) == 0 {
 		page, err := h.Audit.Search(r.Context(), q)
 		if err != nil {
 			return err
 		}
-		p.List, p.Export = page.List, shell.ExportURL(r)
-		if page.More {
-			p.Next = shell.WithQuery(r, "before", strconv.FormatInt(page.Next, 10))
-			p.Further = len(page.List) < shell.PageSize
-		}
+		p.List, p.Paged = page.List, shell.IDs().Paged(r, len(page.List), page.More, page.Next)
+		p.Export = shell.ExportURL(r)
 	}
 	if shell.Partial(r) {
 		return h.Listed(w, r, p.Results(), p.Page())
@@ -71,16 +63,16 @@ func (h *handlers) exportAudit(w http.ResponseWriter, r *http.Request) error {
 	}
 	q.Limit = shell.ExportPage
 	head := []string{"id", "at", "actor", "action", "object_kind", "object_id", "shop_number", "reason", "before", "after", "address", "request_id"}
-	return h.Export(w, r, "audit", head, func(t *shell.Sheet) error {
+	return shell.FileOf("audit", head, func(x staff.Record) []any {
+		return []any{x.ID, x.At, x.Actor, x.Action, x.ObjectKind, x.ObjectID, x.ShopNumber, x.Reason, string(x.Before), string(x.After), x.Address, x.RequestID}
+	}).Send(h.Shell, w, r, func(write func(staff.Record) error) error {
 		for more := true; more; {
 			page, err := h.Audit.Search(r.Context(), q)
+			if err == nil {
+				err = shell.Each(page.List)(write)
+			}
 			if err != nil {
 				return err
-			}
-			for _, x := range page.List {
-				if err := t.Row(x.ID, x.At, x.Actor, x.Action, x.ObjectKind, x.ObjectID, x.ShopNumber, x.Reason, string(x.Before), string(x.After), x.Address, x.RequestID); err != nil {
-					return err
-				}
 			}
 			more, q.BeforeID = page.More, page.Next
 		}

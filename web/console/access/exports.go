@@ -14,14 +14,9 @@ func (h *handlers) exportStaff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.Export(w, r, "staff", []string{"id", "email", "name", "role", "shops", "created_at", "disabled_at"}, func(s *shell.Sheet) error {
-		for _, m := range list {
-			if err := s.Row(m.ID, m.Email, m.Name, string(m.Role), joinShops(m.Shops), m.CreatedAt, m.DisabledAt); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return shell.FileOf("staff", []string{"id", "email", "name", "role", "shops", "created_at", "disabled_at"}, func(m staff.Member) []any {
+		return []any{m.ID, m.Email, m.Name, string(m.Role), joinShops(m.Shops), m.CreatedAt, m.DisabledAt}
+	}).Send(h.Shell, w, r, shell.Each(list))
 }
 
 // exportKeys sends the service keys as far as they are known: their secrets
@@ -32,14 +27,9 @@ func (h *handlers) exportKeys(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	head := []string{"id", "name", "prefix", "scopes", "created_by", "created_at", "expires_at", "last_used_at", "revoked_at"}
-	return h.Export(w, r, "keys", head, func(s *shell.Sheet) error {
-		for _, k := range list {
-			if err := s.Row(k.ID, k.Name, k.Prefix, joinScopes(k.Scopes), k.CreatedBy, k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return shell.FileOf("keys", head, func(k staff.Key) []any {
+		return []any{k.ID, k.Name, k.Prefix, joinScopes(k.Scopes), k.CreatedBy, k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt}
+	}).Send(h.Shell, w, r, shell.Each(list))
 }
 
 func joinScopes(scopes []staff.Scope) string {

@@ -78,7 +78,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/users/{id}/erase", staff.ManageUsers, h.confirmErase),
 		shell.Post("/users/{id}/erase", staff.ManageUsers, h.eraseUser),
 		shell.Report(shell.Get("/segments", staff.View, h.listSegments)),
-		shell.Report(shell.Get("/segments.csv", staff.View, h.exportSegments)),
+		shell.Report(shell.Get("/segments.csv", staff.View, shell.CSV(h.Shell, h.segments))),
 		shell.Get("/segments/new", staff.ManageUsers, h.newSegment),
 		shell.Post("/segments/new", staff.ManageUsers, h.createSegment),
 		shell.Get("/segments/lists/new", staff.ManageUsers, h.newList),

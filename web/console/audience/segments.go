@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -20,27 +19,28 @@ import (
 )
 
 func (h *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
-	p := audiencepages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
-	q := segment.Query{Search: p.Search, Limit: shell.PageSize + 1}
-	at, id, _ := strings.Cut(r.FormValue("after"), ".")
-	if n, err := strconv.ParseInt(at, 10, 64); err == nil { // nonsense is the beginning
-		q.After.UpdatedAt = time.UnixMicro(n).UTC()
-		q.After.ID, _ = strconv.ParseInt(id, 10, 64)
-		q.After.ID = max(0, q.After.ID)
+	p, segments, err := h.segments(r)
+	if err == nil {
+		p.List, p.Paged, err = segments.Page(r)
 	}
-	list, err := h.Segments.Segments(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
 	}
-	p.List = list[:min(len(list), shell.PageSize)]
-	if len(list) > shell.PageSize {
-		last := p.List[shell.PageSize-1]
-		p.Next = shell.WithQuery(r, "after", fmt.Sprintf("%d.%d", last.UpdatedAt.UnixMicro(), last.ID))
-	}
-	if q.After.ID > 0 {
-		p.First = shell.WithQuery(r, "after", "")
-	}
 	return h.Listed(w, r, p.Results(), p.Page())
+}
+
+// segments are the segments and lists of users that the search finds, the one that was
+// changed last first.
+func (h *handlers) segments(r *http.Request) (p audiencepages.Segments, l shell.List[segment.Segment, shell.Place], _ error) {
+	p.Search = strings.TrimSpace(r.FormValue("q"))
+	return p, shell.List[segment.Segment, shell.Place]{Keys: shell.Places("."), Read: func(after shell.Place, limit int) ([]segment.Segment, error) {
+		q := segment.Query{Search: p.Search, Limit: limit}
+		q.After.UpdatedAt, q.After.ID = after.At, after.ID
+		return h.Segments.Segments(r.Context(), shell.Actor(r), q)
+	}, KeyOf: func(g segment.Segment) shell.Place { return shell.Place{At: g.UpdatedAt, ID: g.ID} }, File: shell.FileOf(
+		"segments", []string{"id", "name", "kind", "members", "counted_at", "version", "created_by", "created_at", "updated_at"}, func(g segment.Segment) []any {
+			return []any{g.ID, g.Name, string(g.Kind), g.Members, g.CountedAt, g.Version, g.CreatedBy, g.CreatedAt, g.UpdatedAt}
+		})}, nil
 }
 
 func (h *handlers) loadSegment(r *http.Request) (segment.Segment, error) {

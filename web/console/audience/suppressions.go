@@ -2,11 +2,8 @@ package audience
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
@@ -32,9 +29,6 @@ func (h *handlers) listSuppressions(w http.ResponseWriter, r *http.Request) erro
 	if len(p.Errors) > 0 {
 		return h.Listed(w, r, p.Results(), p.Page())
 	}
-	if !p.Masked {
-		p.Export = shell.ExportURL(r)
-	}
 	var err error
 	if p.Search != "" {
 		p.List, err = h.foundSuppression(r, p)
@@ -44,10 +38,12 @@ func (h *handlers) listSuppressions(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	if p.Masked {
-		for i := range p.List {
-			p.List[i] = maskedSuppression(p.List[i])
-		}
+	if !p.Masked {
+		p.Export = shell.ExportURL(r)
+		return h.Listed(w, r, p.Results(), p.Page())
+	}
+	for i := range p.List {
+		p.List[i] = maskedSuppression(p.List[i])
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
@@ -66,24 +62,11 @@ func (h *handlers) foundSuppression(r *http.Request, p audiencepages.Suppression
 }
 
 func (h *handlers) latestSuppressions(r *http.Request, p *audiencepages.Suppressions) error {
-	var after feedback.Place
-	at, hash, _ := strings.Cut(r.FormValue("after"), ".")
-	if n, err := strconv.ParseInt(at, 10, 64); err == nil && n > 0 { // nonsense is the beginning
-		after.Since = time.UnixMicro(min(n, maxMicros)).UTC()
-		after.Hash, _ = strconv.ParseInt(hash, 10, 64)
-		p.First = shell.WithQuery(r, "after", "")
-	}
-	list, next, err := h.Suppressions.Latest(r.Context(), shell.Actor(r), p.Reason, after, shell.PageSize)
-	p.List = list
-	if next != (feedback.Place{}) {
-		p.Next = shell.WithQuery(r, "after", fmt.Sprintf("%d.%d", next.Since.UnixMicro(), next.Hash))
-	}
+	after := shell.Places(".").In(r)
+	list, next, err := h.Suppressions.Latest(r.Context(), shell.Actor(r), p.Reason, feedback.Place{Since: after.At, Hash: after.ID}, shell.PageSize)
+	p.List, p.Paged = list, shell.Places(".").Paged(r, len(list), next != (feedback.Place{}), shell.Place{At: next.Since, ID: next.Hash})
 	return err
 }
-
-// maxMicros is the end of the year 9999, in microseconds of Unix: the latest time in an
-// address, since a database can hold it.
-const maxMicros = 253_402_300_799_999_999
 
 func maskedSuppression(s feedback.Suppression) feedback.Suppression {
 	s.Address, s.Cause = user.MaskEmail(s.Address), user.MaskText(s.Cause)
@@ -119,24 +102,18 @@ func (h *handlers) exportSuppressions(w http.ResponseWriter, r *http.Request) er
 		After: map[string]string{"address": p.Search, "reason": p.Reason}}); err != nil {
 		return err
 	}
-	head := []string{"address", "reason", "provider", "cause", "since"}
-	return h.Export(w, r, "suppressions", head, func(t *shell.Sheet) error {
-		return shell.InPages(func(last *feedback.Suppression) ([]feedback.Suppression, error) {
-			if p.Search != "" {
-				return h.foundSuppression(r, p)
-			}
-			after := ""
-			if last != nil {
-				after = last.Address
-			}
-			return h.Suppressions.List(r.Context(), shell.Actor(r), "", after, shell.ExportPage)
-		}, func(s feedback.Suppression) error {
+	return shell.List[feedback.Suppression, string]{Read: func(after string, limit int) ([]feedback.Suppression, error) {
+		if p.Search != "" {
+			return h.foundSuppression(r, p)
+		}
+		return h.Suppressions.List(r.Context(), shell.Actor(r), "", after, limit)
+	}, KeyOf: func(s feedback.Suppression) string { return s.Address }, File: shell.FileOf(
+		"suppressions", []string{"address", "reason", "provider", "cause", "since"}, func(s feedback.Suppression) []any {
 			if p.Reason != "" && s.Reason != p.Reason {
 				return nil
 			}
-			return t.Row(s.Address, s.Reason, s.Provider, s.Cause, s.Since)
-		})
-	})
+			return []any{s.Address, s.Reason, s.Provider, s.Cause, s.Since}
+		})}.Send(h.Shell, w, r)
 }
 
 func (h *handlers) newSuppression(w http.ResponseWriter, r *http.Request) error {

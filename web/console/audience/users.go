@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -37,28 +38,30 @@ func userSearch(r *http.Request) string {
 
 func (h *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
 	p := audiencepages.Users{Search: strings.TrimSpace(r.FormValue("q"))}
-	if shell.Actor(r).Can(staff.ManageUsers, 0) {
-		p.Export = shell.ExportURL(r)
+	var err error
+	if p.List, p.Paged, err = h.users(r).Page(r); err != nil {
+		return err
 	}
-	after, _ := user.ParseID(r.FormValue("after")) // nonsense is the beginning
-	if userSearch(r) != "" {
-		list, err := h.usersFound(r, userSearch(r), after, shell.PageSize+1)
-		if err != nil {
-			return err
-		}
-		p.List = list
-	}
-	if len(p.List) > shell.PageSize {
-		p.List = p.List[:shell.PageSize]
-		p.Next = shell.WithQuery(r, "after", p.List[shell.PageSize-1].ID.String())
+	if !shell.Actor(r).Can(staff.ManageUsers, 0) {
+		p.Export = ""
 	}
 	if id, err := user.ParseID(userSearch(r)); err == nil && !slices.ContainsFunc(p.List, func(u user.User) bool { return u.ID == id }) {
 		p.Unknown = id
 	}
-	if after != 0 {
-		p.First = shell.WithQuery(r, "after", "")
-	}
 	return h.Listed(w, r, p.Results(), p.Page())
+}
+
+// users are those that are searched for; none if no text is.
+func (h *handlers) users(r *http.Request) shell.List[user.User, user.ID] {
+	text := userSearch(r)
+	return shell.List[user.User, user.ID]{Keys: shell.UserIDs(), KeyOf: func(u user.User) user.ID { return u.ID }, Read: func(after user.ID, limit int) ([]user.User, error) {
+		if text == "" {
+			return nil, nil
+		}
+		return h.usersFound(r, text, after, limit)
+	}, File: shell.FileOf("users", []string{"id", "name", "email", "phone", "locale", "timezone", "opted_out", "phone_verified"}, func(u user.User) []any {
+		return []any{int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u), strconv.FormatBool(!u.PhoneVerifiedAt.IsZero())}
+	})}
 }
 
 // usersFound are users as the viewer may see them: without the permission to see
@@ -150,4 +153,28 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 		}
 	}
 	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+// exportUsers sends all users that the search finds. Since contacts leave the
+// system here, it needs the permission to manage users, and is recorded.
+func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
+	text := userSearch(r)
+	if text == "" {
+		shell.Redirect(w, r, "/users")
+		return nil
+	}
+	if err := h.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "user.export", ObjectKind: "user", After: map[string]string{"search": text}}); err != nil {
+		return err
+	}
+	return h.users(r).Send(h.Shell, w, r)
+}
+
+// optedOut lists the channels that a user has opted out of.
+func optedOut(u user.User) (names string) {
+	for _, ch := range delivery.AllChannels() {
+		if u.OptOuts&(1<<ch) != 0 {
+			names += " " + ch.String()
+		}
+	}
+	return names
 }

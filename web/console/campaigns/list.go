@@ -24,31 +24,18 @@ func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if r.FormValue("view") == "month" {
 		return h.campaignCalendar(w, r)
 	}
-	p, q := h.campaignQuery(r)
-	if len(p.Errors) > 0 {
-		return h.Listed(w, r, p.Results(), p.Page())
+	p, campaigns, err := h.campaigns(r)
+	if err == nil {
+		p.List, p.Paged, err = campaigns.Page(r)
 	}
-	p.Export, q.Limit = shell.ExportURL(r), shell.PageSize+1
-	if n, err := strconv.ParseInt(r.FormValue("before"), 10, 64); err == nil && n > 0 {
-		q.BeforeID = n
-	}
-	var err error
-	if p.List, err = h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q); err != nil {
+	if err != nil {
 		return err
-	}
-	if len(p.List) > shell.PageSize {
-		p.List = p.List[:shell.PageSize]
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
-	}
-	if q.BeforeID != 0 {
-		p.First = shell.WithQuery(r, "before", "")
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// campaignQuery reads which campaigns are meant; unreadable fields are among the page's
-// errors.
-func (h *handlers) campaignQuery(r *http.Request) (campaignpages.Campaigns, campaign.Query) {
+// campaigns are those that the filter of the list selects.
+func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.List[campaign.Status, int64], error) {
 	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
 	f := h.Filter(r)
 	p.States = shell.Chosen(f, "state", campaign.States())
@@ -56,8 +43,16 @@ func (h *handlers) campaignQuery(r *http.Request) (campaignpages.Campaigns, camp
 	// Each campaign has its shop's days, as in the calendar.
 	f.Zone, q.Zone = time.UTC, h.DefaultZone
 	q.FirstDay, q.AfterDay = f.Days()
-	p.Errors = f.Broken.List
-	return p, q
+	return p, shell.List[campaign.Status, int64]{Keys: shell.IDs(), Broken: f.Broken.List, Read: func(before int64, limit int) ([]campaign.Status, error) {
+		q.BeforeID, q.Limit = before, limit
+		return h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
+	}, KeyOf: func(s campaign.Status) int64 { return s.ID }, File: shell.FileOf(
+		"campaigns", []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"},
+		func(s campaign.Status) []any {
+			n := s.Progress
+			return []any{s.ID, s.Shop, s.ShopName, s.Name, string(s.State), s.Channel.String(), string(s.Audience.Kind), s.StartsAt, s.EndsAt,
+				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight}
+		})}, nil
 }
 
 func (h *handlers) loadCampaign(r *http.Request) (campaign.Status, error) {
@@ -211,26 +206,4 @@ func (h *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
-}
-
-// exportCampaigns sends every campaign that the list's filter selects.
-func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
-	p, q := h.campaignQuery(r)
-	if len(p.Errors) > 0 {
-		return &fault.Fields{List: p.Errors}
-	}
-	q.Limit = shell.ExportPage
-	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
-	return h.Export(w, r, "campaigns", head, func(s *shell.Sheet) error {
-		return shell.InPages(func(last *campaign.Status) ([]campaign.Status, error) {
-			if last != nil {
-				q.BeforeID = last.ID
-			}
-			return h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
-		}, func(x campaign.Status) error {
-			n := x.Progress
-			return s.Row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
-				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight)
-		})
-	})
 }

@@ -10,7 +10,6 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
-	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
@@ -110,22 +109,15 @@ func (h *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request
 		return err
 	}
 	f, q, broken := h.campaignRecipientQuery(r)
-	p := campaignpages.CampaignRecipients{Status: st, Zone: h.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
-	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
-	q.Limit = shell.PageSize
+	p := campaignpages.CampaignRecipients{Status: st, Zone: h.ShopZone(st.ShopTimezone), Filter: f}
+	p.Errors, q.After, q.Limit = broken, shell.UserIDs().In(r), shell.PageSize
 	if len(broken) == 0 {
 		page, err := h.Campaigns.Recipients(r.Context(), shell.Actor(r), st.ID, q)
 		if err != nil {
 			return err
 		}
-		p.List, p.Export = page.List, shell.ExportURL(r)
-		if page.More {
-			p.Next = shell.WithQuery(r, "after", page.Next.String())
-			p.Further = len(page.List) < shell.PageSize
-		}
-	}
-	if q.After != 0 {
-		p.First = shell.WithQuery(r, "after", "")
+		p.List, p.Paged = page.List, shell.UserIDs().Paged(r, len(page.List), page.More, page.Next)
+		p.Export = shell.ExportURL(r)
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
@@ -142,11 +134,11 @@ func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 	q.Limit = recipientExport
 	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
 	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after", "reported", "cause"}
-	return h.Export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *shell.Sheet) error {
-		return h.Campaigns.EachRecipient(r.Context(), shell.Actor(r), id, q, func(o campaign.Outcome) error {
-			return t.Row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
-				o.NotBefore, o.NotAfter, string(o.Reported), o.Cause)
-		})
+	return shell.FileOf(fmt.Sprintf("campaign-%d-recipients", id), head, func(o campaign.Outcome) []any {
+		return []any{int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
+			o.NotBefore, o.NotAfter, string(o.Reported), o.Cause}
+	}).Send(h.Shell, w, r, func(write func(campaign.Outcome) error) error {
+		return h.Campaigns.EachRecipient(r.Context(), shell.Actor(r), id, q, write)
 	})
 }
 

@@ -56,21 +56,34 @@ func (h *handlers) codesPage(r *http.Request, t template.Template) (couponpages.
 }
 
 // fillCodes reads one page of batches; templateID 0 = all templates.
-func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
-	if err != nil {
-		return err
-	}
-	p.List, p.Before = list, max(0, before)
-	if len(list) > shell.PageSize {
-		p.List = list[:shell.PageSize]
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
-	}
-	if before > 0 {
-		p.First = shell.WithQuery(r, "before", "")
-	}
-	return nil
+func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) (err error) {
+	p.Before = shell.IDs().In(r)
+	p.List, p.Paged, err = h.batches(r, templateID).Page(r)
+	return err
+}
+
+// batches are the batches of one template, or of all (0).
+func (h *handlers) batches(r *http.Request, templateID int64) shell.List[redeemcode.Batch, int64] {
+	return shell.List[redeemcode.Batch, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]redeemcode.Batch, error) {
+		return h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: before, Limit: limit})
+	}, KeyOf: func(b redeemcode.Batch) int64 { return b.ID }, File: shell.FileOf("code-batches",
+		[]string{"id", "template_id", "template_name", "shop_number", "state", "count", "generated", "used", "created_by", "created_at", "ready_at",
+			"revoked_at", "revoked_by", "revoke_reason"},
+		func(b redeemcode.Batch) []any {
+			state := string(b.State)
+			if b.Stopped() {
+				state = "stopped"
+			}
+			return []any{b.ID, b.TemplateID, b.TemplateName, b.ShopNumber, state, b.Count, b.Generated, b.Used, b.CreatedBy, b.CreatedAt, b.ReadyAt,
+				b.RevokedAt, b.RevokedBy, b.RevokeReason}
+		})}
+}
+
+// exportedBatches are the batches, without the codes, of the template that is named, or
+// of all.
+func (h *handlers) exportedBatches(r *http.Request) (id int64, l shell.List[redeemcode.Batch, int64], err error) {
+	id, err = namedTemplate(r)
+	return id, h.batches(r, id), err
 }
 
 // generateCodes starts a batch.

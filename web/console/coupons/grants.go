@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
@@ -20,28 +19,21 @@ import (
 
 // listGrants lists the lists of one template, or of all.
 func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
-	p, q := couponpages.Grants{}, coupon.GrantQuery{Limit: shell.PageSize + 1}
+	var p couponpages.Grants
+	var templateID int64
 	if r.PathValue("id") != "" {
 		t, err := shell.TemplateOf(r, h.Templates)
 		if err != nil {
 			return err
 		}
-		p.Template, q.TemplateID = &t, t.ID
+		p.Template, templateID = &t, t.ID
 		p.MayGive = shell.Actor(r).Can(staff.ManageUsers, t.ShopNumber)
 	}
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	q.Before = max(0, before)
-	list, err := h.Grants.List(r.Context(), shell.Actor(r), q)
+	list, paged, err := h.grants(r, templateID).Page(r)
 	if err != nil {
 		return err
 	}
-	if len(list) > shell.PageSize {
-		list = list[:shell.PageSize]
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(list[shell.PageSize-1].ID, 10))
-	}
-	if before > 0 {
-		p.First = shell.WithQuery(r, "before", "")
-	}
+	p.Paged = paged
 	for _, j := range list {
 		g := couponpages.GrantRow{Job: j}
 		_ = json.Unmarshal(j.Params, &g.Params) // was written by this program
@@ -50,16 +42,30 @@ func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
+// grants are the lists of users who are given coupons: of one template, or of all (0).
+func (h *handlers) grants(r *http.Request, templateID int64) shell.List[job.Job, int64] {
+	return shell.List[job.Job, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]job.Job, error) {
+		return h.Grants.List(r.Context(), shell.Actor(r), coupon.GrantQuery{TemplateID: templateID, Before: before, Limit: limit})
+	}, KeyOf: func(j job.Job) int64 { return j.ID }, File: shell.FileOf("grants",
+		[]string{"id", "template_id", "shop_number", "title", "dry_run", "why", "state", "total", "done", "failed", "reason", "detail",
+			"created_by", "created_at", "started_at", "finished_at", "file"},
+		func(j job.Job) []any {
+			var p coupon.GrantParams
+			_ = json.Unmarshal(j.Params, &p) // was written by this program
+			return []any{j.ID, p.TemplateID, j.ShopNumber, j.Title, p.DryRun, p.Reason, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
+				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt, p.File}
+		})}
+}
+
+// exportedGrants are the lists of the template that is named, or of all.
+func (h *handlers) exportedGrants(r *http.Request) (id int64, l shell.List[job.Job, int64], err error) {
+	id, err = namedTemplate(r)
+	return id, h.grants(r, id), err
+}
+
 // grantFile is a file to fill in.
 func (h *handlers) grantFile(w http.ResponseWriter, r *http.Request) error {
-	return h.Export(w, r, "coupons", []string{"user_id"}, func(t *shell.Sheet) error {
-		for _, id := range []int64{1001, 1002} {
-			if err := t.Row(id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return shell.FileOf("coupons", []string{"user_id"}, func(id int64) []any { return []any{id} }).Send(h.Shell, w, r, shell.Each([]int64{1001, 1002}))
 }
 
 // loadGiving loads the template of the address for members who may give its coupons.
@@ -171,24 +177,14 @@ func (h *handlers) showGrant(w http.ResponseWriter, r *http.Request) error {
 	return h.Either(w, r, p.Card(), p.Page())
 }
 
-func (h *handlers) grantLines(r *http.Request, p *couponpages.Grant) error {
+func (h *handlers) grantLines(r *http.Request, p *couponpages.Grant) (err error) {
 	if _, known := p.Counts[r.FormValue("result")]; known {
 		p.Result = r.FormValue("result")
 	}
-	after, _ := strconv.ParseInt(r.FormValue("after"), 10, 64) // nonsense is the beginning
-	after = max(0, after)
-	rows, err := h.Grants.Lines(r.Context(), shell.Actor(r), p.Job, p.Result, after, shell.PageSize+1)
-	if err != nil {
-		return err
-	}
-	p.Rows = rows[:min(len(rows), shell.PageSize)]
-	if len(rows) > shell.PageSize {
-		p.Next = shell.WithQuery(r, "after", strconv.FormatInt(p.Rows[shell.PageSize-1].Line, 10))
-	}
-	if after > 0 {
-		p.First = shell.WithQuery(r, "after", "")
-	}
-	return nil
+	p.Rows, p.Paged, err = shell.List[coupon.GrantRow, int64]{Keys: shell.Lines(), Read: func(after int64, limit int) ([]coupon.GrantRow, error) {
+		return h.Grants.Lines(r.Context(), shell.Actor(r), p.Job, p.Result, after, limit)
+	}, KeyOf: func(row coupon.GrantRow) int64 { return row.Line }}.Page(r)
+	return err
 }
 
 func (h *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
@@ -203,17 +199,17 @@ func (h *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	head := []string{"line", "user_id", "result", "coupon_id"}
-	return h.Export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *shell.Sheet) error {
-		return h.Grants.Results(r.Context(), shell.Actor(r), p.Job.ID, func(g coupon.GrantRow) error {
-			var who, what any = "", ""
-			if who = g.Input; g.UserID != 0 {
-				who = int64(g.UserID)
-			}
-			if g.CouponID != 0 {
-				what = g.CouponID
-			}
-			return t.Row(g.Line, who, g.Result, what)
-		})
+	return shell.FileOf(fmt.Sprintf("grant-%d", p.Job.ID), head, func(g coupon.GrantRow) []any {
+		var who, what any = "", ""
+		if who = g.Input; g.UserID != 0 {
+			who = int64(g.UserID)
+		}
+		if g.CouponID != 0 {
+			what = g.CouponID
+		}
+		return []any{g.Line, who, g.Result, what}
+	}).Send(h.Shell, w, r, func(write func(coupon.GrantRow) error) error {
+		return h.Grants.Results(r.Context(), shell.Actor(r), p.Job.ID, write)
 	})
 }
 

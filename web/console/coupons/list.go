@@ -36,29 +36,44 @@ type Tallies interface {
 func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	p, q, ok := h.couponQuery(r)
 	ok = ok && len(p.Errors) == 0
-	p.Broken, p.Export = !ok, shell.ExportURL(r)
-	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	q.BeforeID = max(0, q.BeforeID)
-	if ok && p.Search != "" {
-		list, err := h.Coupons.List(r.Context(), shell.Actor(r), q)
-		if err != nil {
+	var err error
+	if p.Broken = !ok; ok && p.Search != "" {
+		if p.List, p.Paged, err = h.coupons(r, q).Page(r); err != nil {
 			return err
 		}
-		p.List = list[:min(len(list), shell.PageSize)]
-		if len(list) > shell.PageSize {
-			p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
-		}
-	}
-	if q.BeforeID > 0 {
-		p.First = shell.WithQuery(r, "before", "")
 	}
 	if ok && q.TemplateID != 0 {
-		var err error
 		if p.Tally, err = h.tallyOf(r, q.TemplateID); err != nil {
 			return err
 		}
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
+}
+
+// coupons are those that q selects.
+func (h *handlers) coupons(r *http.Request, q coupon.Query) shell.List[coupon.Listed, int64] {
+	return shell.List[coupon.Listed, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]coupon.Listed, error) {
+		q.BeforeID, q.Limit = before, limit
+		return h.Coupons.List(r.Context(), shell.Actor(r), q)
+	}, KeyOf: func(l coupon.Listed) int64 { return l.ID }, File: shell.FileOf("coupons",
+		[]string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency"},
+		func(l coupon.Listed) []any {
+			return []any{l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), string(l.At(l.Now)), l.Origin, l.IssuedAt, l.ExpiresAt,
+				l.OrderID, int64(l.Discount), l.Rule.Currency}
+		})}
+}
+
+// exportCoupons sends every coupon that is found.
+func (h *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
+	p, q, ok := h.couponQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
+	if !ok || p.Search == "" {
+		shell.Redirect(w, r, "/coupons")
+		return nil
+	}
+	return h.coupons(r, q).Send(h.Shell, w, r)
 }
 
 // tallyOf is nil of a template that there is not, or not for this viewer.
@@ -80,7 +95,7 @@ func (h *handlers) couponQuery(r *http.Request) (p couponpages.Coupons, q coupon
 	p = couponpages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
 	var broken fault.Fields
 	p.State = coupon.State(strings.TrimSpace(r.FormValue("state")))
-	q = coupon.Query{State: shell.Choice(r, "state", coupon.States(), &broken), Limit: shell.PageSize + 1}
+	q.State = shell.Choice(r, "state", coupon.States(), &broken)
 	shell.Choice(r, "by", couponpages.CouponSearches(), &broken)
 	p.Errors = broken.List
 	n, err := strconv.ParseInt(shell.Narrow(p.Search), 10, 64)
@@ -105,32 +120,26 @@ func (h *handlers) couponQuery(r *http.Request) (p couponpages.Coupons, q coupon
 
 func (h *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
 	by := shell.Actor(r)
-	p := couponpages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
-	after := lockCursor(r.FormValue("after"))
-	list, err := h.Coupons.OpenLocks(r.Context(), by, after, shell.PageSize+1)
+	p, locks, err := h.locks(r)
+	if err == nil {
+		p.List, p.Paged, err = locks.Page(r)
+	}
 	if err != nil {
 		return err
 	}
-	p.List = list[:min(len(list), shell.PageSize)]
-	if len(list) > shell.PageSize {
-		last := p.List[shell.PageSize-1]
-		p.Next = shell.WithQuery(r, "after", strconv.FormatInt(last.LockedUntil.UnixMicro(), 10)+"-"+strconv.FormatInt(last.ID, 10))
-	}
-	if after.ID != 0 {
-		p.First = shell.WithQuery(r, "after", "")
-	}
+	p.MayRelease = func(shop int64) bool { return by.Can(staff.Operate, shop) }
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// lockCursor reads where the page before ended; nonsense is the beginning.
-func lockCursor(text string) coupon.LockCursor {
-	at, id, _ := strings.Cut(text, "-")
-	micros, err1 := strconv.ParseInt(at, 10, 64)
-	n, err2 := strconv.ParseInt(id, 10, 64)
-	if until := time.UnixMicro(micros).UTC(); err1 == nil && err2 == nil && n > 0 && until.Year() > 1 && until.Year() < 9000 {
-		return coupon.LockCursor{Until: until, ID: n}
-	}
-	return coupon.LockCursor{}
+// locks are the coupons that orders hold, the lock that ends next first.
+func (h *handlers) locks(r *http.Request) (p couponpages.Locks, l shell.List[coupon.Listed, shell.Place], _ error) {
+	return p, shell.List[coupon.Listed, shell.Place]{Keys: shell.Places("-"), Read: func(after shell.Place, limit int) ([]coupon.Listed, error) {
+		return h.Coupons.OpenLocks(r.Context(), shell.Actor(r), coupon.LockCursor{Until: after.At, ID: after.ID}, limit)
+	}, KeyOf: func(l coupon.Listed) shell.Place { return shell.Place{At: *l.LockedUntil, ID: l.ID} }, File: shell.FileOf("locks",
+		[]string{"id", "template_id", "template_name", "shop_number", "user_id", "order_id", "discount", "currency", "locked_at", "locked_until"},
+		func(l coupon.Listed) []any {
+			return []any{l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), l.OrderID, int64(l.Discount), l.Rule.Currency, l.LockedAt, l.LockedUntil}
+		})}, nil
 }
 
 func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
@@ -269,4 +278,17 @@ func (h *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
 		p.Days = append(p.Days, day)
 	}
 	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+// namedTemplate is the template whose lists are meant, 0 for those of all.
+func namedTemplate(r *http.Request) (int64, error) {
+	typed := r.FormValue("template")
+	if typed == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(typed, 10, 64)
+	if err != nil || id <= 0 {
+		return 0, shell.ErrNoPage
+	}
+	return id, nil
 }

@@ -95,31 +95,55 @@ func (h *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request)
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
-	batch, id := letterCursor(r.FormValue("after"))
-	list, err := h.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.PageSize+1)
-	if err != nil {
+	p := deliverypages.DeadLetterList{Filter: typed}
+	var err error
+	if p.List, p.Paged, err = h.letters(r, typed, f).Page(r); err != nil {
 		return err
 	}
-	p := deliverypages.DeadLetterList{Filter: typed, List: list[:min(len(list), shell.PageSize)], Export: typed.URL("/dead-letters.csv")}
-	if len(list) > shell.PageSize {
-		last := p.List[shell.PageSize-1]
-		p.Next = typed.URL("/dead-letters/list", [2]string{"after", fmt.Sprintf("%d_%d", last.BatchID, last.UserID)})
-	}
-	if batch != 0 {
-		p.First = typed.URL("/dead-letters/list")
-	}
+	p.Export = typed.URL("/dead-letters.csv")
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// letterCursor reads the "after" of a keyset page; nonsense is the beginning.
-func letterCursor(s string) (int64, user.ID) {
-	batch, id, _ := strings.Cut(s, "_")
-	b, err1 := strconv.ParseInt(batch, 10, 64)
-	u, err2 := user.ParseID(id)
-	if err1 != nil || err2 != nil || b <= 0 {
-		return 0, 0
-	}
-	return b, u
+// A letterKey is the place of a dead letter in their list.
+type letterKey struct {
+	batch int64
+	user  user.ID
+}
+
+// letters are the dead letters that the filter selects. Addresses of pages come from the
+// filter, because an empty fingerprint is a condition.
+func (h *handlers) letters(r *http.Request, typed pageparts.DeadFilter, f delivery.DeadLetterFilter) shell.List[delivery.DeadLetter, letterKey] {
+	return shell.List[delivery.DeadLetter, letterKey]{Keys: shell.Keys[letterKey]{
+		Param: "after",
+		Text:  func(k letterKey) string { return fmt.Sprintf("%d_%d", k.batch, k.user) },
+		Parse: func(s string) letterKey {
+			batch, id, _ := strings.Cut(s, "_")
+			b, err1 := strconv.ParseInt(batch, 10, 64)
+			u, err2 := user.ParseID(id)
+			if err1 != nil || err2 != nil || b <= 0 {
+				return letterKey{}
+			}
+			return letterKey{b, u}
+		},
+		URL: func(key string) string {
+			if key == "" {
+				return typed.URL("/dead-letters/list")
+			}
+			return typed.URL("/dead-letters/list", [2]string{"after", key})
+		},
+	}, Read: func(after letterKey, limit int) ([]delivery.DeadLetter, error) {
+		return h.DeadLetters.List(r.Context(), shell.Actor(r), f, after.batch, after.user, limit)
+	}, KeyOf: func(d delivery.DeadLetter) letterKey { return letterKey{d.BatchID, d.UserID} }, File: shell.FileOf("dead-letters",
+		[]string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
+			"kind", "campaign_id", "campaign_name", "provider"},
+		func(d delivery.DeadLetter) []any {
+			var campaignID any
+			if d.Kind == delivery.KindCampaign {
+				campaignID = d.OwnerID
+			}
+			return []any{d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
+				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName, d.Provider}
+		})}
 }
 
 // confirmReplay shows the dry run.
@@ -262,27 +286,9 @@ func (h *handlers) cancelJob(w http.ResponseWriter, r *http.Request) error {
 
 // exportDeadLetters sends every dead letter that the filter selects.
 func (h *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	_, f, broken := h.typedFilter(r)
+	typed, f, broken := h.typedFilter(r)
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}
-	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
-		"kind", "campaign_id", "campaign_name", "provider"}
-	return h.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
-		return shell.InPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
-			var batch int64
-			var id user.ID
-			if last != nil {
-				batch, id = last.BatchID, last.UserID
-			}
-			return h.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.ExportPage)
-		}, func(d delivery.DeadLetter) error {
-			var campaignID any
-			if d.Kind == delivery.KindCampaign {
-				campaignID = d.OwnerID
-			}
-			return s.Row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
-				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName, d.Provider)
-		})
-	})
+	return h.letters(r, typed, f).Send(h.Shell, w, r)
 }

@@ -69,32 +69,19 @@ func (h *handlers) typedMoment(name, text string, broken *fault.Fields) *time.Ti
 	return &at
 }
 
-// batchCursor reads the "after" of a keyset page; nonsense is the beginning.
-func batchCursor(s string) delivery.BatchCursor {
-	at := shell.Cursor(s) // the same form as in the list of templates
-	if at.ID <= 0 {
-		return delivery.BatchCursor{}
-	}
-	return delivery.BatchCursor{DueAt: at.OpensAt, ID: at.ID}
-}
-
 func (h *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	f, q, broken := h.deliveryQuery(r)
-	p := deliverypages.Deliveries{Filter: f, Errors: broken}
-	q.After = batchCursor(r.FormValue("after"))
+	p := deliverypages.Deliveries{Filter: f}
+	keys := shell.Places("_")
+	after := keys.In(r)
+	p.Errors, q.After = broken, delivery.BatchCursor{DueAt: after.At, ID: after.ID}
 	if len(broken) == 0 {
 		page, err := h.Ledger.Batches(r.Context(), shell.Actor(r), q)
 		if err != nil {
 			return err
 		}
-		p.List, p.Export = page.List, shell.ExportURL(r)
-		if page.More {
-			p.Next = shell.WithQuery(r, "after", fmt.Sprintf("%d_%d", page.Next.DueAt.UnixMicro(), page.Next.ID))
-			p.Further = len(page.List) < shell.PageSize
-		}
-	}
-	if q.After.ID != 0 {
-		p.First = shell.WithQuery(r, "after", "")
+		p.List, p.Paged = page.List, keys.Paged(r, len(page.List), page.More, shell.Place{At: page.Next.DueAt, ID: page.Next.ID})
+		p.Export = shell.ExportURL(r)
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
@@ -108,12 +95,12 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 		"from_user", "to_user", "recipients", "sent", "skipped", "expired", "dead", "in_flight", "due_at", "started_at", "finished_at", "user_outcome",
 		"delivered", "bounced", "complained", "providers"}
 	q.Limit = shell.ExportPage
-	return h.Export(w, r, "deliveries", head, func(t *shell.Sheet) error {
-		return h.Ledger.EachBatch(r.Context(), shell.Actor(r), q, func(b delivery.BatchRow) error {
-			return t.Row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*template.SlotMinutes, b.Channel.String(), string(b.State), b.StopReason,
-				int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
-				b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained, sharesText(b.Providers))
-		})
+	return shell.FileOf("deliveries", head, func(b delivery.BatchRow) []any {
+		return []any{b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot * template.SlotMinutes, b.Channel.String(), string(b.State), b.StopReason,
+			int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
+			b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained, sharesText(b.Providers)}
+	}).Send(h.Shell, w, r, func(write func(delivery.BatchRow) error) error {
+		return h.Ledger.EachBatch(r.Context(), shell.Actor(r), q, write)
 	})
 }
 
@@ -137,22 +124,15 @@ func (h *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
 	if p.Row, err = h.Ledger.Batch(r.Context(), shell.Actor(r), q.BatchID); err != nil {
 		return err
 	}
-	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
-	q.Limit = shell.PageSize + 1
-	if len(p.Errors) == 0 {
-		if p.List, err = h.Ledger.Recipients(r.Context(), shell.Actor(r), q); err != nil {
-			return err
-		}
-		path, query, _ := strings.Cut(shell.ExportURL(r), "?")
-		p.Export = strings.TrimSuffix(path, ".csv") + "/recipients.csv?" + query
+	p.List, p.Paged, err = shell.List[delivery.Recipient, user.ID]{Keys: shell.UserIDs(), Broken: p.Errors, Read: func(after user.ID, limit int) ([]delivery.Recipient, error) {
+		q.After, q.Limit = after, limit
+		return h.Ledger.Recipients(r.Context(), shell.Actor(r), q)
+	}, KeyOf: func(x delivery.Recipient) user.ID { return x.UserID }}.Page(r)
+	if err != nil {
+		return err
 	}
-	if len(p.List) > shell.PageSize {
-		p.List = p.List[:shell.PageSize]
-		p.Next = shell.WithQuery(r, "after", p.List[shell.PageSize-1].UserID.String())
-	}
-	if q.After != 0 {
-		p.First = shell.WithQuery(r, "after", "")
-	}
+	path, query, _ := strings.Cut(shell.ExportURL(r), "?")
+	p.Export = strings.TrimSuffix(path, ".csv") + "/recipients.csv?" + query
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
@@ -169,14 +149,9 @@ func (h *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	head := []string{"user_id", "outcome", "reason", "detail", "attempts", "recorded_at", "next_retry_at", "reported", "cause", "provider"}
-	return h.Export(w, r, fmt.Sprintf("recipients-%d", q.BatchID), head, func(t *shell.Sheet) error {
-		for _, x := range list {
-			if err := t.Row(int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt, string(x.Reported), x.Cause, x.Provider); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return shell.FileOf(fmt.Sprintf("recipients-%d", q.BatchID), head, func(x delivery.Recipient) []any {
+		return []any{int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt, string(x.Reported), x.Cause, x.Provider}
+	}).Send(h.Shell, w, r, shell.Each(list))
 }
 
 // sharesText tells which providers took how many messages of a batch, as in "Main 600,

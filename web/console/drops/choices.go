@@ -25,9 +25,9 @@ func (h *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error 
 	if id, err := strconv.ParseInt(shell.TemplateRef(typed), 10, 64); err == nil && shell.TemplateRef(typed) != typed { // a name that was chosen
 		q = template.Query{IDs: []int64{id}}
 	}
-	list, _, err := h.inPhases(r, phases(q, h.Now()), 0, template.Cursor{}, choicesShown)
+	rows, err := h.inPhases(r, phases(q, h.Now()), phasePlace{}, choicesShown)
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(list).Part())
+	return h.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(templatesOf(rows)).Part())
 }

@@ -189,7 +189,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/forecast", staff.View, h.forecast),
 		shell.Get("/templates/bulk", staff.ManageTemplates, h.confirmBulk),
 		shell.Post("/templates/bulk", staff.ManageTemplates, h.startBulk),
-		shell.Report(shell.Get("/templates.csv", staff.View, h.exportTemplates)),
+		shell.Report(shell.Get("/templates.csv", staff.View, shell.CSV(h.Shell, h.selected))),
 		shell.Get("/shops", staff.View, h.listShops),
 		shell.Get("/shops.csv", staff.View, h.exportShops),
 		shell.Post("/shops", staff.ManageTemplates, h.createShop),

@@ -30,31 +30,17 @@ func (h *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(p.Errors) > 0 {
-		return h.Listed(w, r, p.Part(), p.Page())
-	}
 	parts := []template.Query{q}
 	if p.Sort == aheadFirst {
 		parts = phases(q, h.Now())
 	}
-	at, place := phaseOf(r.FormValue("after"), len(parts))
-	var from []int
-	if p.List, from, err = h.inPhases(r, parts, at, place, shell.PageSize+1); err != nil {
+	rows, paged, err := shell.List[phaseRow, phasePlace]{Keys: phasePlaces(len(parts)), Broken: p.Errors, Read: func(after phasePlace, limit int) ([]phaseRow, error) {
+		return h.inPhases(r, parts, after, limit)
+	}, KeyOf: func(row phaseRow) phasePlace { return phasePlace{row.phase, shell.Place{At: row.OpensAt, ID: row.ID}} }}.Page(r)
+	if err != nil {
 		return err
 	}
-	p.Export = shell.ExportURL(r)
-	if len(p.List) > shell.PageSize {
-		p.List = p.List[:shell.PageSize]
-		end := p.List[shell.PageSize-1]
-		after := fmt.Sprintf("%d_%d", end.OpensAt.UnixMicro(), end.ID)
-		if len(parts) > 1 {
-			after = fmt.Sprintf("%d.%s", from[shell.PageSize-1], after)
-		}
-		p.Next = shell.WithQuery(r, "after", after)
-	}
-	if at > 0 || place.ID != 0 {
-		p.First = shell.WithQuery(r, "after", "")
-	}
+	p.List, p.Paged, p.Export = templatesOf(rows), paged, shell.ExportURL(r)
 	return h.Listed(w, r, p.Part(), p.Page())
 }
 
@@ -89,29 +75,85 @@ func phases(q template.Query, now time.Time) (list []template.Query) {
 	return list
 }
 
-// inPhases returns so many templates from a place in one of the phases on, and
-// of each which phase it is from.
-func (h *handlers) inPhases(r *http.Request, parts []template.Query, at int, place template.Cursor, limit int) (list []template.Template, from []int, err error) {
-	for i := at; i < len(parts) && len(list) < limit; i++ {
-		q := parts[i]
-		q.After, q.Limit = place, limit-len(list)
-		some, err := h.Templates.Templates(r.Context(), shell.Actor(r), q)
-		if err != nil {
-			return nil, nil, err
-		}
-		list, from, place = append(list, some...), append(from, slices.Repeat([]int{i}, len(some))...), template.Cursor{}
-	}
-	return list, from, nil
+// A phaseRow is a template and the index of its phase.
+type phaseRow struct {
+	template.Template
+	phase int
 }
 
-// phaseOf reads the "after" of a list in n phases: the phase to continue, and
-// from where.
-func phaseOf(s string, n int) (int, template.Cursor) {
-	phase, rest, several := strings.Cut(s, ".")
-	if i, err := strconv.Atoi(phase); several && err == nil && i >= 0 && i < n {
-		return i, shell.Cursor(rest)
+func templatesOf(rows []phaseRow) (list []template.Template) {
+	for _, row := range rows {
+		list = append(list, row.Template)
 	}
-	return 0, shell.Cursor(s)
+	return list
+}
+
+// A phasePlace is the key of a template in a list of phases.
+type phasePlace struct {
+	phase int
+	shell.Place
+}
+
+// phasePlaces are the keys of a list of n phases; the phase is not written if it is the
+// only one. A key whose phase does not exist is the beginning.
+func phasePlaces(n int) shell.Keys[phasePlace] {
+	places := shell.Places("_")
+	return shell.Keys[phasePlace]{Param: places.Param, Text: func(p phasePlace) string {
+		if n == 1 {
+			return places.Text(p.Place)
+		}
+		return fmt.Sprintf("%d.%s", p.phase, places.Text(p.Place))
+	}, Parse: func(s string) phasePlace {
+		phase, place, several := strings.Cut(s, ".")
+		if i, err := strconv.Atoi(phase); several && err == nil && i >= 0 && i < n {
+			return phasePlace{i, places.Parse(place)}
+		}
+		return phasePlace{Place: places.Parse(s)}
+	}}
+}
+
+// inPhases returns at most limit templates behind a place in one of the phases.
+func (h *handlers) inPhases(r *http.Request, parts []template.Query, after phasePlace, limit int) (list []phaseRow, _ error) {
+	for i := after.phase; i < len(parts) && len(list) < limit; i++ {
+		q := parts[i]
+		q.Limit = limit - len(list)
+		if i == after.phase {
+			q.After = template.Cursor{OpensAt: after.At, ID: after.ID}
+		}
+		some, err := h.Templates.Templates(r.Context(), shell.Actor(r), q)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range some {
+			list = append(list, phaseRow{t, i})
+		}
+	}
+	return list, nil
+}
+
+// selected are the templates that the filter of the list selects, in the order of their
+// opening.
+func (h *handlers) selected(r *http.Request) (p droppages.Templates, l shell.List[template.Template, shell.Place], err error) {
+	p, q, err := h.templateQuery(r)
+	return p, shell.List[template.Template, shell.Place]{Broken: p.Errors, Read: func(after shell.Place, limit int) ([]template.Template, error) {
+		q.After, q.Limit = template.Cursor{OpensAt: after.At, ID: after.ID}, limit
+		return h.Templates.Templates(r.Context(), shell.Actor(r), q)
+	}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }, File: templateFile(h.Now())}, err
+}
+
+// templateFile is the file of templates in their state at now. It has a column for each
+// field of a template that staff can set, under the field's name in the API.
+func templateFile(now time.Time) shell.File[template.Template] {
+	return shell.FileOf("templates",
+		[]string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
+			"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode",
+			"description", "claim_url", "notify_days", "notify_channels"},
+		func(t template.Template) []any {
+			return []any{t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
+				int64(t.MaxOff), t.Currency, string(t.Target), t.Product, t.Stock, t.Issued, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidHours,
+				t.ValidUntil, string(t.Obtain), string(t.ClaimMode), t.Description, t.ClaimURL, t.NotifyDays.String(),
+				strings.Join(template.ChannelNames(t.NotifyOver), ", ")}
+		})
 }
 
 // templateQuery reads which templates are meant; unreadable fields are among the page's

@@ -118,3 +118,14 @@ type Shops interface {
 	// in the entry what it was before and is now.
 	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
 }
+
+// exportShops sends the shops that the viewer may see.
+func (h *handlers) exportShops(w http.ResponseWriter, r *http.Request) error {
+	list, err := h.ShopsOf(r)
+	if err != nil {
+		return err
+	}
+	return shell.FileOf("shops", []string{"shop_number", "name", "timezone"}, func(s template.Shop) []any {
+		return []any{s.Number, s.Name, s.Timezone}
+	}).Send(h.Shell, w, r, shell.Each(list))
+}

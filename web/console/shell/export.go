@@ -38,23 +38,41 @@ func (sh *Shell) Export(w http.ResponseWriter, r *http.Request, name string, hea
 	return nil
 }
 
-// InPages hands write every row of a list that is read by keyset: read returns
-// the page behind the row given, or the first one for nil.
-func InPages[T any](read func(last *T) ([]T, error), write func(T) error) error {
-	for last := (*T)(nil); ; {
-		list, err := read(last)
-		if err != nil {
-			return err
-		}
-		for _, x := range list {
-			if err := write(x); err != nil {
+// A File is a CSV file of the rows of a list.
+type File[Row any] struct {
+	Name string
+	Head []string
+	// Cells are the values of a row, one for each name in Head; none for a row that is
+	// left out.
+	Cells func(Row) []any
+}
+
+// FileOf returns the file of that name.
+func FileOf[Row any](name string, head []string, cells func(Row) []any) File[Row] {
+	return File[Row]{name, head, cells}
+}
+
+// Send sends the file of the rows that each hands to write.
+func (f File[Row]) Send(sh *Shell, w http.ResponseWriter, r *http.Request, each func(write func(Row) error) error) error {
+	return sh.Export(w, r, f.Name, f.Head, func(s *Sheet) error {
+		return each(func(row Row) error {
+			if cells := f.Cells(row); cells != nil {
+				return s.Row(cells...)
+			}
+			return nil
+		})
+	})
+}
+
+// Each hands the rows of a slice to write.
+func Each[Row any](list []Row) func(write func(Row) error) error {
+	return func(write func(Row) error) error {
+		for _, row := range list {
+			if err := write(row); err != nil {
 				return err
 			}
 		}
-		if len(list) < ExportPage {
-			return nil
-		}
-		last = &list[len(list)-1]
+		return nil
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -27,19 +26,6 @@ func TemplateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
 
 // TemplateURL is the page of the template.
 func TemplateURL(id int64) string { return "/templates/" + strconv.FormatInt(id, 10) }
-
-// Cursor reads the "after" of a page whose rows are in the order of a time and an
-// id, such as 1764122400000000_12 (microseconds of Unix); anything else is the
-// first page.
-func Cursor(s string) template.Cursor {
-	at, id, _ := strings.Cut(s, "_")
-	micros, err1 := strconv.ParseInt(at, 10, 64)
-	n, err2 := strconv.ParseInt(id, 10, 64)
-	if err1 != nil || err2 != nil || micros < 0 || micros > 1<<58 {
-		return template.Cursor{}
-	}
-	return template.Cursor{OpensAt: time.UnixMicro(micros).UTC(), ID: n}
-}
 
 // TemplateOf returns the template in the address.
 func TemplateOf(r *http.Request, from Templates) (template.Template, error) {

@@ -17,15 +17,14 @@ import (
 const alertLog = 30
 
 func (h *handlers) listAlerts(w http.ResponseWriter, r *http.Request) error {
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := h.Alerts.Look(r.Context(), shell.Frame(r).Member, max(0, before), shell.PageSize+1)
+	var p workpages.Alerts
+	list, paged, err := shell.List[alert.Alert, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]alert.Alert, error) {
+		return h.Alerts.Look(r.Context(), shell.Frame(r).Member, before, limit)
+	}, KeyOf: func(a alert.Alert) int64 { return a.ID }}.Page(r)
 	if err != nil {
 		return err
 	}
-	p := workpages.Alerts{List: list[:min(len(list), shell.PageSize)]}
-	if len(list) > shell.PageSize {
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
-	}
+	p.List, p.Next = list, paged.Next
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 

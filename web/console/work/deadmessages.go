@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -15,17 +14,13 @@ import (
 )
 
 func (h *handlers) listDeadMessages(w http.ResponseWriter, r *http.Request) error {
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := h.DeadMessages.Open(r.Context(), max(0, before), shell.PageSize+1)
+	var p workpages.DeadMessages
+	var err error
+	p.List, p.Paged, err = shell.List[staff.DeadMessage, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]staff.DeadMessage, error) {
+		return h.DeadMessages.Open(r.Context(), before, limit)
+	}, KeyOf: func(m staff.DeadMessage) int64 { return m.ID }}.Page(r)
 	if err != nil {
 		return err
-	}
-	p := workpages.DeadMessages{List: list[:min(len(list), shell.PageSize)]}
-	if len(list) > shell.PageSize {
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
-	}
-	if before > 0 {
-		p.First = shell.WithQuery(r, "before", "")
 	}
 	return h.Show(w, r, http.StatusOK, p.Page())
 }

@@ -16,35 +16,33 @@ import (
 )
 
 func (h *handlers) listWork(w http.ResponseWriter, r *http.Request) error {
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	p, q := workQuery(r)
-	if len(p.Errors) > 0 {
-		return h.Listed(w, r, p.Results(), p.Page())
+	p, jobs, err := h.jobs(r)
+	if err == nil {
+		p.List, p.Paged, err = jobs.Page(r)
 	}
-	p.Export, q.Before, q.Limit = shell.ExportURL(r), max(0, before), shell.PageSize+1
-	list, err := h.Jobs.Jobs(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
-	}
-	p.List = list[:min(len(list), shell.PageSize)]
-	if len(list) > shell.PageSize {
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
-	}
-	if before > 0 {
-		p.First = shell.WithQuery(r, "before", "")
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// workQuery reads which jobs are meant; unreadable fields are among the page's errors.
-func workQuery(r *http.Request) (p workpages.WorkList, q job.Query) {
+// jobs are those that the filter of the list selects.
+func (h *handlers) jobs(r *http.Request) (p workpages.WorkList, l shell.List[job.Job, int64], _ error) {
+	var q job.Query
 	var broken fault.Fields
 	p.State = strings.TrimSpace(r.FormValue("state"))
 	if s := shell.Choice(r, "state", job.States(), &broken); s != "" {
 		q.States = []job.State{s}
 	}
-	p.Errors = broken.List
-	return p, q
+	return p, shell.List[job.Job, int64]{Keys: shell.IDs(), Broken: broken.List, Read: func(before int64, limit int) ([]job.Job, error) {
+		q.Before, q.Limit = before, limit
+		return h.Jobs.Jobs(r.Context(), shell.Actor(r), q)
+	}, KeyOf: func(j job.Job) int64 { return j.ID }, File: shell.FileOf("jobs",
+		[]string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"},
+		func(j job.Job) []any {
+			return []any{j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
+				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt}
+		})}, nil
 }
 
 func (h *handlers) loadWork(r *http.Request) (job.Job, error) {
@@ -140,30 +138,9 @@ func (h *handlers) workErrors(w http.ResponseWriter, r *http.Request) error {
 	if err := h.mayReadRows(r, j); err != nil {
 		return err
 	}
-	return h.Export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error", "kind"}, func(t *shell.Sheet) error {
-		return h.Jobs.RowErrors(r.Context(), shell.Actor(r), j.ID, func(e job.RowError) error {
-			return t.Row(e.Line, e.Row, ui.RowErrorText(r.Context(), e), user.RowKind(e))
-		})
-	})
-}
-
-// exportWork sends every job that the list's filter selects.
-func (h *handlers) exportWork(w http.ResponseWriter, r *http.Request) error {
-	p, q := workQuery(r)
-	if len(p.Errors) > 0 {
-		return &fault.Fields{List: p.Errors}
-	}
-	q.Limit = shell.ExportPage
-	head := []string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"}
-	return h.Export(w, r, "jobs", head, func(s *shell.Sheet) error {
-		return shell.InPages(func(last *job.Job) ([]job.Job, error) {
-			if last != nil {
-				q.Before = last.ID
-			}
-			return h.Jobs.Jobs(r.Context(), shell.Actor(r), q)
-		}, func(j job.Job) error {
-			return s.Row(j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
-				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt)
-		})
+	return shell.FileOf("errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error", "kind"}, func(e job.RowError) []any {
+		return []any{e.Line, e.Row, ui.RowErrorText(r.Context(), e), user.RowKind(e)}
+	}).Send(h.Shell, w, r, func(write func(job.RowError) error) error {
+		return h.Jobs.RowErrors(r.Context(), shell.Actor(r), j.ID, write)
 	})
 }

@@ -71,7 +71,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
 		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),
 		shell.Get("/jobs", staff.View, h.listWork),
-		shell.Get("/jobs.csv", staff.View, h.exportWork),
+		shell.Get("/jobs.csv", staff.View, shell.CSV(h.Shell, h.jobs)),
 		shell.Live(time.Second, shell.Own(shell.Get("/jobs/{id}", staff.View, h.showWork))),
 		shell.Get("/jobs/{id}/errors.csv", staff.View, h.workErrors),
 		shell.Get("/jobs/{id}/cancel", staff.View, h.confirmStopWork),
