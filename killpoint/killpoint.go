@@ -1,6 +1,6 @@
 // Package killpoint names the instants at which a failure is most harmful: right
 // before and right after each commit, answer of a provider, entry of a stream
-// and removal from the outbox. In the programs of lab/chaos/mortal a process
+// and removal from the outbox. In the programs of lab/chaos/killable a process
 // dies, stands still, fails or loses an answer at one of them when a test requests it. No other
 // program contains what does that: there a point compares a variable with nil.
 //
@@ -18,7 +18,7 @@ var handle func(point string, p Phase) error
 
 // Handle lets f decide at each side of every point which error the operation
 // returns, nil for none. It is called once, before any point is passed, by the
-// programs of lab/chaos/mortal alone.
+// programs of lab/chaos/killable alone.
 func Handle(f func(point string, p Phase) error) { handle = f }
 
 // Before is the instant right before the operation is executed or committed.

@@ -464,7 +464,7 @@ func TestPointsFailInBenchmarksAlone(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, n := range uses(s.file, "killpoint", "Handle") {
 			if handled++; !within(s.dir, "lab") {
-				t.Errorf("%s decides what happens at kill points\n\tonly the programs of lab/chaos/mortal do", s.at(n))
+				t.Errorf("%s decides what happens at kill points\n\tonly the programs of lab/chaos/killable do", s.at(n))
 			}
 		}
 	}

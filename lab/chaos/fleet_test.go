@@ -43,9 +43,9 @@ type fleet struct {
 	killed  map[string]time.Time // by process name
 	halted  map[string]bool
 	ending  bool
-	// mortal processes are killed, halted or fail at points that the test names. The
+	// killable processes are killed, halted or fail at points that the test names. The
 	// killed are started again.
-	mortal bool
+	killable bool
 }
 
 // A member is one place of the fleet; processes come and go in it.
@@ -64,8 +64,8 @@ type member struct {
 func launch(ctx context.Context, f *fleet, webs, workers int) *fleet {
 	t := f.t
 	build := programs
-	if f.mortal {
-		build = mortals
+	if f.killable {
+		build = killablePrograms
 	}
 	var err error
 	if f.bins, err = build(); err != nil {
@@ -145,7 +145,7 @@ func (f *fleet) watch(m *member, name string, p *stack.Process) {
 	f.mu.Lock()
 	_, killed := f.killed[name]
 	expected := killed || f.ending
-	revive := !expected && f.mortal && p.Err() != nil && strings.Contains(p.Err().Error(), "killed")
+	revive := !expected && f.killable && p.Err() != nil && strings.Contains(p.Err().Error(), "killed")
 	if revive {
 		f.killed[name], m.up = time.Now(), false
 	}

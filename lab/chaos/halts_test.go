@@ -152,7 +152,7 @@ func newHaltRun(t *testing.T, fewCoupons int64) *haltRun {
 		}
 		return []string{killpoint.Variable + "=" + dir}
 	}
-	r.claims = newClaims(t, rush{codes: 20, patience: 20 * time.Second}, func(f *fleet) { f.mortal, f.proxied, f.providers = true, true, points })
+	r.claims = newClaims(t, rush{codes: 20, patience: 20 * time.Second}, func(f *fleet) { f.killable, f.proxied, f.providers = true, true, points })
 	r.reachable = r.crowd.webs
 	const opensIn = 3 * time.Second
 	r.claims.codes = r.openCodes("durable", opensIn)

@@ -52,7 +52,7 @@ func newWalk(t *testing.T) *walk {
 	quick := size{hook: [2]time.Duration{time.Millisecond, 5 * time.Millisecond}, mail: [2]time.Duration{time.Millisecond, 2 * time.Millisecond}}
 	w.sink = newSink(t, quick, newDeck(w.random(1), 1, nil), newDeck(w.random(2), 1, nil))
 	dir := t.TempDir()
-	w.fleet = launch(w.ctx, &fleet{t: t, stack: w.stack, sink: w.sink, mortal: true,
+	w.fleet = launch(w.ctx, &fleet{t: t, stack: w.stack, sink: w.sink, killable: true,
 		env: []string{"GATE_SHARDS=4", codeKeys, killpoint.Variable + "=" + dir}}, 2, 2)
 	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	return &walk{system: w, dir: dir, hit: map[failing]int{},

@@ -24,12 +24,12 @@ var programs = sync.OnceValues(func() (map[string]string, error) {
 	return paths, nil
 })
 
-// mortals are the programs with named points at which they can be made to fail.
-var mortals = sync.OnceValues(func() (map[string]string, error) {
+// killablePrograms are the programs with named points at which they can be made to fail.
+var killablePrograms = sync.OnceValues(func() (map[string]string, error) {
 	paths := map[string]string{}
 	for _, name := range []string{"web", "worker"} {
-		paths[name] = filepath.Join(programsDir, "mortal-"+name)
-		if err := localstack.BuildProgram(context.Background(), paths[name], "dropbell/lab/chaos/mortal/"+name); err != nil {
+		paths[name] = filepath.Join(programsDir, "killable-"+name)
+		if err := localstack.BuildProgram(context.Background(), paths[name], "dropbell/lab/chaos/killable/"+name); err != nil {
 			return nil, err
 		}
 	}

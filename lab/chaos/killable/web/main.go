@@ -3,11 +3,11 @@ package main
 
 import (
 	"dropbell/adapters/config"
-	"dropbell/lab/chaos/mortal"
+	"dropbell/lab/chaos/killable"
 	"dropbell/web/program"
 )
 
 func main() {
-	mortal.Arm()
+	killable.Arm()
 	config.Main(program.Main)
 }

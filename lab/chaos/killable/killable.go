@@ -1,8 +1,8 @@
-// Package mortal lets a process die, stand still, fail or lose an answer at the named points of
+// Package killable lets a process die, stand still, fail or lose an answer at the named points of
 // package killpoint when a test requests it. The programs below it are the
 // product's programs with this package; they are compiled from the same packages,
 // so that only linking them costs something.
-package mortal
+package killable
 
 import (
 	"errors"
