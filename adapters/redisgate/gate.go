@@ -145,6 +145,9 @@ func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) 
 	for end := time.Now().Add(g.options.Patience); ; {
 		c, err := g.decide(ctx, r)
 		if !errors.Is(err, errNoShards) {
+			if ctx.Err() != nil && err != nil && fault.KindOf(err) == 0 { // the caller has hung up
+				err = overloaded("it takes too long")
+			}
 			return c, err
 		}
 		if !g.await(ctx, r, end) {
