@@ -24,8 +24,11 @@ func TestQuotasOfProjects(t *testing.T) {
 		{Kind: provider.FCM, Settings: map[string]string{"project": "disabled-project"}},
 		{Kind: provider.APNS, Enabled: true, Settings: map[string]string{"topic": "com.example.shop"}},
 	} {
+		var err error
+		p.ID, err = store.NewID(t.Context())
+		w.Must(err)
 		p.Channel, p.Weight, p.Name = delivery.WebPush, 1, "n"
-		_, err := store.Create(t.Context(), p, "", staff.System())
+		_, err = store.Create(t.Context(), p, "", staff.System())
 		w.Must(err)
 	}
 	a := &App{DB: w.DB, Stores: NewStores(w.DB), Config: config.Config{FCMAccount: `{"project_id":"env-project"}`, FCMPerMinute: 60_000}}

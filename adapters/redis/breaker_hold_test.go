@@ -142,7 +142,6 @@ func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 		began := time.Now()
 		looks(b)
 		other.waits("a second call", began, every)
-		began = time.Now()
 		b.throttled(time.Minute) // it was turned away
 		other.waits("until the next one", began, every)
 		looks(other)

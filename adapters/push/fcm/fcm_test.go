@@ -176,7 +176,7 @@ func TestTheQuotaIsAPace(t *testing.T) {
 	cfg := config(f)
 	cfg.PerMinute = 60
 	s := newSender(t, cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	messages := sendertest.Messages(delivery.WebPush, 5)
 	for i := range messages {
