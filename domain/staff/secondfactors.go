@@ -274,7 +274,7 @@ func (s *Service) AddCode(ctx context.Context, m Member, f Factor, in FactorInpu
 		e.Add("passcode", "rule.one_time_wrong", "is not what the app shows now; check the clock of the device")
 		return nil, e.Err()
 	}
-	f.Name, f.Handle, f.Counter = name, HashSecret("totp\x00"+string(f.Secret)), step
+	f.Kind, f.Name, f.Handle, f.Counter = TOTP, name, HashSecret("totp\x00"+string(f.Secret)), step
 	return s.insert(ctx, m, f)
 }
 
