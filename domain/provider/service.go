@@ -92,11 +92,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, in Input, requestK
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Provider{}, err
 	}
-	id, err := s.Store.NewID(ctx)
-	if err != nil {
-		return Provider{}, err
-	}
-	p, err := s.apply(Provider{ID: id}, in, map[string]string{}, false)
+	p, err := s.apply(ctx, Provider{}, in, map[string]string{}, false)
 	if err != nil {
 		return p, err
 	}
@@ -121,7 +117,7 @@ func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64,
 		}
 		secrets = map[string]string{}
 	}
-	after, err := s.apply(before, in, secrets, err != nil)
+	after, err := s.apply(ctx, before, in, secrets, err != nil)
 	if err == nil {
 		err = sameApp(before, after)
 	}
@@ -174,7 +170,7 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64)
 
 // apply returns p as in says, with its secrets sealed. changed says that secrets are not
 // those that p has sealed.
-func (s *Service) apply(p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
+func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
 	in, err := in.check(s.IsCountry)
 	err = in.elsewhere(err, p)
 	p.Shop, p.Kind, p.Name, p.Order, p.Weight = in.Shop, in.Kind, in.Name, in.Order, in.Weight
@@ -197,6 +193,11 @@ func (s *Service) apply(p Provider, in Input, secrets map[string]string, changed
 	p.derive(secrets)
 	if s.Check != nil {
 		if err := s.Check(p, secrets); err != nil {
+			return p, err
+		}
+	}
+	if p.ID == 0 { // after all that can be refused, so that no id is lost
+		if p.ID, err = s.Store.NewID(ctx); err != nil {
 			return p, err
 		}
 	}
