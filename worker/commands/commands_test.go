@@ -15,6 +15,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/migrations"
 )
 
@@ -35,14 +36,8 @@ func TestExitCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), `insert into shops (number, name, timezone) values (1, 'shop', 'UTC')`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), `insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued,
-			per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 1, 'audited', 'amount_off', 100, 'EUR', 'shop', 5, n, 1, date_trunc('second', now()), now() + interval '1 day', 24, 'claim', 'durable', 'published'
-		from generate_series(0, 1) as n`); err != nil {
-		t.Fatal(err)
+	for issued := range int64(2) {
+		rows.Drop{Issued: issued, OpensAt: time.Now(), ClosesAt: time.Now().AddDate(0, 0, 1)}.Add(t, conn)
 	}
 	lastWeek := time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
 	if _, err := conn.Exec(t.Context(), `insert into notice_days (day, template_id, planned) values ($1, 1, 3)`, lastWeek); err != nil {

@@ -2,7 +2,9 @@ package program
 
 import (
 	"testing"
+	"time"
 
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/worker/workertest"
 )
 
@@ -14,10 +16,7 @@ func TestStockCensusTellsWhatIsOff(t *testing.T) {
 			t.Fatalf("%v in %s", err, sql)
 		}
 	}
-	do(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
-	do(`insert into templates (id, shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		overriding system value values (7, 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 3, 1, date_trunc('second', now()) - interval '1 hour',
-		date_trunc('second', now()) + interval '2 hours', 48, 'claim', 'durable', 'published')`)
+	rows.Drop{ID: 7, Issued: 3, OpensAt: time.Now().Add(-time.Hour), ClosesAt: time.Now().Add(2 * time.Hour).Truncate(time.Second)}.Add(t, conn)
 	do(`insert into claim_seconds values (7, date_trunc('second', now()), 3)`)
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/task"
@@ -25,18 +26,8 @@ func lockedCoupon(t *testing.T, conn *pgx.Conn, url string, lasting time.Duratio
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	var id int64
-	err = conn.QueryRow(t.Context(), `
-		with s as (insert into shops (number, name, timezone) values (10, 'Tea', 'UTC') returning number),
-		t as (insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at,
-				valid_hours, obtain, claim_mode, state)
-			select number, 'Half price', 'amount_off', 1000, 'CNY', 'shop', 10, 1, 1, date_trunc('second', now()), now() + interval '1 hour',
-				48, 'claim', 'durable', 'published' from s returning id)
-		insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		select id, 7, 1, 'claim', now(), now() + interval '1 hour' from t returning id`).Scan(&id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	drop := rows.Drop{Issued: 1, OpensAt: time.Now()}.Add(t, conn)
+	id := rows.ID(t, conn, "coupons", rows.Row{"template_id": drop, "user_id": 7, "expires_at": rows.SQL("now() + interval '1 hour'")})
 	s := &coupon.Service{Store: couponsdb.NewCouponSteps(db), LockFor: lasting}
 	if _, err := s.Lock(t.Context(), "key:1", id, coupon.Order{ID: "A", Amount: 2500}); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	goredis "github.com/redis/go-redis/v9"
@@ -21,6 +22,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest/rows"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/event"
@@ -92,9 +94,7 @@ func TestEventsReachAShopsServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
-	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 10, 1, date_trunc('second', now()) + interval '2 hours', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`)
+	rows.Drop{Name: "Half price", Issued: 10, OpensAt: time.Now().Add(2 * time.Hour)}.Add(t, sql)
 
 	const key = "a key with at least thirty-two bytes"
 	box, err := seal.New(hook.SealPurpose, key)

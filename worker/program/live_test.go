@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/adapters/push/pushtest"
 	"dropbell/domain/live"
 )
@@ -38,9 +40,7 @@ func TestLiveActivitiesFollowADrop(t *testing.T) {
 	}
 	t.Cleanup(apple.Close)
 	channels := apple.Channels()
-	exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
-	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '2 hours', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`)
+	rows.Drop{Name: "Half price", OpensAt: time.Now().Add(2 * time.Hour)}.Add(t, sql)
 
 	env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "APNS_KEY": base64.StdEncoding.EncodeToString(apple.Key),
 		"APNS_KEY_ID": apple.KeyID, "APNS_TEAM_ID": apple.TeamID, "APNS_TOPIC": apple.Topic, "APNS_URL": apple.URL, "APNS_LIVE": "on"}

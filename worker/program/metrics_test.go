@@ -16,6 +16,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/adapters/redis"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
@@ -162,11 +163,8 @@ func TestHandbookListsTheLoops(t *testing.T) {
 
 func TestCensusTellsWhatIsOff(t *testing.T) {
 	p, conn := assembled(t)
+	rows.Drop{ID: 7}.Add(t, conn)
 	for _, sql := range []string{
-		`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
-		`insert into templates (id, shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-			overriding system value values (7, 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '1 hour',
-			date_trunc('second', now()) + interval '2 hours', 48, 'claim', 'durable', 'published')`,
 		`insert into slots (id, template_id, slot, opens_at, due_at, state, fired_at, finished_at) overriding system value
 			values (1, 7, 3, now(), now(), 'finished', now(), now()), (2, 7, 4, now() + interval '1 hour', now() + interval '30 minutes', 'waiting', null, null)`,
 		`insert into slot_results (slot_id, channel, reserved, sent) values (1, 2, 5, 5)`, // and no batch

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/worker/commands"
 )
 
@@ -26,10 +28,8 @@ func TestAFiringBehindATransactionPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
+	rows.Drop{OpensAt: time.Now().Add(5 * time.Minute)}.Add(t, sql)
 	for _, statement := range []string{
-		`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
-		`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-			select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '5 minutes', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`,
 		`insert into slots (template_id, slot, opens_at, due_at, state) select id, 1, opens_at, opens_at - interval '5 minutes', 'waiting' from templates`,
 		fmt.Sprintf(`insert into reservations (template_id, user_id, slots) select 1, i, 1 from generate_series(1, %d) as i`, users),
 	} {

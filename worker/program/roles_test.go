@@ -7,12 +7,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/app"
 	"dropbell/domain/task"
 	"dropbell/worker/shell"
@@ -62,10 +64,8 @@ func TestRolesTogetherDoEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
+	rows.Drop{OpensAt: time.Now().Add(5*time.Minute + 2*time.Second)}.Add(t, sql)
 	for _, statement := range []string{
-		`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
-		`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-			select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '5 minutes 2 seconds', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`,
 		`insert into slots (template_id, slot, opens_at, due_at, state) select 1, 1, t.opens_at, t.opens_at - interval '5 minutes', 'waiting' from templates t`,
 		`insert into users (id, name) values (7, 'x')`,
 		`insert into reservations (template_id, user_id, slots) values (1, 7, 1)`,

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/worker/shell"
 	"dropbell/worker/workertest"
 )
@@ -21,9 +23,7 @@ func TestALockHoldsUpOneSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
-	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '2 hours', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`)
+	rows.Drop{OpensAt: time.Now().Add(2 * time.Hour)}.Add(t, sql)
 	lock, err := p.DB.Pool.Begin(t.Context())
 	if err == nil {
 		_, err = lock.Exec(t.Context(), `lock table coupons in access exclusive mode`)

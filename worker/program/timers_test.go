@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 )
 
 // TestTimersComeBack runs a worker, loses its timers in three ways, and finds
@@ -31,9 +32,7 @@ func TestTimersComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
-	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '2 hours', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`)
+	rows.Drop{OpensAt: time.Now().Add(2 * time.Hour)}.Add(t, sql)
 	exec(`insert into slots (template_id, slot, opens_at, due_at, state) select 1, n, t.opens_at, t.opens_at - n * interval '5 minutes', 'waiting' from templates t, generate_series(1, 12) as n`)
 	exec(`insert into users (id, name) values (7, 'x')`)
 	exec(`insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at, state, order_id, locked_at, locked_until)
