@@ -1,4 +1,4 @@
-// Package claim holds the rush: it decides which users get a coupon of a template whose
+// Package claim decides claims in the rush: which users get a coupon of a template whose
 // stock, window and limit per user allow only some of the claims.
 package claim
 
@@ -13,17 +13,17 @@ import (
 	"dropbell/domain/user"
 )
 
-// ID names one claim: 47 random bits, so that it can be returned before anything
-// is stored and does not reveal how many claims there are, and the 16 lowest bits
-// of the template's id, so that of all gates one is asked for it. A claim is
-// shown to its own user only, whichever id a caller guesses.
+// ID names one claim. It has 47 random bits, so that it can be returned before anything
+// is stored and does not reveal how many claims there are, and the 16 lowest bits of the
+// template's id, so that a look-up asks only the gates whose template has these bits. A
+// claim is shown to its own user only, whichever id a caller guesses.
 type ID int64
 
 const (
-	// hintBits is how many bits of the template an id holds. Two gates that stand
-	// at a time share them only if 65,535 templates were made in between. More bits
-	// would make equal ids of two claims likelier: of a million that wait at one
-	// gate two are equal with a probability of 1 in 280.
+	// hintBits is how many bits of the template's id a claim's id holds. Two active gates
+	// share these bits only if 65,535 templates were made between theirs. More bits would
+	// make equal ids of two claims likelier: among a million claims that wait at one gate,
+	// two are equal with a probability of 1 in 280.
 	hintBits = 16
 )
 
@@ -39,8 +39,8 @@ func (id ID) Names(templateID int64) bool {
 	return (uint64(id)^uint64(templateID))<<(64-hintBits) == 0
 }
 
-// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for anything
-// else, since no claim has such an id.
+// ParseID reads the form that [ID.String] writes. It returns [ErrNotFound] for any other
+// text, since no claim has such an id.
 func ParseID(s string) (ID, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
@@ -65,8 +65,8 @@ const (
 // Origin is the way in which a user got a coupon.
 type Origin string
 
-// The origins. Grants and campaigns are decided by staff: neither the window
-// nor the way of obtaining is judged for them; stock, limit and pause are.
+// The origins. Staff decide grants and campaigns: for these neither the window nor the
+// way of obtaining is judged. Stock, limit and pause are judged for every origin.
 const (
 	ByTap      Origin = "claim"
 	ByCode     Origin = "code"
@@ -87,9 +87,9 @@ type Request struct {
 	// Key makes the request repeatable: at most one coupon is ever issued per
 	// (Origin, Key), and a repetition is answered with it. Empty = none.
 	Key string
-	// AcceptedAt is when another gate let the request in, which now only has
-	// to be written; the durable gate then judges stock and limit alone and
-	// recognises a repetition by ID. Zero = it is to be judged now.
+	// AcceptedAt is when a gate accepted the request, which now only has to be written. The
+	// durable gate then judges stock and limit alone and recognises a repetition by ID.
+	// Zero = the request was not accepted before; all rules are judged now.
 	AcceptedAt time.Time
 }
 
@@ -126,7 +126,7 @@ func (c Claim) Refusal() error {
 	return fault.New(fault.Conflict, c.Reason, "the claim was accepted and refused when it was written; use a new key to try again")
 }
 
-// Faults of this room. Beside them a gate answers [template.ErrNotFound] and
+// Faults of this room. A gate also returns [template.ErrNotFound] and
 // [template.ErrNotOpen].
 var (
 	ErrNotFound    = fault.New(fault.NotFound, "claim_not_found", "there is no such claim; check its id and the user")

@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// The reasons for which a gate answers [template.ErrNotOpen], each in words
-// that say what the user can do.
+// The reasons for which a gate returns [template.ErrNotOpen]. The text of each says what
+// the user can do.
 var (
 	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled; its coupons can no longer be claimed")
 	ErrPaused      = template.ErrNotOpen.Because("this drop is paused; try again later")
@@ -16,8 +16,8 @@ var (
 	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code; claim it with POST /claims")
 )
 
-// Admit returns nil if a coupon of t can be issued by this origin now, else the
-// refusal; see [Gate] for their order. Stock and limit are not looked at.
+// Admit returns nil if this origin may get a coupon of t now, or the refusal; see [Gate]
+// for the order of refusals. Stock and the limit per user are not judged.
 func Admit(t template.Template, by Origin, now time.Time) error { return admit(&t, by, now) }
 
 func admit(t *template.Template, by Origin, now time.Time) error {
@@ -38,9 +38,8 @@ func admit(t *template.Template, by Origin, now time.Time) error {
 	return nil
 }
 
-// Offer returns nil if a coupon of t would be issued to the next one who comes
-// this way now, else the refusal: that of [Admit], or [ErrSoldOut]. Whether
-// they have as many as they may is not looked at.
+// Offer returns nil if the next claim by this origin would get a coupon of t, or the
+// refusal: an error of [Admit], or [ErrSoldOut]. The limit per user is not judged.
 func Offer(t template.Template, by Origin, now time.Time) error { return offer(&t, by, now) }
 
 func offer(t *template.Template, by Origin, now time.Time) error {
@@ -65,9 +64,9 @@ func obtainable(t *template.Template, by Origin) error {
 	return nil
 }
 
-// closedBy reports whether it is too late for this origin. Staff can grant
-// coupons after the window has passed, but not after they have closed the drop
-// themselves, and never a coupon that has expired already.
+// closedBy reports whether the drop is over for this origin. Staff can grant coupons
+// after the window has passed, but not after staff have closed the drop early, and never
+// a coupon that has expired already.
 func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
 		return true
@@ -106,12 +105,12 @@ type Decider struct {
 	At        time.Time // by the database's clock, after the templates were locked
 	Templates map[int64]template.Template
 	Counts    map[Holder]int
-	// Known holds what was issued before to requests of this group, by key
-	// and, for those that a gate accepted, by id.
+	// Known holds the claims that requests of this group repeat, by key, and for requests
+	// that a gate accepted, by id.
 	Known   map[RepeatKey]*Claim
 	KnownID map[ID]*Claim
-	// Void says of keys what refuses them, although the template would not:
-	// the redeem code was revoked. Repetitions are answered all the same.
+	// Void holds refusals of single keys that the template would allow, such as a redeem
+	// code that was revoked. Repetitions of a stored claim get their claim all the same.
 	Void map[RepeatKey]error
 	// Size is how many requests there are, if that is known.
 	Size int

@@ -13,14 +13,14 @@ type Plans interface {
 	Plan(ctx context.Context, templateID int64) (Plan, error)
 }
 
-// ShardReader reads shards; a fault of kind Unavailable says that they do not
+// ShardReader reads shards. A fault of the kind Unavailable means that the shards do not
 // answer.
 type ShardReader interface {
 	Look(ctx context.Context, templateID int64, shards int) ([]Shard, error)
 }
 
-// Accounts sums up where every coupon of a template is, whether or not its
-// claims are decided by a gate. It counts no rows.
+// Accounts sums up where every coupon of a template is, whether a gate or the database
+// decides its claims. It counts no rows.
 type Accounts struct {
 	Plans Plans
 	// Shards are the gate's; nil = they cannot be looked at.
@@ -34,8 +34,8 @@ type Account struct {
 	Plan Plan
 	// Shards are empty unless the gate stands and they answered.
 	Shards []Shard
-	// Away is set if the gate stands and its shards could not be looked at: the number
-	// of the shard's coupons that are being written is not known then.
+	// Away is set if the gate is active and its shards could not be read. How many of the
+	// allotted coupons are being written is then unknown.
 	Away bool
 }
 
@@ -69,9 +69,9 @@ func (w Accounts) Of(ctx context.Context, t template.Template) (Account, error) 
 	return a, err
 }
 
-// Settle returns a count of the coupons completed by this look at the gate,
-// taken a moment later: written is as of the count. Coupons that the gate itself cannot
-// account for show as a difference.
+// Settle returns a count of the coupons, taken a moment after the account, completed by
+// the account: coupons that were on a shard or being written. Coupons that the gate
+// itself cannot account for show as a difference.
 func (a Account) Settle(counted claim.Ledger) claim.Ledger {
 	if !a.Seen() {
 		return counted

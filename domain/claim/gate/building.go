@@ -10,13 +10,13 @@ import (
 	"dropbell/domain/claim"
 )
 
-// lease is how long a builder may be silent before another takes over. A builder
-// renews it four times meanwhile, whatever it is doing.
+// lease is how long a builder may be silent before another builder takes over. A builder
+// renews its lease four times in this time, whichever step it is in.
 const lease = 2 * time.Second
 
-// hold does something under a lease, which renew extends and, with 0, ends. The
-// context of do ends when the lease is lost. After a failure the lease is ended, so
-// that the next builder need not wait for it.
+// hold runs do under a lease. renew extends the lease, and with 0 ends it. The context of
+// do ends when the lease is lost. After a failure the lease is ended, so that the next
+// builder need not wait for it.
 func hold(ctx context.Context, renew func(ctx context.Context, lease time.Duration) error, do func(ctx context.Context) error) error {
 	held, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -54,16 +54,15 @@ func hold(ctx context.Context, renew func(ctx context.Context, lease time.Durati
 	return err
 }
 
-// work is how far a builder is. Writing the claims that wait on the streams takes long; all
-// other steps take milliseconds.
+// work is the progress of a builder. Writing the claims that wait on the streams takes
+// long; all other steps take milliseconds.
 type work struct {
 	began time.Time
 	total int64 // entries that waited at the beginning
 	done  atomic.Int64
 }
 
-// entriesPerSecond is how many entries are assumed to be written a second before the first
-// are.
+// entriesPerSecond is the assumed rate of writing before the first entries are written.
 const entriesPerSecond = 100
 
 // ready estimates in what time the work will be done.
@@ -76,10 +75,10 @@ func (w *work) ready(now time.Time) time.Duration {
 	return time.Duration(float64(now.Sub(w.began))*float64(left)/float64(done)) + time.Second
 }
 
-// build makes the shards from what the database knows. Only what is written
-// tells what is left, and only when every shard is filled may the first one
-// open. newest is the latest epoch that a shard has, entries how many groups of
-// claims wait to be written.
+// build fills the shards from the rows of the database. Only written claims tell how much
+// stock is left, and only when every shard is filled may the first shard open. newest is
+// the latest epoch that a shard has; entries is how many groups of claims wait to be
+// written.
 func (k *Keeper) build(ctx context.Context, plan Plan, newest, entries int64, reason string) error {
 	id, shards := plan.Template.ID, plan.Shards
 	if shards == 0 {
@@ -110,7 +109,8 @@ func (k *Keeper) build(ctx context.Context, plan Plan, newest, entries int64, re
 }
 
 // fillAndOpen ends the building of shards that were reset. Shards with few users are
-// whole then; others are filled while they decide claims.
+// filled completely before they open; shards with more users are filled while they
+// decide claims.
 func (k *Keeper) fillAndOpen(ctx context.Context, plan Plan, shards []int) error {
 	whole, err := k.loadFirst(ctx, plan, shards)
 	if err != nil {
@@ -122,9 +122,9 @@ func (k *Keeper) fillAndOpen(ctx context.Context, plan Plan, shards []int) error
 	return k.open(ctx, plan, shards, whole)
 }
 
-// leftovers returns the latest epoch of shards under the number of a template for
-// which the database has no gate: of a drop that a restored database has forgotten,
-// or whose number it has given to another. Nothing of them counts.
+// leftovers returns the latest epoch of shards under the number of a template for which
+// the database has no gate. Such shards belong to a drop that a restored database has
+// forgotten, or whose number it has given to another drop. None of their counters count.
 func (k *Keeper) leftovers(ctx context.Context, id int64, shards int) (int64, error) {
 	seen, err := k.Shards.Look(ctx, id, shards)
 	return newest(seen), err
@@ -148,9 +148,9 @@ func (k *Keeper) divide(stock int64, machines int) int {
 	return k.Divide(stock, machines)
 }
 
-// drained begins a new epoch, brings everything that was accepted before it into the
-// database, and then does what the epoch is for, with the plan that it began. Order
-// matters: only once no shard takes claims any more is what waits to be written complete.
+// drained begins a new epoch, writes everything that was accepted before it to the
+// database, and then runs do with the plan that it began. The order matters: the entries
+// that wait to be written are complete only once no shard accepts claims any more.
 func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, shards int, reason string,
 	do func(ctx context.Context, begun Plan) error) error {
 	id, w := plan.Template.ID, &work{began: k.Now(), total: entries}
@@ -173,10 +173,10 @@ func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, 
 	})
 }
 
-// writeAll writes what waits on a fenced shard and, for a database that has lost
-// transactions, all other claims that the shard accepted: a claim that the database
-// knows keeps its verdict, another one is decided now by stock and limit, as a claim
-// that was late to be written.
+// writeAll writes the entries of a fenced shard. For a database that has lost
+// transactions it also writes all other claims that the shard accepted: a claim that the
+// database knows keeps its verdict; a claim that it does not know is decided now by stock
+// and limit, like a claim that was written late.
 func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason string, w *work) error {
 	id := plan.Template.ID
 	err := k.Writer.WriteAll(ctx, id, shard, func(entries int) { w.done.Add(int64(entries)) })
@@ -188,9 +188,9 @@ func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason stri
 	})
 }
 
-// clear fences the gate first: coupons that staff still grant after the end must
-// not reach a shard that is no longer written. Since it is retired before its
-// shards are removed, the gate is not built anew.
+// clear fences the gate first: coupons that staff still grant after the end must not
+// reach a shard that no writer reads any more. The gate is retired before its shards are
+// removed, so it is not built anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
 	err := k.drained(ctx, plan, 0, 0, plan.Shards, ReasonEnded, func(ctx context.Context, begun Plan) error {
 		return k.Store.Retire(ctx, begun.Template.ID, begun.Epoch)

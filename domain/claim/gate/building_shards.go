@@ -18,8 +18,8 @@ type Link struct {
 	Whole bool
 }
 
-// A Past is what a shard is given that takes the place of a lost one, so that
-// all that the other shards and the database counted stays true.
+// Past is what a new shard gets that replaces a lost shard, so that all counters of the
+// other shards and of the database stay true.
 type Past struct {
 	Stock int64
 	// Accepted and Returned are as the database settled and refused.
@@ -29,18 +29,18 @@ type Past struct {
 	Links map[int]Link // by the other shard, as that one sees it
 }
 
-// movesPerEpoch is more than how many moves towards one shard are begun in one
-// epoch: the moves of a shard that is built alone are numbered from its epoch times
-// this, so that a move towards the shard it replaces is older than all of them.
+// movesPerEpoch is more than the number of moves towards one shard that are begun in one
+// epoch. The moves of a shard that is built alone are numbered from epoch ·
+// movesPerEpoch on, so that a move towards the lost shard is older than all of them.
 const movesPerEpoch = 1_000_000_000
 
-// buildShards makes some shards anew while all others go on. Their stock together
-// follows from their allotments, from their claims that the database has
-// settled, and from the stock that the other shards sent there and got from there: stock
-// that moved between two of them stays among them. Claims that they accepted and that
-// are neither on their streams nor in the database are lost with them.
+// buildShards builds some shards anew while all other shards go on. The stock of the lost
+// shards together follows from their allotments, from their claims that the database has
+// settled, and from the stock that the other shards sent to them and got from them. Stock
+// that moved between two lost shards stays among them. Claims that the lost shards
+// accepted are lost if they are neither on the streams nor in the database.
 //
-// If that cannot be told, all shards are built.
+// If the stock cannot be told, all shards are built.
 func (k *Keeper) buildShards(ctx context.Context, plan Plan, shards []int, entries int64, reason string) error {
 	err := k.buildSome(ctx, plan, shards, entries, reason)
 	if !errors.Is(err, errNeedsAll) {
@@ -108,8 +108,8 @@ func (k *Keeper) buildSome(ctx context.Context, plan Plan, shards []int, entries
 	return k.built(ctx, plan, reason, before)
 }
 
-// detach asks all other shards what they know of the lost ones: links per lost shard, by
-// the other shard.
+// detach asks all other shards for what they know of the lost shards. It returns the links
+// per lost shard, by the other shard.
 func (k *Keeper) detach(ctx context.Context, plan Plan, lost []int, number int64) (map[int]map[int]Link, error) {
 	links := map[int]map[int]Link{}
 	for _, s := range lost {
@@ -134,9 +134,9 @@ func (k *Keeper) detach(ctx context.Context, plan Plan, lost []int, number int64
 	return links, err
 }
 
-// pasts returns what lost shards have, given what the others know of them; false if that
-// does not add up. A lost shard that got stock from another lost one seems to have
-// less than nothing: it is given what it lacks by the others, as moves in the past.
+// pasts returns what the lost shards had, from what the other shards know of them; false
+// if the counters do not add up. A lost shard that got stock from another lost shard seems
+// to have less than nothing: the missing stock is booked as past moves from other shards.
 func (p Plan) pasts(lost []int, links map[int]map[int]Link, begun int64) (map[int]Past, bool) {
 	pasts := make(map[int]Past, len(lost))
 	for _, s := range lost {

@@ -13,8 +13,8 @@ import (
 // loadSlice is for how long shards are filled between two looks at them.
 const loadSlice = 200 * time.Millisecond
 
-// A filling is how far shards were told what their users have. A keeper that takes
-// over begins anew, which does no harm: a shard keeps what it has.
+// filling is how far the counts of users are loaded into shards. A keeper that takes over
+// begins anew, which does no harm: a shard keeps the counts that it has.
 type filling struct {
 	shards   string // which, and of which epochs
 	coupons  int64  // the coupons' records before this one are loaded
@@ -48,7 +48,7 @@ func (k *Keeper) load(ctx context.Context, plan Plan, shards []Shard, g *gateSta
 }
 
 // loadFirst loads into shards that are being built the records of refused claims, and the
-// first page of everything else. It returns whether that was all.
+// first page of each other kind of record. It returns whether these pages were all.
 func (k *Keeper) loadFirst(ctx context.Context, plan Plan, shards []int) (whole bool, err error) {
 	for after := int64(0); ; {
 		list, next, err := k.Store.RefusedRecords(ctx, plan.Template.ID, after)

@@ -10,9 +10,9 @@ import (
 // PlanState is how far a gate is.
 type PlanState string
 
-// The states. A gate is built when its template is published and again
-// whenever its shards are gone or do not add up; it is retired when the
-// template has ended and everything is written.
+// The states. A gate is built when its template is published, and again when its shards
+// are gone or do not add up. It is retired when the template has ended and every claim is
+// written.
 const (
 	Building PlanState = "building"
 	Active   PlanState = "standing"
@@ -24,21 +24,21 @@ type Part struct {
 	// Epoch is that in which the shard was built last, alone or with all others.
 	Epoch int64
 	Allot int64 // the shard's total allotment
-	// Settled accepted claims are decided for good, Refused of them were
-	// refused by the database.
+	// Settled counts the accepted claims that are decided for good; Refused counts the
+	// settled claims that the database refused.
 	Settled, Refused int64
 }
 
-// A Plan is the database's state of a gate, read in one statement. Without
-// Shards there is no gate yet.
+// A Plan is the database's state of a gate, read in one statement. Shards is 0 if there is
+// no gate yet.
 type Plan struct {
 	Template template.Template
 	Shards   int
 	// Epoch counts how often the gate or one of its shards was built.
 	Epoch int64
 	State PlanState
-	// Base is how many coupons were issued when the present epoch was built,
-	// or outside of it since.
+	// Base is how many coupons were issued when the present epoch was built, plus the coupons
+	// issued outside of the gate since.
 	Base    int64
 	Parts   []Part
 	Reason  string // for which it was built last
@@ -55,8 +55,8 @@ func (p Plan) Allot() (sum int64) {
 	return sum
 }
 
-// Share returns the total allotment of each shard with which the whole stock is
-// on sale. It never reduces an allotment.
+// Share returns the total allotment of each shard with which the whole stock is allotted.
+// It never reduces an allotment.
 func (p Plan) Share() []int64 {
 	parts := Split(max(0, p.Template.Stock-p.Base-p.Allot()), p.Shards)
 	for i := range parts {
@@ -79,7 +79,7 @@ func (p Plan) wanted() bool {
 // Step is what a gate needs next.
 type Step string
 
-// The steps. A gate that needs several gets the first; the next look finds
+// The steps. If a gate needs several steps, Next returns the first; the next look finds
 // the others.
 const (
 	Rest        Step = ""       // nothing to do
@@ -104,19 +104,19 @@ const (
 	ReasonUnfinished = "unfinished"
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
-	// ReasonExcess: a writer that held claims when a shard was lost stored them
-	// after the shard was built anew, so the shard holds more than the stock.
-	// Claims of the excess would be refused when they are written.
+	// ReasonExcess: a writer that held claims when a shard was lost stored them after the
+	// shard was built anew, so the shard holds more than the stock. Claims of the excess
+	// coupons would be refused when they are written.
 	ReasonExcess = "excess"
-	// ReasonRestored: the shards know of a later epoch, or of more accepted claims
-	// than the database has or a stream holds. The database was restored from a backup
-	// or lost its newest transactions in a failover, or a shard has lost its stream.
+	// ReasonRestored: the shards have a later epoch, or more accepted claims than the database
+	// and the streams together. The database was restored from a backup or lost its newest
+	// transactions in a failover, or a shard has lost its stream.
 	ReasonRestored = "restored"
 	ReasonEnded    = "ended" // to take it down
 )
 
-// Next returns what the gate needs, judged by a look at its shards, and why
-// if it or a shard has to be built.
+// Next returns the step that the gate needs, judged by a look at its shards, and the
+// reason if the gate or a shard has to be built.
 func (p Plan) Next(shards []Shard) Need {
 	switch {
 	case p.State == Retired, p.Shards == 0 && !p.wanted():
@@ -165,7 +165,7 @@ func (p Plan) Next(shards []Shard) Need {
 }
 
 // rebuild returns the step that builds the bad shards alone, or all shards if none is
-// good: the stock of the bad shards together follows from the counters that the good
+// good. The stock of the bad shards together follows from the counters that the good
 // shards keep about them.
 func (p Plan) rebuild(bad []int, reason string) Need {
 	if len(bad) > 0 && len(bad) < p.Shards {
@@ -179,10 +179,10 @@ func (p Plan) standing(s Shard) bool {
 	return s.Epoch == p.Parts[s.Number].Epoch && s.Open && !s.Broken
 }
 
-// lags returns the shards that prove that the database has lost transactions,
-// provided that the plan was read after the look at them: those of an epoch that
-// the database has not begun, and those on which nothing waits to be written
-// although not everything they accepted is settled.
+// lags returns the shards that prove that the database has lost transactions. The plan
+// must have been read after the look at the shards. A shard proves it by an epoch that
+// the database has not begun, or if no entry waits on it although not every claim that it
+// accepted is settled.
 func (p Plan) lags(shards []Shard) (list []int) {
 	if p.State == Retired {
 		return nil
@@ -204,9 +204,9 @@ func (p Plan) older(s Shard) bool {
 	return s.Epoch > p.Parts[s.Number].Epoch
 }
 
-// recovery returns the step for shards that [Plan.lags] returned. A database that
-// lacks an epoch knows nothing of that epoch's shares, so all shards are built. So they
-// are if several lag: then it is the database that has lost something, of others too.
+// recovery returns the step for shards that [Plan.lags] returned. A database that lacks an
+// epoch also lacks the allotments of that epoch, so all shards are built. All shards are
+// also built if several shards lag: then the database has lost claims of other shards too.
 func (p Plan) recovery(lagging []int, shards []Shard) Need {
 	if slices.ContainsFunc(shards, p.older) || p.State != Active || len(lagging) > 1 {
 		return Need{Step: Build, Reason: ReasonRestored}
@@ -222,13 +222,13 @@ func newest(shards []Shard) (epoch int64) {
 	return epoch
 }
 
-// clockDoubt is how far a shard's clock may be from the database's before it is
-// set again: more than the difference below which [Shards] ignore a new time.
+// clockDoubt is how far a shard's clock may be from the database's clock before it is set
+// again. It is more than the difference below which [Shards] ignore a new time.
 const clockDoubt = 250 * time.Millisecond
 
-// ClockSkewed reports whether a shard judges the window by a clock that is not, or may
-// not be, the database's any more, as after the clock of its server was set or after
-// it moved to another server. The look at the shards ended took after the plan was read.
+// ClockSkewed reports whether a shard may judge the window by a clock that differs from
+// the database's, as after the clock of its server was set or after the shard moved to
+// another server. took is how long after the plan the look at the shards ended.
 func (p Plan) ClockSkewed(shards []Shard, took time.Duration) bool {
 	for _, s := range shards {
 		if p.standing(s) && (s.Moved || s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
@@ -261,12 +261,11 @@ type Ledger struct {
 
 // Ledger adds up a plan and a look at its shards that was taken after it.
 //
-// The database and the shards are read one after the other during claims, and
-// yet the sum is exact: counters of what crossed from one side to the other are
-// kept on both sides, and cancel out whatever the instants are. Three things do
-// not cancel out and are the proof: every shard for itself must add up, the
-// database's own counters must, and nothing may be settled that was never
-// accepted.
+// The database and the shards are read one after the other during claims, and yet the sum
+// is exact: both sides count the coupons that cross from one side to the other, and these
+// counters cancel out whatever the instants are. Three conditions do not cancel out and
+// are the proof: every shard by itself must add up, the database's own counters must add
+// up, and no claim may be settled that no shard accepted.
 func (p Plan) Ledger(shards []Shard) Ledger {
 	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
 	if p.State != Active || p.Shards != len(shards) {
@@ -298,14 +297,14 @@ func (p Plan) Ledger(shards []Shard) Ledger {
 	return l
 }
 
-// own returns by how many coupons a standing shard is off by itself: those that
-// it cannot account for, and those settled that it never accepted.
+// own returns the difference of a standing shard by itself: coupons that the shard cannot
+// account for, plus settled claims that it never accepted.
 func (p Plan) own(s Shard) int64 {
 	return magnitude(s.Difference()) + max(0, p.Parts[s.Number].Settled-s.Accepted)
 }
 
-// repair returns the step against a difference: the shards that are off by themselves
-// are built alone. If the difference is not theirs, all shards are built.
+// repair returns the step against a difference. Shards that differ by themselves are built
+// alone. If no shard explains the difference, all shards are built.
 func (p Plan) repair(shards []Shard) Need {
 	var off []int
 	var sum int64
@@ -330,8 +329,8 @@ func (p Plan) of(shards []Shard) bool {
 	return p.State == Active && p.Shards == len(shards)
 }
 
-// stray returns how many coupons left a shard for another one and did not
-// arrive although no move towards it is or was under way.
+// stray returns how many coupons left a shard for another shard and did not arrive,
+// although no move towards that shard is or was under way.
 func stray(shards []Shard) (sum int64) {
 	for _, to := range shards {
 		if !to.Still {

@@ -6,8 +6,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// Terms are what a claim is judged by beside the stock, as of one version of
-// the template. An older version never replaces a newer one.
+// Terms are the conditions, except the stock, by which a claim is judged, as of one version
+// of the template. Older terms never replace newer terms.
 type Terms struct {
 	Version      int64
 	Status       template.State // as stored
@@ -15,11 +15,11 @@ type Terms struct {
 	OpensAt      time.Time
 	ClosesAt     time.Time
 	PerUserLimit int
-	// GoneAt is when a coupon given away could no longer be used; zero = it
-	// depends on when it is given.
+	// GoneAt is when a coupon granted by staff would expire; zero = it depends on when the
+	// coupon is granted.
 	GoneAt time.Time
-	// Over is set once staff have closed the drop before its time: not even
-	// they give any more away then.
+	// Over is set once staff have closed the drop early. Staff cannot grant coupons any more
+	// then.
 	Over bool
 }
 
@@ -33,19 +33,19 @@ func TermsOf(t template.Template) Terms {
 	return terms
 }
 
-// A Shard is one look at one part of a stock; all its numbers are of one
-// instant. Counters start at 0 when the shard is filled.
+// A Shard is one look at one part of a stock. All its numbers are of one instant. Counters
+// start at 0 when the shard is filled.
 type Shard struct {
 	Number int
 	// Epoch counts how often the gate was built; 0 = there is no shard.
 	Epoch int64
 	// Open is false while the shard is being built.
 	Open bool
-	// Filling is set while an open shard does not know all its users yet: claims of an
-	// unknown user have the database asked first.
+	// Filling is set while an open shard does not have the counts of all its users yet. Before
+	// a claim of an unknown user is decided, the database is asked.
 	Filling bool
-	// Broken is set if the shard lacks the counts of its users, the requests that were
-	// accepted, or its stream.
+	// Broken is set if the shard lacks the counts of its users, its accepted requests, or its
+	// stream.
 	Broken  bool
 	Version int64 // of the terms in force
 	Stock   int64 // left
@@ -54,11 +54,10 @@ type Shard struct {
 	Accepted, Returned int64
 	// In and Out are what came from and went to other shards.
 	In, Out int64
-	// Begun and Done number the moves towards this shard: the last one begun
-	// and the last one that arrived.
+	// Begun and Done are numbers of moves towards this shard: the last move that was begun and
+	// the last move that arrived.
 	Begun, Done int64
-	// Still is set if no move towards this shard was under way while all
-	// shards were looked at.
+	// Still is set if no move towards this shard was under way while all shards were read.
 	Still bool
 	// Gone is what went to each other shard, over all moves.
 	Gone map[int]int64
@@ -67,12 +66,12 @@ type Shard struct {
 	// Clock is the instant by which the shard judges whether the drop is open.
 	Clock time.Time
 	// Moved is set if the shard is on a server whose clock was not compared with the
-	// database's, as after a failover or a restart.
+	// database's clock, as after a failover or a restart.
 	Moved bool
 }
 
-// Difference returns how many coupons appeared on (or, negative, vanished
-// from) the shard without a reason; 0 is as it must be at every instant.
+// Difference returns how many coupons appeared on the shard without a reason, or, if
+// negative, vanished from it. It must be 0 at every instant.
 func (s Shard) Difference() int64 {
 	return s.Stock + s.Accepted - s.Returned - (s.Allot + s.In - s.Out)
 }
@@ -80,11 +79,11 @@ func (s Shard) Difference() int64 {
 // Taken returns how many accepted claims stand.
 func (s Shard) Taken() int64 { return s.Accepted - s.Returned }
 
-// SoldOut reports whether two looks prove that for a moment between them
-// there was nothing left anywhere: not on a shard, not on its way to another.
-// Looks are not of one instant, so emptiness of each shard alone would prove
-// nothing: a coupon may travel behind the looker's back. The count of coupons taken
-// only grows unless one is given back, and that shows.
+// SoldOut reports whether two looks prove that at one moment between them no coupon was
+// left: neither on a shard nor in a move. A look reads the shards one after the other, so
+// empty shards alone prove nothing: a coupon may move to a shard that was read already.
+// The count of taken coupons only grows unless a coupon is given back, which shows in the
+// counters.
 func SoldOut(first, second []Shard) bool {
 	if len(first) == 0 || len(first) != len(second) {
 		return false
@@ -100,8 +99,8 @@ func SoldOut(first, second []Shard) bool {
 	return taken >= allot
 }
 
-// Left reports whether a look shows that something was left: stock of an open
-// shard, or, where all shards are open, coupons that are not taken.
+// Left reports whether a look shows that coupons were left: stock of an open shard, or, if
+// all shards are open, coupons that are not taken.
 func Left(seen []Shard) bool {
 	all := true
 	var taken, allot int64

@@ -37,10 +37,10 @@ type Poison struct {
 	Payload []byte
 }
 
-// A Settlement is what became of an accepted claim. A claim that was not issued is
-// given back to the shard. Reason is the code of the fault if it was refused; a
-// repetition that the shard did not recognise is neither issued nor refused:
-// CouponID is then the coupon of the first.
+// A Settlement is the outcome of an accepted claim. The coupon of a claim that was not
+// issued returns to the shard. Reason is the code of the fault if the claim was refused. A
+// repetition that the shard did not recognise is neither issued nor refused: its CouponID
+// is the coupon of the first claim.
 type Settlement struct {
 	ID       claim.ID
 	Issued   bool
@@ -53,14 +53,14 @@ var ErrUnwritable = fault.New(fault.Invalid, "unwritable", "the database cannot 
 
 // Stream is where accepted claims wait.
 type Stream interface {
-	// Take returns groups that no writer holds, or whose writer has been silent
-	// for a while, and entries that are no groups.
+	// Take returns groups that no writer holds, or whose writer has been silent for a while,
+	// and entries that cannot be read as groups.
 	Take(ctx context.Context, templateID int64, shard int, limit int) ([]Group, []Poison, error)
-	// Scan returns all groups after an entry ("" = from the first), including
-	// those that another writer holds.
+	// Scan returns all groups after an entry ("" = from the first entry), including groups that
+	// another writer holds.
 	Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]Group, []Poison, error)
-	// Settle takes written groups off the stream and gives back to the shard
-	// what was refused, each group once however often it is called.
+	// Settle takes written groups off the stream and returns the coupons of refused claims to
+	// the shard, each group once however often Settle is called.
 	Settle(ctx context.Context, templateID int64, shard int, groups []Group, verdicts map[claim.ID]Settlement) error
 	// Drop takes a poison off the stream.
 	Drop(ctx context.Context, templateID int64, shard int, p Poison) error
@@ -68,10 +68,10 @@ type Stream interface {
 
 // Recorder stores accepted claims as coupons.
 type Recorder interface {
-	// Write decides the groups' claims for good and issues what it can; a claim
-	// that was decided before keeps its verdict. After an error some may be
-	// written: write them again. It returns [ErrUnwritable] if one of them has
-	// contents that the database does not take.
+	// Write decides the groups' claims for good and issues the coupons of granted claims. A
+	// claim that was decided before keeps its verdict. After an error some claims may be
+	// written: write them again. It returns [ErrUnwritable] if a claim has contents that the
+	// database does not accept.
 	Write(ctx context.Context, templateID int64, shard int, groups []Group) ([]Settlement, error)
 	// Refuse decides claims as refused for a reason, like Write.
 	Refuse(ctx context.Context, templateID int64, shard int, groups []Group, reason string) ([]Settlement, error)
@@ -87,12 +87,11 @@ type Writer struct {
 	Recorder Recorder
 	// Wrote, if set, is called after every transaction.
 	Wrote func(issued, refused int)
-	// Early, if set, is called with how many claims a shard had accepted before the drop
-	// opened by the database's clock; they are refused.
+	// Early, if set, is called with the number of claims that a shard had accepted before the
+	// drop opened by the database's clock. These claims are refused.
 	Early func(templateID int64, claims int)
-	// Used, if set, is called with the keys of redeem codes that have their
-	// coupon, as soon as it is stored. It may fail: another attempt with such a
-	// code is refused all the same, only later.
+	// Used, if set, is called with the keys of redeem codes whose coupons are stored. It may
+	// fail: another attempt with such a code is refused all the same, only later.
 	Used func(ctx context.Context, keys []string)
 }
 
