@@ -12,15 +12,15 @@ import (
 	"dropbell/domain/wallet"
 )
 
-// Wallet keeps which coupons have a pass in a wallet, and the devices that registered
-// for it; see [wallet.Store] and [wallet.Changes].
+// Wallet stores which coupons have a pass in a wallet, and the devices that registered for a
+// pass; see [wallet.Store] and [wallet.Changes].
 type Wallet struct{ *pg.DB }
 
 // NewWallet returns the passes of db.
 func NewWallet(db *pg.DB) Wallet { return Wallet{db} }
 
-// issueSQL records that coupon $1 has a pass. The coupon's row is locked: a step that
-// is not seen here follows, and its event finds the pass.
+// issueSQL records that coupon $1 has a pass. The coupon's row is locked, so any step that
+// this statement does not see commits later, and the step's event then finds the pass.
 const issueSQL = `
 insert into wallet_passes as p (coupon_id, user_id, expires_at, google, coupon_version)
 select c.id, c.user_id, c.expires_at, $2, c.version from (select * from coupons where id = $1 for share) c
@@ -61,9 +61,9 @@ func (s Wallet) Sheet(ctx context.Context, couponID int64) (x wallet.Sheet, err 
 	return x, pg.Translate(err)
 }
 
-// Register stores a device; see [wallet.Store]. The pass is locked first, so that a
-// worker that records at the same time sees the device, and two devices count each
-// other.
+// Register stores a device; see [wallet.Store]. The pass is locked first. So a worker that
+// records results at the same time sees the device, and two devices that register at the same
+// time count each other.
 func (s Wallet) Register(ctx context.Context, device string, couponID int64, token string) (added bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		var revision, owner, others int64
