@@ -34,8 +34,8 @@ func slotsOfSQL(bits string, c delivery.Channel) string {
 	return fmt.Sprintf("((%s >> %d) & %d)", bits, template.Slots*int(c), reminder.ChannelBits)
 }
 
-// anyOnChannelSQL reduces a reservation to the first bit of each channel, set if the user has
-// any reminder on the channel. [readDue] looks there.
+// anyOnChannelSQL reduces the bits of a reservation to the first bit of each channel. The bit
+// is set if the user has any reminder on the channel. [readDue] reads this bit.
 var anyOnChannelSQL = func() string {
 	var parts []string
 	for _, c := range delivery.AllChannels() {

@@ -8,8 +8,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// A dead letter that is discarded or tried again waits for no decision any more; on the
-// balance sheet the discarded are dead for ever.
+// TestBoardCountsTheDeadLettersThatAreLeft: the board does not count dead letters
+// that were discarded or retried. The balance sheet still counts discarded
+// letters as dead.
 func TestBoardCountsTheDeadLettersThatAreLeft(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 4] }

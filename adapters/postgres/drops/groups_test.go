@@ -17,9 +17,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestAGroupOfAllKinds stores one group in which some reservations are made, some
-// refused for each reason, and some repeated. The event counts those that were made.
-// Whether a key was taken to be new or looked up first makes no difference.
+// TestAGroupOfAllKinds stores one group in which some reservations are made, some are refused
+// for each reason, and some are repeated. The event counts the reservations that were made.
+// The result is the same whether a key was assumed to be new or looked up first.
 func TestAGroupOfAllKinds(t *testing.T) {
 	ctx := t.Context()
 	db, err := pg.Open(ctx, localstack.Database(t), pg.Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})
@@ -120,8 +120,8 @@ func TestAGroupOfAllKinds(t *testing.T) {
 	}
 }
 
-// announcedSums returns the sums of the one event in the outbox, sorted; nil if there
-// is no event.
+// announcedSums returns the sums of the only event in the outbox, sorted; nil if there is no
+// event.
 func announcedSums(t *testing.T, db *pg.DB) []event.Booking {
 	t.Helper()
 	var payloads []string
@@ -138,8 +138,8 @@ func announcedSums(t *testing.T, db *pg.DB) []event.Booking {
 	return e.Added
 }
 
-// TestEachStatementOfAGroup runs the statements for all kinds of groups, of one
-// reservation each, which has to be told to a shop's server where it is listed.
+// TestEachStatementOfAGroup runs the statement for each kind of group with one reservation.
+// The listed statements also announce the reservation to a shop's server.
 func TestEachStatementOfAGroup(t *testing.T) {
 	ctx := t.Context()
 	db, err := pg.Open(ctx, localstack.Database(t), pg.Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})
