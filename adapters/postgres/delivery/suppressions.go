@@ -20,8 +20,9 @@ type Suppressions struct{ *pg.DB }
 // NewSuppressions returns the list of db.
 func NewSuppressions(db *pg.DB) Suppressions { return Suppressions{db} }
 
-// suppressSQL suppresses addresses that providers reported, an element each. One that
-// staff released stays so, unless what was reported happened later.
+// suppressSQL suppresses reported addresses; its arrays have one element for each report. An
+// address that staff released stays released, unless the reported event happened after the
+// release.
 const suppressSQL = `
 insert into suppressions as s (address, reason, provider, cause)
 select distinct on (lower(g.address)) lower(g.address), g.reason, g.provider, g.cause
@@ -34,8 +35,8 @@ on conflict (address) do update set reason = excluded.reason, provider = exclude
     since = clock_timestamp(), released_at = null
 where s.released_at is not null`
 
-// refuseSQL counts one more mail that was refused for each of the addresses, and
-// suppresses those with @most of them. The count begins anew when one is released.
+// refuseSQL counts one more refused mail for each of the addresses, and suppresses addresses
+// with @most refused mails. The count starts again when an address is released.
 const refuseSQL = `
 with counted as (
     insert into soft_bounces as b (address, count)
@@ -73,8 +74,8 @@ func (a *addressed) note(r feedback.Report) {
 	}
 }
 
-// queue adds the statements. An address that a mail of the group reached is counted
-// as reached last, since the order within a group says nothing.
+// queue adds the statements. If a mail of the group was delivered to an address, the delivery
+// counts as the address's last event, since the order within a group is unknown.
 func (a *addressed) queue(all *pgx.Batch) {
 	if len(a.suppressed) > 0 {
 		addresses, providers, causes := columnsOf(a.suppressed)

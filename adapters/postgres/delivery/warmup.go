@@ -17,9 +17,9 @@ type WarmUps struct{ *pg.DB }
 // NewWarmUps returns the counts of db.
 func NewWarmUps(db *pg.DB) WarmUps { return WarmUps{db} }
 
-// warmUpSQL returns how many of @mails are taken from what is left of @most. The row of
-// the day is locked, so that several workers take no more together. That mails were
-// left over is noted for staff.
+// warmUpSQL returns how many of @mails are taken from the remainder of @most. It
+// locks the day's row, so that several workers together take no more than @most.
+// If mails are left over, the time is recorded for staff.
 const warmUpSQL = `
 update mail_warmup w set mails = w.mails + o.taken, refused_at = case when o.taken < @mails then coalesce(w.refused_at, clock_timestamp()) else w.refused_at end
 from (select day, least(@mails::bigint, greatest(0, @most::bigint - mails)) as taken from mail_warmup where day = @day::date for update) o
