@@ -56,12 +56,12 @@ select t.id from templates t where t.issued + t.returned > 0 and t.state <> 'dra
 order by t.id desc limit $2`
 
 // countSQL returns the ledger of template $1 without the sum of the users'
-// counts. It also returns the id up to which coupon owners are checked, and the
-// id up to which they may be checked now. It counts only coupons with ids above
-// those counted before. seen_xact is used like the transaction number in
-// notice_cursor, see [horizonSQL]: it stays the same until every earlier
-// transaction has ended. So transactions that begin meanwhile do not delay the
-// count again and again.
+// counts. It also returns two coupon ids: up to the first, the owners of coupons
+// are checked, and up to the second they may be checked now. countSQL counts only
+// coupons with ids above the ids that were counted before. seen_xact is used like
+// the transaction number in notice_cursor, see [horizonSQL]: seen_xact stays the
+// same until every earlier transaction has ended. So transactions that begin
+// meanwhile do not delay the count again and again.
 const countSQL = `
 with known as materialized (
     select t.id, t.stock, t.issued, coalesce(k.coupons, 0) as coupons, coalesce(k.counted_to, 0) as counted_to, coalesce(k.checked_to, 0) as checked_to,
@@ -102,11 +102,11 @@ select coalesce((select max(id) from part), $2), (select count(*) from part), co
 from owners`
 
 // Selling returns the ledgers of up to limit templates that sold coupons within
-// the window. A coupon is counted only once, by the first call that sees it for
-// good. The counts of its owner are compared once too; a call compares the owners
-// of up to owners coupons, so after a rush it takes several calls. Owners with a
-// difference are compared again by every call. Rows that are changed after they
-// were counted are found by [Ledgers.Ledger] only.
+// the window. Each coupon is counted for good only once. The counts of its owner
+// are compared once too. A call compares the owners of up to owners coupons, so
+// after a rush several calls are needed. Owners with a difference are compared
+// again by every call. Changes to rows that were already counted are found only
+// by [Ledgers.Ledger].
 func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit, owners int) ([]claim.Ledger, error) {
 	rows, err := s.Pool.Query(ctx, sellingSQL, window, limit)
 	if err != nil {

@@ -110,8 +110,9 @@ func (s Notices) StoreNotices(ctx context.Context, from, to int64, plan []coupon
 	})
 }
 
-// NoticeDays returns the calendar from the first day to the last, of the
-// shops given (none = all), and of one template or all (0).
+// NoticeDays returns the calendar of notices from the first day to the last day.
+// It covers the given shops (empty = all shops) and the given template (0 = all
+// templates).
 func (s Notices) NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select d.day, sum(d.planned)::bigint, sum(d.sent)::bigint, sum(d.failed)::bigint, sum(d.dropped)::bigint

@@ -71,12 +71,12 @@ select id, coalesce(stop_reason, '') from mine`
 // arrays have one element for each batch.
 //
 // A batch has a token only while it is running, so the state is not a condition. With the
-// state the planner would use the index of running batches, which keeps every batch that ever
-// ran until a vacuum, and so gets slower with every finished batch. A lease that still lasts
-// long enough is not extended: changing an indexed column would add new entries to all indexes
-// of the row.
+// state the planner would use the index of running batches. That index keeps every batch that
+// ever ran until a vacuum, so the search would get slower with every finished batch. A lease
+// that still lasts long enough is not extended: changing an indexed column would add new
+// entries to all indexes of the row.
 //
-// The arguments of a batch are joined through the locked row: a plain join with the arguments
+// held carries the arguments of a batch together with its row: a join of arguments and rows
 // would copy the sets of all batches for each batch.
 const recordingBatches = `held as (
     -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.

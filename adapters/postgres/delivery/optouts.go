@@ -207,8 +207,8 @@ func (o *optOuts) among(ctx context.Context, c delivery.Channel, ids []user.ID) 
 }
 
 // begin reads the users of the channel in the background. The present answer does not wait for
-// them, because it belongs to leases that expire. Until the users are remembered, ids are
-// looked up.
+// them, because the answer belongs to leases that expire. Until the users are remembered, ids
+// are looked up.
 func (o *optOuts) begin(c delivery.Channel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -24,8 +24,8 @@ func (k *taker) Take(_ context.Context, list []feedback.Report) error {
 }
 
 // TestReceiptsBeforeTheirSerials: a receipt that arrives before its message's
-// serial is stored once the serial is known. Either may be stored first, and the
-// process may die in between any number of times.
+// serial is stored once the serial is known. Receipt and serial may be stored in
+// any order, and the process may die in between any number of times.
 func TestReceiptsBeforeTheirSerials(t *testing.T) {
 	w := newFixture(t)
 	s, refs, reports := deliverydb.NewSerials(w.DB), feedback.NewRefs("a secret"), &taker{}

@@ -14,7 +14,7 @@ var (
 	slotsSQL    = fmt.Sprintf("generate_series(1, %d)", template.Slots)
 	channelsSQL = fmt.Sprintf("generate_series(0, %d)", delivery.Channels-1)
 	// openBit is the bit above the reminders' bits. A cancellation with this bit removes the
-	// requested reminders that are still open and ignores the others.
+	// requested reminders that are still open and ignores reminders that are no longer open.
 	openBit    int64 = 1 << reminder.Bits
 	openBitSQL       = fmt.Sprintf("%d::bigint", openBit)
 )

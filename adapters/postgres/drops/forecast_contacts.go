@@ -56,9 +56,9 @@ select t.id, e.first, e.last from unnest(@templates::bigint[]) as t (id), latera
 where e.first is not null`
 
 // contactsSQL returns for each part and channel how many of the read reservations have booked
-// the channel, and how many of these users can be reached. A user can be reached who has a
-// contact, as the channel's batches look it up, and has not opted out. It also returns the
-// number of reservations read and the last user id.
+// the channel, and how many of these users can be reached. A user can be reached if the user
+// has a contact, as the channel's batches look it up, and has not opted out. It also returns
+// the number of reservations read and the last user id.
 var contactsSQL = `
 with sample as (
     select p.n, r.user_id, r.slots, count(*) over part as read, max(r.user_id) over part as last

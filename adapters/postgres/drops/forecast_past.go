@@ -54,7 +54,7 @@ func (s Forecasts) PastForecasts(ctx context.Context, templateID int64) ([]forec
 }
 
 // errorsSQL returns the forecast errors of the last drops, computed like [forecast.ErrorOf].
-// It reads only the latest @rows forecasts, which is as many as @drops drops can have.
+// It reads only the latest @rows forecasts; @drops drops have at most as many.
 const errorsSQL = `
 select sum(abs(f.in_time - r.sent))::float8 / greatest(1, sum(greatest(f.in_time, r.sent)))::float8
 from (select slot_id, channel, opens_at, messages - missed as in_time from slot_forecasts where opens_at < statement_timestamp()

@@ -22,7 +22,7 @@ import (
 // idempotency key are not decided. Parameters: $1 templates, $2 users, $3 bits, $4 the bits of
 // slot 1 on every channel, $5 the templates, each once, $6 the sums of the event if all
 // reservations are stored, $7 the event's trace, and $8 to $11 the idempotency keys: actors,
-// keys (” = none), hashes and terms.
+// keys (empty = none), hashes and terms.
 //
 // FOR SHARE locks the slots. Firing a slot and moving an opening update the same rows. Either
 // this group commits first and the firing counts it, or the firing commits first; then this

@@ -13,15 +13,15 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// beginTogetherSQL claims slots for @token. It returns them with whether each was waiting, and
-// with its approximate number of reminders. Slots are taken in the order of their due times
-// until @most reminders or @limit slots are together. A slot is skipped if a group of
-// reservations that is being committed, or another worker, has locked its row; the slot's own
-// timer waits for the lock. Several workers that claim at the same time each find their share
-// among @candidates.
+// beginTogetherSQL claims slots for @token. For each slot it returns whether the slot was
+// waiting, and the approximate number of its reminders. Slots are taken in the order of their
+// due times until @most reminders or @limit slots are together. A slot is skipped if a group
+// of reservations that is being committed, or another worker, has locked its row; the slot's
+// own timer waits for the lock. Several workers that claim at the same time each find their
+// share among @candidates.
 //
 // Slots to which [sentBefore] may apply are left to BeginFiring. statement_timestamp is used
-// instead of clock_timestamp, because only the former can be used to search an index.
+// instead of clock_timestamp, because only statement_timestamp can be used to search an index.
 const beginTogetherSQL = `
 with due as (
     select s.id, s.template_id, s.slot, s.due_at, s.state from slots s

@@ -10,8 +10,8 @@ import (
 )
 
 // LimitCalls returns a context in which each database call ends after d. A call
-// is waiting for a connection, a statement or a batch. Work that must not end so
-// early, such as the groups of a committer, runs in a context of its own.
+// is a statement, a batch, or the wait for a connection. Work that must not end
+// so early, such as the groups of a committer, runs in a context of its own.
 func LimitCalls(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, callLimitKey{}, d)
 }

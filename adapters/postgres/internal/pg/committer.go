@@ -19,8 +19,8 @@ import (
 // ErrQueueFull is returned when the queue of a committer is full; see MaxQueue.
 var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests at once; try again")
 
-// errLeft is returned when the caller's time ended before its operation was
-// taken into a group.
+// errLeft is returned when the caller's context ended before its operation was taken into a
+// group. Nothing was stored.
 var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, and nothing was stored; try again")
 
 // Committer coalesces concurrent operations into groups. One statement stores a group, so that

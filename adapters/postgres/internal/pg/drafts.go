@@ -81,9 +81,10 @@ func DeletedDraftOf(ctx context.Context, q Querier, kind DraftKind, id int64, ke
 }
 
 // RestoreDraft makes the deleted draft a draft again, with its old id and the
-// next version. It returns false if there is no deleted draft to restore. Of two
-// concurrent calls only one restores the draft. Columns that were added to the
-// table since the deletion get their defaults.
+// next version, so that forms that showed the draft before are stale. It returns
+// false if there is no deleted draft to restore. Of two concurrent calls only one
+// restores the draft. Columns that were added to the table since the deletion get
+// their defaults.
 func RestoreDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id int64, kept time.Duration, e staff.Entry) (bool, error) {
 	table, fresh := kind.table()
 	var columns []string

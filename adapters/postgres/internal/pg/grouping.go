@@ -37,24 +37,24 @@ func (g Grouping) Config(db *DB) GroupConfig {
 type GroupConfig struct {
 	Workers  int
 	MaxGroup int
-	// MaxCrowd is the size to which MaxGroup grows while that many operations wait for each
-	// worker. Under such load larger groups delay no caller, since the next group is gathered
-	// meanwhile. 0 = MaxGroup does not grow.
+	// MaxCrowd is the size to which groups may grow beyond MaxGroup while that many operations
+	// wait for each worker. Under such load larger groups delay no caller, since the next
+	// group is gathered meanwhile. 0 = groups do not grow beyond MaxGroup.
 	MaxCrowd int
 	// MaxQueue is how many operations may wait; [NewFairCommitter] describes the limit when
 	// several templates have waiting operations.
 	MaxQueue int
 	Timeout  time.Duration
-	// SideBySide is the size from which groups are stored concurrently. Smaller
-	// groups are stored one at a time, so that the next group grows and shares the
-	// fixed cost of a transaction. 0 = always concurrently; not for committers
-	// with a key function.
+	// SideBySide is the size from which groups are stored concurrently. Smaller groups are
+	// stored one at a time, so that the next group grows and shares the fixed cost of a
+	// transaction. 0 = all groups are stored concurrently. SideBySide has no effect in
+	// committers with a key function.
 	SideBySide int
 	// Gather is the longest time that a worker waits for Enough operations. The worker waits
-	// only if its last group had several operations, and only while more operations arrive.
+	// only if the last group had several operations, and only while more operations arrive.
 	// With many processes each group would otherwise have a few operations and cost a
 	// transaction. Smaller groups are stored one at a time, so that the next group grows. A
-	// single caller never waits. 0 = a worker takes the operations that are there. Gather must
+	// single caller never waits. 0 = a worker takes the queued operations at once. Gather must
 	// not be combined with SideBySide.
 	Gather time.Duration
 	Enough int

@@ -93,8 +93,8 @@ func SameOutcome(o, wanted delivery.Outcome) bool {
 	return o == wanted
 }
 
-// CountBatch adds a batch to the sheet. A sent mark takes precedence over an
-// exception row, whose outcome is then "recovered".
+// CountBatch adds a batch to sum. A recipient with a sent mark counts as sent,
+// even if an exception row exists; the row's outcome is then "recovered".
 func CountBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[delivery.Outcome]int64) {
 	c := delivery.Counts{Reserved: due, Sent: sent, Skipped: rows[delivery.Skipped], Expired: rows[delivery.Expired],
 		Dead: rows[delivery.Dead] + rows[delivery.Discarded]}

@@ -135,8 +135,9 @@ func plain(c *pgx.ConnConfig) *pgx.ConnConfig {
 	return c
 }
 
-// Error codes for prepared statements: the statement is in another session, or
-// another client prepared a statement of this name in the session.
+// Error codes for prepared statements: the statement was prepared in another
+// session, or another client has prepared a statement of this name in the
+// session.
 const (
 	noSuchStatement    = "26000"
 	duplicateStatement = "42P05"

@@ -103,10 +103,10 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return err
 	}
 	if o.TransactionPool {
-		// Settings would apply to another client's session, and a prepared
-		// statement would be missing in the next session. So only the statements'
-		// types are cached, on the client. The statement limit is also enforced
-		// by the client. It ends a moment later than a limit of the pooler or the
+		// Session settings would reach an arbitrary session of the server, and a
+		// prepared statement would be missing in another session. So only the
+		// statements' types are cached, on the client. The client enforces the
+		// statement limit too, a moment later than a limit of the pooler or the
 		// role, whose error says more.
 		cfg.AfterConnect = nil
 		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe

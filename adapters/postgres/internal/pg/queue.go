@@ -10,9 +10,9 @@ import (
 // arrival within a lane. So an operation of a quiet template waits for one
 // operation of each busy template, not for all operations of the busy templates.
 //
-// When the queue holds most operations, a lane with its equal share or more
-// accepts no further operation. Other lanes accept operations until the queue
-// holds twice most.
+// When the queue holds as many operations as the field most says, a lane with its
+// equal share or more accepts no further operation. Other lanes accept operations
+// until the queue holds twice as many.
 type fairQueue[Op, Res any] struct {
 	most int
 
@@ -106,8 +106,9 @@ func (q *fairQueue[Op, Res]) open(key int64) *lane[Op, Res] {
 	return l
 }
 
-// take appends at most most operations to list. If wait is set, take blocks while
-// the queue is empty. take returns false once the queue is closed and empty.
+// take appends operations to list, up to the number most. If wait is set, take
+// blocks while the queue is empty. take returns false once the queue is closed
+// and empty.
 func (q *fairQueue[Op, Res]) take(list []*pending[Op, Res], most int, wait bool) ([]*pending[Op, Res], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

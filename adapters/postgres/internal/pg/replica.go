@@ -83,7 +83,7 @@ type notedPosition struct {
 
 // OpenReplica returns the replica at url of the database primary. OpenReplica
 // does not connect. Reports use the replica only after [Replica.Watch] has
-// measured a lag of at most most.
+// measured that its lag is not above most.
 func OpenReplica(ctx context.Context, primary *DB, url string, most time.Duration, o Options) (*Replica, error) {
 	db, err := Open(ctx, url, o)
 	if err != nil {
