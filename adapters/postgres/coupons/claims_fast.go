@@ -27,7 +27,7 @@ import (
 // a verdict for each request that got a coupon, and an empty verdict for every
 // other request.
 func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.Pool.Acquire(ctx) // may take long, and the decider's time is that of its creation
+	conn, err := s.Pool.Acquire(ctx) // may take long, and the decider's time is the time of its creation
 	if err != nil {
 		return nil, err
 	}

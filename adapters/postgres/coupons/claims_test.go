@@ -259,7 +259,7 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 	if err := grant(early, 2); !errors.Is(err, claim.ErrEnded) {
 		t.Errorf("closed by staff: %v", err)
 	}
-	h.Must(grant(early, 1)) // the repetition of what was granted
+	h.Must(grant(early, 1)) // the repetition of the grant
 	expired := h.Open(5, 1, nil)
 	h.Exec(`update templates set valid_until = now() - interval '1 second', valid_hours = 0 where id = $1`, expired.ID)
 	if err := grant(expired, 1); !errors.Is(err, claim.ErrEnded) {

@@ -229,7 +229,7 @@ func announceCodes(ctx context.Context, tx pgx.Tx, b redeemcode.Batch) error {
 	return pg.Announce(ctx, tx, event.CodesChanged, event.Codes{BatchID: b.ID, TemplateID: b.TemplateID, State: string(b.State)})
 }
 
-// UseOf returns what the code of a serial number was used for.
+// UseOf returns the coupon that was issued for the code of a serial number.
 func (s Codes) UseOf(ctx context.Context, serial redeemcode.Serial) (u redeemcode.Use, used bool, err error) {
 	err = s.Pool.QueryRow(ctx, `select user_id, id, issued_at from coupons where origin = 'code' and origin_key = $1`,
 		strconv.FormatInt(int64(serial), 10)).Scan(&u.UserID, &u.CouponID, &u.At)

@@ -87,7 +87,8 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 	if n := m.Number(`select count(*) from audit where action = 'codes.revoke' and reason = 'leaked' and (before->>'used')::int <= $1`, issued); n != 1 {
 		t.Errorf("%d revocations are in the audit log", n)
 	}
-	// A user who has a coupon keeps it, and gets it again as an answer.
+	// A user who already has a coupon keeps it; a repeated request returns the
+	// same coupon.
 	var by user.ID
 	var s int64
 	m.Must(m.SQL.QueryRow(t.Context(), `select user_id, origin_key::bigint from coupons limit 1`).Scan(&by, &s))

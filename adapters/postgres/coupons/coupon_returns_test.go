@@ -83,7 +83,7 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	}
-	// The choice stays what it was.
+	// The first decision still holds.
 	if c, err := decider.Revoke(t.Context(), pgtest.Actor, second.CouponID, "after all", true); err != nil || c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// Grants keeps lists of users who are given coupons.
+// Grants stores lists of users who are granted coupons.
 type Grants struct{ *pg.DB }
 
 // NewGrants returns the lists of db.
@@ -136,7 +136,7 @@ func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, 
 	return list, pg.Translate(err)
 }
 
-// TakenBack counts what a job revoked; see [coupon.GrantStore].
+// TakenBack counts the coupons that a job revoked; see [coupon.GrantStore].
 func (s Grants) TakenBack(ctx context.Context, sheet, jobID int64) (n int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
 		join coupon_operations o on o.coupon_id = r.coupon_id and o.order_id = '' and o.step = 'revoke' and o.outcome = 'done'

@@ -152,7 +152,8 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 		t.Fatal("applied twice")
 	}
 	applied = b.work(applied, true)
-	// Three are left for 1, 2, 3 and 4, who are asked at the same time.
+	// Three coupons are left for users 1, 2, 3 and 4, whose grants run at the
+	// same time.
 	if applied.Done != 3 || applied.Failed != 6 || b.Number(`select count(*) from coupons where origin = 'grant'`) != 4 {
 		t.Fatalf("applied: %+v %s", applied, b.results(applied))
 	}
@@ -440,7 +441,8 @@ func TestGrantRefusals(t *testing.T) {
 			t.Errorf("a list without rows (%q): %v", rows, err)
 		}
 	}
-	// The file of users has id, that of coupons id and user_id.
+	// A file of users has the column id; a file of coupons has the columns id and
+	// user_id.
 	for heading, row := range map[string]string{"id,name": "3,Ann", "id,用户ID": "9999,4", "x,uid": "9999,5", "Customer ID": "6"} {
 		if j := b.work(b.upload(false, heading, row), false); j.Done != 1 {
 			t.Errorf("%s: %+v", heading, j)

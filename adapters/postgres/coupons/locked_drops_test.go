@@ -34,7 +34,7 @@ type rush struct {
 
 	mu      sync.Mutex
 	refused int             // claims of the held drop
-	took    []time.Duration // by claims of the others
+	took    []time.Duration // by claims of the drops that are not locked
 }
 
 func newRush(t *testing.T, stock int64) *rush {

@@ -319,7 +319,7 @@ func TestNoticesTooLate(t *testing.T) {
 	if got := b.status(1); got != "2 deadline" {
 		t.Errorf("expired before anybody was told: %q", got)
 	}
-	// User 2 is told the nearest day only.
+	// User 2 gets only the notice of the day nearest to the expiry.
 	if n := b.Number(`select count(*) from notices where user_id = 2`); n != 1 || b.Number(`select days from notices where user_id = 2`) != 1 {
 		t.Errorf("%d notices for user 2", n)
 	}

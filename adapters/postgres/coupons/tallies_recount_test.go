@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// tallied is a drop with coupons, each of which has gone through steps of payment.
+// tallied returns a drop with coupons that have gone through several payment steps.
 func tallied(w *fixture, coupons int) template.Template {
 	w.Helper()
 	tpl := w.Published(time.Hour)

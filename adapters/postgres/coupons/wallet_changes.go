@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/wallet"
 )
 
-// changeSQL is what each change does to a pass p.
+// changeSQL are the assignments that record a change of pass p.
 const changeSQL = `revision = p.revision + 1, modified_at = greatest(date_trunc('second', clock_timestamp()), p.modified_at + interval '1 second'),
 	next_at = clock_timestamp(), changed_at = clock_timestamp(), attempts = 0`
 

@@ -45,7 +45,7 @@ func (p *passed) note() bool {
 	return changed
 }
 
-// lease returns what is due, with the token of the lease.
+// lease returns the due changes and the token of their lease.
 func (p *passed) lease() (string, []wallet.Change) {
 	p.Helper()
 	token, due, err := p.store.Lease(p.Context(), 10, time.Minute)
@@ -99,7 +99,7 @@ func TestPassFollowsItsCoupon(t *testing.T) {
 	if len(due) != 1 || len(due[0].Devices) != 1 || due[0].Devices[0].Name != "d2" {
 		t.Fatalf("the late device: %+v", due)
 	}
-	// A worker whose lease was lost records nothing; then d2 is gone.
+	// A worker whose lease was lost records nothing; then device d2 is removed.
 	p.Must(p.store.Record(t.Context(), "00000000-0000-0000-0000-000000000000", []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Google: true}}))
 	p.Must(p.store.Record(t.Context(), token, []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Gone: due[0].Devices, Google: true}}))
 	if n := p.Number(`select count(*) from wallet_registrations`); n != 1 {

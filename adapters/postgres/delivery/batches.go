@@ -223,7 +223,7 @@ type lease struct {
 	save     func(context.Context, checkpoint) (recorded checkpointAnswer, err error)
 	sent     *roaring64.Bitmap
 	outcomes map[user.ID]delivery.Outcome // of all exception rows
-	via      map[int64]*roaring64.Bitmap  // those of sent, by provider; 0 is not among them
+	via      map[int64]*roaring64.Bitmap  // the users of sent, by provider; without provider 0
 	// accept records an accepted message, alone or together with other messages.
 	accept func(context.Context, accepted) (held bool, err error)
 	// journalled says that the batch has accepted messages, which must be removed
@@ -268,7 +268,7 @@ func (l *lease) loadExceptions(ctx context.Context) error {
 // Batch returns the batch as it was leased; its worker owns the value.
 func (l *lease) Batch() *delivery.Batch { return &l.batch }
 
-// Extend keeps the lease for another while; see [delivery.Lease].
+// Extend extends the lease; see [delivery.Lease].
 func (l *lease) Extend(ctx context.Context) (stop string, err error) {
 	err = l.db.Pool.QueryRow(ctx, `update batches set lease_until = clock_timestamp() + $3
 		where id = $1 and lease_token = $2 returning coalesce(stop_reason, case when held then 'held' end, '')`, l.batch.ID, l.token, l.lasting).Scan(&stop)

@@ -282,6 +282,6 @@ func TestSmallBatchesAreLeasedTogether(t *testing.T) {
 	w.Exec(`update batches set due_count = due_count + 900 where id = (select min(id) from batches) and due_count = 10`)
 	lease(1)
 	w.Exec(`update batches set due_count = 125 where state = 'ready'`) // two parts each
-	lease(1)                                                           // the one before was nearly full
+	lease(1)                                                           // the previous batch was nearly full
 	lease(8)
 }

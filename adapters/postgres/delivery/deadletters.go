@@ -208,7 +208,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		switch {
 		case timely && rate == 0:
 			fits = left
-		case timely: // those before them are released first
+		case timely: // earlier dead letters are released first
 			fits = min(left, max(0, int64(math.Ceil(seconds*float64(rate)))-t.InTime))
 			t.ByRate += left - fits
 		}

@@ -311,7 +311,7 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 			last = page[len(page)-1]
 		}
 	}
-	if 2*len(known.users) < cap(known.users) { // about counts those of all channels
+	if 2*len(known.users) < cap(known.users) { // about counts the users of all channels
 		known.users = slices.Clone(known.users)
 	}
 	known.end = time.AfterFunc(o.lasting, func() { of.known.CompareAndSwap(known, nil) })

@@ -57,7 +57,7 @@ with of_drop as (
 )
 select (select day from of_day), @drop = 0 or exists (select from of_drop)`
 
-// errNoRoom takes back what one budget gave when the other has no room.
+// errNoRoom rolls back the charge of one budget when the other budget has no room.
 var errNoRoom = errors.New("no room")
 
 // Take takes parts from the budgets of the day and of the drop, all or nothing; see
@@ -130,7 +130,7 @@ type SMSSpent struct {
 	RefusedAt *time.Time
 }
 
-// Spent returns what was spent today.
+// Spent returns the parts and money spent today.
 func (b SMSBudget) Spent(ctx context.Context) (s SMSSpent, err error) {
 	err = b.Pool.QueryRow(ctx, `select parts, micros, refused_at from sms_spent where day = `+today).Scan(&s.Parts, &s.Micros, &s.RefusedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -139,7 +139,7 @@ func (b SMSBudget) Spent(ctx context.Context) (s SMSSpent, err error) {
 	return s, pg.Translate(err)
 }
 
-// Serials keeps the names that providers give to messages; see [feedback.Serials].
+// Serials stores the names that providers give to messages; see [feedback.Serials].
 type Serials struct{ *pg.DB }
 
 // NewSerials returns the serials of db.

@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// Early keeps reports whose serials are not known yet; see [feedback.Serials].
+// Early stores reports whose serials are not known yet; see [feedback.Serials].
 func (s Serials) Early(ctx context.Context, provider string, list []feedback.Early) error {
 	serials, statuses, causes, instants := make([]string, len(list)), make([]string, len(list)), make([]string, len(list)), make([]*time.Time, len(list))
 	for i, e := range list {

@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Suppressions keeps the mail addresses that nothing is sent to.
+// Suppressions stores the mail addresses to which no mail is sent.
 type Suppressions struct{ *pg.DB }
 
 // NewSuppressions returns the list of db.
@@ -52,13 +52,13 @@ on conflict (address) do update set reason = excluded.reason, provider = exclude
     since = clock_timestamp(), released_at = null
 where s.released_at is not null`
 
-// addressed is what a group of reports says about mail addresses.
+// addressed collects the reports of a group about mail addresses.
 type addressed struct {
 	suppressed, refused []feedback.Report
 	reached             []string
 }
 
-// note takes a report that changed what is known of a message, or names none.
+// note adds a report that changed the status of a message, or that names no message.
 func (a *addressed) note(r feedback.Report) {
 	if !strings.Contains(r.Address, "@") || strings.ContainsRune(r.Address, 0) || len(r.Address) > 254 {
 		return // of a text message, or none
@@ -145,7 +145,7 @@ func (s Suppressions) Latest(ctx context.Context, reason string, after feedback.
 	return list[:limit], places[limit-1], nil
 }
 
-// Suppression returns that of one address; see [feedback.SuppressionStore].
+// Suppression returns the suppression of one address; see [feedback.SuppressionStore].
 func (s Suppressions) Suppression(ctx context.Context, address string) (feedback.Suppression, error) {
 	rows, err := s.Pool.Query(ctx, `select `+suppressionColumns+` from suppressions where released_at is null and address = $1`, address)
 	if err != nil {

@@ -72,7 +72,8 @@ func (w WarmUps) GiveBack(ctx context.Context, day time.Time, mails int64) error
 	return pg.Translate(err)
 }
 
-// Budget returns what is left of the day's plan; the zero value without one.
+// Budget returns the remainder of the day's plan; the zero value if there is no
+// plan.
 func (w WarmUps) Budget(ctx context.Context, plan delivery.WarmUp, now time.Time) (b delivery.ChannelBudget, err error) {
 	if b.PerDay = plan.Most(now); b.PerDay == 0 {
 		return b, nil

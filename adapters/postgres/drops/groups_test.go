@@ -30,7 +30,7 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		_, err := db.Pool.Exec(ctx, sql, args...)
 		must(t, err)
 	}
-	// Template 1 has two slots that wait and one that was fired, template 2 has opened.
+	// Template 1 has two waiting slots and a fired slot; template 2 has opened.
 	rows.Drop{}.Add(t, db.Pool)
 	rows.Drop{OpensAt: time.Now().Add(-time.Hour), ClosesAt: time.Now().Add(5 * time.Hour)}.Add(t, db.Pool)
 	rows.Fill(t, db.Pool, "slots", "templates, generate_series(1, 3) s", rows.Row{"template_id": rows.SQL("id"), "slot": rows.SQL("s"), "opens_at": rows.SQL("opens_at"),
@@ -73,7 +73,7 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		refused(2, 42, 1, reminder.Decision{Opened: true}, true),
 		refused(1, 51, 1, reminder.Decision{Repeated: true}, true),
 	}
-	again := []wanted{ // requests whose key is known are repeated, the rest is decided anew
+	again := []wanted{ // requests with a known key are repeated, all others are decided anew
 		refused(1, 31, 1, reminder.Decision{Repeated: true}, true), refused(1, 33, 3, reminder.Decision{Before: bitmap(3), Open: open}, false),
 		refused(1, 41, 1, reminder.Decision{Repeated: true}, true), made(1, 34, 1, 1, true),
 	}

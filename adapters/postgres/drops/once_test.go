@@ -161,7 +161,8 @@ func (w *fixture) blocked() (pid int32) {
 	return 0
 }
 
-// TestDeathWithAKey: a process dies while its group is stored, or after it. Before the commit neither key nor reservation is stored, after it both are.
+// TestDeathWithAKey: a process dies while its group is stored, or after it. If the process
+// dies before the commit, neither key nor reservation is stored; after the commit both are.
 func TestDeathWithAKey(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)

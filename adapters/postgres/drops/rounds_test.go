@@ -53,7 +53,7 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	if cut, err := m.Slots.BeginFiring(t.Context(), second.ID, time.Minute); err != nil || cut.Wait <= 0 {
 		t.Fatalf("the first round has not ended: %+v %v", cut, err)
 	}
-	m.Drain() // the rest of the first round, which the move stopped
+	m.Drain() // the batches of the first round that the move stopped
 	_, err := m.Slots.FinishSlots(t.Context())
 	m.Must(err)
 	again(m.Notifier, second)

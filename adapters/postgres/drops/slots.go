@@ -118,7 +118,7 @@ const SlotsWait pg.Question = `
 union all
 (select 1 from slots where state in ('firing', 'sending') order by id limit 1)`
 
-// DueSlots returns slots whose timer did not fire them and abandoned ones.
+// DueSlots returns slots whose timer did not fire them, and abandoned slots.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		(select id from slots where state = 'waiting' and due_at <= statement_timestamp() - $1::interval order by due_at limit $2)

@@ -49,7 +49,7 @@ type Committer[K comparable, Op, Res any] struct {
 type pending[Op, Res any] struct {
 	op     Op
 	answer chan answer[Res]
-	ctx    context.Context   // of a traced caller, else nil
+	ctx    context.Context   // of a traced caller, otherwise nil
 	next   *pending[Op, Res] // in its lane of the queue
 	// state decides the race between a caller that stops waiting and a worker that takes the
 	// operation into a group: the first to set state wins.
@@ -147,7 +147,7 @@ func (c *Committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
 	return p
 }
 
-// Close refuses new operations and returns when all accepted ones are answered.
+// Close refuses new operations and returns when all accepted operations are answered.
 func (c *Committer[K, Op, Res]) Close() {
 	c.queue.close()
 	c.done.Wait()
@@ -165,7 +165,8 @@ func (c *Committer[K, Op, Res]) work() {
 		}
 		group, rest, open := c.gather(later)
 		c.shared.Store(len(group) > 1)
-		// Deferred operations must not wait for another worker that waits for new ones.
+		// A worker with deferred operations must not wait for another worker that waits for
+		// new operations.
 		alone := wait && c.small() && len(rest) == 0 && len(group) > 0 && len(group) < c.cfg.Enough
 		if wait && !alone {
 			<-c.gathering

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Grouping tunes group commit. The zero value is what was measured best.
+// Grouping tunes group commit. The zero value has the values that measured best.
 type Grouping struct {
 	Workers  int // statements in flight, 0 = 2
 	MaxGroup int // rows per statement, 0 = 256
@@ -17,7 +17,7 @@ type Grouping struct {
 	Observe func(size int, took time.Duration)
 }
 
-// Config returns what a committer on db takes.
+// Config returns the configuration of a committer on db.
 func (g Grouping) Config(db *DB) GroupConfig {
 	cfg := DefaultGroups()
 	cfg.Observe, cfg.Traced, cfg.Log = g.Observe, db.traced, db.log
@@ -77,7 +77,7 @@ type GroupConfig struct {
 	Log  *slog.Logger
 }
 
-// DefaultGroups is what was measured best for short statements.
+// DefaultGroups is the configuration that measured best for short statements.
 func DefaultGroups() GroupConfig {
 	return GroupConfig{Workers: 2, MaxGroup: 256, MaxQueue: 16384, Timeout: 15 * time.Second}
 }

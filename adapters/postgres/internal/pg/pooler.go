@@ -25,7 +25,7 @@ const (
 	probeTimeout = 500 * time.Millisecond
 )
 
-// pooling is what is known about poolers between a pool and its server.
+// pooling records whether a pooler is between a pool and its server.
 type pooling struct {
 	mu     sync.Mutex
 	shared bool      // a session of the server serves several connections

@@ -215,7 +215,7 @@ func NewID(ctx context.Context, db *DB, table string) (id int64, err error) {
 	return id, Translate(err)
 }
 
-// unavailable keeps the cause for the log and the fault for the caller.
+// unavailable keeps the cause for the log and returns the fault for the caller.
 func unavailable(err error) error { return fmt.Errorf("%w (%w)", ErrUnavailable, err) }
 
 // Violates reports whether err is the violation of the named constraint.

@@ -20,7 +20,7 @@ type fairQueue[Op, Res any] struct {
 	arrived sync.Cond // signalled for each operation while waiting > 0
 	waiting int
 	closed  bool
-	lanes   map[int64]*lane[Op, Res] // only those with operations
+	lanes   map[int64]*lane[Op, Res] // only lanes with operations
 	turns   []*lane[Op, Res]         // the same, in the order in which they are served
 	next    int                      // index in turns
 	spare   []*lane[Op, Res]         // empty, to be used again

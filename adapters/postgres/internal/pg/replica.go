@@ -98,7 +98,7 @@ func OpenReplica(ctx context.Context, primary *DB, url string, most time.Duratio
 // Close closes the connections to the replica.
 func (r *Replica) Close() { r.lost(); r.db.Close() }
 
-// State returns what the last comparison with the primary found.
+// State returns the result of the last comparison with the primary.
 func (r *Replica) State() ReplicaState {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -151,7 +151,8 @@ func TestAQuietPrimaryHasNoReplicaBehind(t *testing.T) {
 		position(&first)
 		f.replica.Look(t.Context())
 		position(&last)
-		// The lag is what passed since this look began, not since the last change.
+		// The lag is the time since this comparison began, not since the last
+		// change.
 		return first == last && f.replica.State().Lag < time.Second
 	})
 }

@@ -20,7 +20,8 @@ const (
 	// transactionIdle is how long a transaction may be idle before the server ends its
 	// session. A transaction that is idle on purpose raises its own limit.
 	transactionIdle = 5 * time.Second
-	// LockWait is how long statements of groups, and those of end users, wait for a lock.
+	// LockWait is how long statements of groups, and statements of end users' requests, wait
+	// for a lock.
 	LockWait = 300 * time.Millisecond
 
 	// A peer that answers nothing is given up after unansweredFor, both by the server and by
