@@ -1,7 +1,7 @@
-// Package coupons stores coupons and everything that makes or moves one: claims,
-// the writing of claims that the gate accepted, codes, grants, orders that use
-// coupons, and the notices before a coupon expires. It counts them in ledgers
-// and tallies.
+// Package coupons stores coupons and every operation that issues or changes them:
+// claims, accepted claims of the gate, redeem codes, grants, orders that use
+// coupons, and the notices before a coupon expires. Ledgers and tallies count the
+// coupons.
 package coupons
 
 import (
@@ -18,9 +18,10 @@ import (
 	"dropbell/killpoint"
 )
 
-// Claims is the durable gate: requests that arrive together are decided and
-// stored by one transaction; see committer. Taps are first decided by what the
-// gate remembers, and again by a group that reads if that issued nothing.
+// Claims is the durable gate: one transaction decides and stores all requests
+// that arrive together; see committer. Taps are decided by lastTerms first,
+// without reading. Requests that this fast path leaves undecided are decided
+// again by a group that reads.
 type Claims struct {
 	*pg.DB
 	last   lastTerms
@@ -29,8 +30,8 @@ type Claims struct {
 	looks  *pg.Committer[struct{}, claim.RepeatKey, claim.Claim]
 }
 
-// NewClaims starts the gate. Its groups have at most 512 requests, in a crowd
-// 2,048, unless g says otherwise.
+// NewClaims starts the gate. Its groups have at most 512 requests, and 2,048
+// requests under heavy load, unless g says otherwise.
 func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 	s := &Claims{DB: db}
 	crowd := 0
@@ -79,17 +80,19 @@ func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error
 	return *v.Claim, nil
 }
 
-// Group decides requests in their order, in one transaction of their own: all
-// of what it issues is stored, or an error says that nothing is. It is for
-// writers that have gathered a group themselves; 500 is a good size.
+// Group decides requests in their order, in one transaction of their own. Either
+// all coupons that it issues are stored, or an error says that none is. Group is
+// for writers that have gathered a group themselves; 500 requests are a good
+// size.
 func (s *Claims) Group(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	verdicts, err := s.decide(ctx, group)
 	return verdicts, pg.Translate(err)
 }
 
 // keyConflicts bounds how often a group is decided again after a violation of the
-// unique key of requests: a request with the same key for another template, which
-// no lock of this group excludes, was committed first. Its coupon is found then.
+// unique key of requests. The violation means that a request with the same key
+// for another template was committed first; the locks of this group do not
+// exclude such a request. The repeated group finds the committed coupon.
 const keyConflicts = 3
 
 func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []claim.Verdict, err error) {
@@ -107,8 +110,9 @@ func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []
 	return verdicts, err
 }
 
-// decideLocked is one transaction in two round trips: one reads the rows needed to
-// decide, behind the locks, and one writes the decisions.
+// decideLocked is one transaction in two round trips. The first round trip locks
+// the templates and reads the rows needed to decide. The second writes the
+// decisions.
 func (s *Claims) decideLocked(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
@@ -130,7 +134,7 @@ func (s *Claims) decideLocked(ctx context.Context, group []claim.Request) ([]cla
 	return verdicts, nil
 }
 
-// rollback ends the transaction if the connection is still good for it.
+// rollback ends the transaction if the connection is still usable.
 func rollback(conn *pgx.Conn) error {
 	if conn.IsClosed() {
 		return nil

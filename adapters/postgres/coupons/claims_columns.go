@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/claim"
 )
 
-// couponColumns are template, user, claim, origin, key, instant and end of
-// validity of what is issued.
+// couponColumns are the parameter arrays of issued coupons: template, user,
+// claim, origin, key, issue time and end of validity.
 func couponColumns(list []claim.Issue) []any {
 	templates, users, ids := make([]int64, len(list)), make([]int64, len(list)), make([]int64, len(list))
 	origins, keys := make([]string, len(list)), make([]string, len(list))
@@ -30,8 +30,8 @@ func tapColumns(list []claim.Issue) []any {
 	return append(c[:3:3], c[4:]...)
 }
 
-// secondColumns sums up by the second of the claim, which for one that a gate
-// accepted is earlier than this transaction.
+// secondColumns sums up issued coupons by the second of their claim. The second
+// of a claim that a gate accepted is earlier than this transaction.
 func secondColumns(list []claim.Issue) []any {
 	type step struct {
 		template int64
@@ -70,7 +70,8 @@ func (l instants) Index(i int) any { return (*instant)(&l[i]) }
 // IndexType is part of [pgtype.ArrayGetter].
 func (l instants) IndexType() any { return new(instant) }
 
-// countColumns are template, user and number of the holders, in their order.
+// countColumns are the template, user and number of coupons of each holder, in
+// the holders' order.
 func countColumns(list []claim.Issue) []any {
 	holders, sums := holdersOf(list)
 	templates, users := make([]int64, len(holders)), make([]int64, len(holders))
@@ -95,8 +96,9 @@ func expectedCounts(list []claim.Issue, before map[claim.Holder]int) []any {
 	return []any{newTemplates, newUsers, counts, templates, users, had, have, len(holders)}
 }
 
-// holdersOf sums up what is issued by holder: one statement may not meet a row
-// twice. The holders come in the order of template and user, as in every group.
+// holdersOf sums up issued coupons by holder, because one statement may not
+// change a row twice. The holders are ordered by template and user, as in every
+// group.
 func holdersOf(list []claim.Issue) (holders []claim.Holder, sums []int32) {
 	all := make([]claim.Holder, len(list))
 	for i := range list {

@@ -14,15 +14,16 @@ const LockWait = pg.LockWait
 // Patiently returns a context whose groups wait longer for locks.
 func Patiently(ctx context.Context) context.Context { return pg.WaitingFor(ctx, time.Minute) }
 
-// Firsts decides the group by what the gate remembers, if it does.
+// Firsts decides the group by lastTerms, if the gate knows the terms.
 func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verdict, error) {
 	return s.decideFast(ctx, group)
 }
 
-// Remembers reports whether the gate would decide claims by what it remembers.
+// Remembers reports whether the gate would decide claims of the template by
+// lastTerms.
 func Remembers(s *Claims, templateID int64) bool { return s.last.knows(templateID) }
 
-// Age makes what the gate remembers older.
+// Age makes the gate's lastTerms older.
 func Age(s *Claims, by time.Duration) {
 	s.last.mu.Lock()
 	defer s.last.mu.Unlock()

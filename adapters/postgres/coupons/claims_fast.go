@@ -15,17 +15,19 @@ import (
 	"dropbell/killpoint"
 )
 
-// The fast path: most claims of a rush are the first of their user for a template
-// whose terms have not changed since the last group. They are decided by lastTerms,
-// without reading, and stored by one statement that checks those terms: a holder
-// who has a coupon already is left out, and changed terms or too little stock roll
-// everything back. Requests that are left undecided are decided again by a group
-// that reads, so every refusal and every repetition is answered from stored rows.
+// The fast path: most claims of a rush are the first claim of their user for a
+// template whose terms have not changed since the last group. The fast path
+// decides such claims by lastTerms, without reading, and stores them by one
+// statement that checks those terms. The statement leaves out a holder that
+// already has a coupon. Changed terms or too little stock roll everything back.
+// Requests that are left undecided are decided again by a group that reads, so
+// every refusal and every repetition is answered from stored rows.
 
-// decideFast returns a verdict for each of the group that it issued a coupon
-// to, in one transaction and one round trip, and an empty one for all others.
+// decideFast decides the group in one transaction and one round trip. It returns
+// a verdict for each request that got a coupon, and an empty verdict for every
+// other request.
 func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.Pool.Acquire(ctx) // may take long, and the decider's time is that of its creation
+	conn, err := s.Pool.Acquire(ctx) // may take long, and the decider's time is the time of its creation
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +49,8 @@ func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim
 	return a.verdicts, err
 }
 
-// fastAttempt fills in the verdicts of a group's requests. A request is named by its
-// place in the group.
+// fastAttempt fills in the verdicts of a group's requests. Requests are
+// identified by their index in the group (place).
 type fastAttempt struct {
 	*Claims
 	conn     *pgx.Conn
@@ -57,12 +59,13 @@ type fastAttempt struct {
 }
 
 // maxSplits bounds how often a group of several templates is halved because the
-// terms of one of them have changed: into eight parts at most.
+// terms of a template have changed: the group ends in at most eight parts.
 const maxSplits = 3
 
-// issue decides the requests at these places in one transaction. If that fails
-// because of a template, the others are decided without it, and if because of a
-// key, the requests without it: neither delays the claims of other users.
+// issue decides the requests at these places in one transaction. If a template's
+// terms have changed, issue halves the group by template. If keys are used
+// already, issue repeats the attempt without the requests with these keys.
+// Neither failure delays the claims of other users.
 func (a fastAttempt) issue(ctx context.Context, places []int, splits int) error {
 	part := make([]claim.Request, len(places))
 	for i, at := range places {
@@ -70,7 +73,7 @@ func (a fastAttempt) issue(ctx context.Context, places []int, splits int) error 
 	}
 	decider := a.last.decider(part)
 	for i, at := range places {
-		// Refusals are not told by what is remembered.
+		// lastTerms never decide a refusal.
 		if v := decider.Decide(part[i]); v.Err == nil {
 			a.verdicts[at] = v
 		}
@@ -126,8 +129,9 @@ func termsChanged(err error) bool {
 	return refused && failure.Code == expectFailed
 }
 
-// withoutUsedKeys returns those of the places whose keys no coupon has. Whether
-// such a request is a repetition or a conflict is decided by a group that reads.
+// withoutUsedKeys returns the places whose keys no coupon has. For a request with
+// a used key, a group that reads decides whether the request is a repetition or a
+// conflict.
 func (a fastAttempt) withoutUsedKeys(ctx context.Context, places []int) ([]int, error) {
 	var keys []string
 	for _, at := range places {
@@ -147,7 +151,7 @@ func (a fastAttempt) withoutUsedKeys(ctx context.Context, places []int) ([]int, 
 	return slices.DeleteFunc(slices.Clone(places), func(at int) bool { return used[a.group[at].Key] }), nil
 }
 
-// fastGroup are coupons to be issued, as far as they are their holders' first.
+// fastGroup holds the coupons to be issued to users who have none yet.
 type fastGroup struct {
 	decider                    *claim.Decider
 	templates, versions, asked []int64
@@ -167,7 +171,7 @@ func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {
 	return f
 }
 
-// store fills the ids of the coupons that were issued into their claims.
+// store issues the coupons and fills their ids into their claims.
 func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) error {
 	sql := fastIssueSQL
 	if contested {
@@ -188,9 +192,9 @@ func (f *fastGroup) queue(b *pgx.Batch, sql string, args ...any) {
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&f.claims, &f.coupons) })
 }
 
-// fill sets the coupons of the issued claims once everything is committed, and
-// returns their number. They usually come in the order of the claims, which is
-// not guaranteed: otherwise they are searched for.
+// fill sets the coupon ids of the issued claims after the commit and returns
+// their number. The ids usually come in the order of the claims. The order is not
+// guaranteed, so a claim out of order is searched for.
 func (f *fastGroup) fill() int {
 	fresh, at := f.decider.Fresh(), 0
 	for i, id := range f.claims {

@@ -5,21 +5,22 @@ import (
 	"dropbell/domain/claim"
 )
 
-// The statements of the fast path, each built of whole common table expressions.
-// They return the claims that were issued and their coupons, as two arrays in the
-// same order. $1 (template), $2 (user) and $3 (number of coupons) are the holders;
-// $4 to $9 are the coupons: template, user, claim, key, issue time, end of
-// validity. Both are in the order of template and user, as in every group. $10 to
-// $12 are the templates in the order of their ids, with the versions that the
-// decisions assume and the number of requests, all of which the stock must cover.
-// $13 to $15 are topic, trace and time of the event. If $16, the drop must be
-// open and that time within a second of the database's clock.
+// The statements of the fast path, each built of complete common table
+// expressions. A statement returns the issued claims and their coupons, as two
+// arrays in the same order. Parameters: $1 (template), $2 (user) and $3 (number
+// of coupons) are the holders. $4 to $9 are the coupons: template, user, claim,
+// key, issue time, end of validity. Holders and coupons are ordered by template
+// and user, as in every group. $10 to $12 are the templates, ordered by id, with
+// the version that the decisions assume and the number of requests; the stock
+// must cover all requests. $13 to $15 are the event's topic, trace and time. If
+// $16 is true, the drop must be open, and the event's time must be within a
+// second of the database's clock.
 const (
 	fastIssueSQL          = `with ` + countFirst + `, ` + issueCounted + issuedCoupons
 	fastIssueContestedSQL = `with ` + countFirstContested + `, ` + issueCounted + issuedCoupons
-	// fastSettleSQL also adds the coupons to the settled ones of the shard $17. It
-	// fails if one of the claims was refused before, because a refused claim must
-	// stay refused.
+	// fastSettleSQL also adds the coupons to the settled coupons of shard $17.
+	// The statement fails if a claim was refused before, because a refused claim
+	// must stay refused.
 	fastSettleSQL = `with ` + countFirstContested + `, ` + issueCounted + `, settled as (
     update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
 ), unrefused as materialized (
@@ -30,11 +31,11 @@ const (
 select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g cross join checked`
 )
 
-// countFirst and countFirstContested store the counts of the holders that have
-// none yet and leave the other holders out. A holder that gets a first coupon
-// from another node at the same time violates the primary key of claim_counts in
-// countFirst, which rolls everything back; countFirstContested leaves such a
-// holder out, and takes longer for each row.
+// countFirst and countFirstContested store the counts of holders that have no
+// count yet, and leave out holders that have one. Another node may give a holder
+// its first coupon at the same time. In countFirst such a holder violates the
+// primary key of claim_counts, which rolls everything back. countFirstContested
+// leaves the holder out, but takes longer for each row.
 const (
 	countFirst = `counted as (
     insert into claim_counts (template_id, user_id, issued)
@@ -51,15 +52,15 @@ const (
 )`
 )
 
-// issueCounted issues the coupons of the counted holders. It fails, which rolls
-// everything back, if the terms have changed or the stock is too small.
+// issueCounted issues the coupons of the counted holders. If the terms have
+// changed or the stock is too small, the statement fails and everything is rolled
+// back.
 //
 // The set of counted holders is hashed only if a holder was left out. "is true"
-// keeps the planner from a join, whose row counts it estimates badly.
+// prevents a join, for which the planner would estimate the number of rows badly.
 //
-// The end of the drop is checked again after the row lock is held. PostgreSQL
-// re-evaluates a WHERE clause after waiting for a lock only if the row was changed
-// meanwhile.
+// closes_at is checked again after the row lock is held. PostgreSQL re-evaluates
+// a WHERE clause after waiting for a lock only if the row was changed meanwhile.
 const issueCounted = `counts as materialized (
     select count(*) as holders, coalesce(sum(issued), 0) as issued from counted
 ), given as (

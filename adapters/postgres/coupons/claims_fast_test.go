@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// remembered opens a drop that the first gate has issued a coupon of, to user
-// 1000, and so remembers.
+// remembered opens a drop and issues a coupon of it to user 1000 at the first
+// gate, so that this gate's lastTerms know the drop.
 func (h *claimFixture) remembered(stock int64, limit int) template.Template {
 	h.Helper()
 	drop := h.Open(stock, limit, nil)
@@ -30,8 +30,8 @@ func (h *claimFixture) remembered(stock int64, limit int) template.Template {
 
 func theFirst(drop template.Template) string { return fmt.Sprint("the first of ", drop.ID) }
 
-// TestFirstsPassOverWhoHasSomething: a group without a look at the database
-// issues what is its users' first, and leaves everything else undecided.
+// TestFirstsPassOverWhoHasSomething: a group on the fast path issues the first
+// coupons of its users and leaves all other requests undecided.
 func TestFirstsPassOverWhoHasSomething(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.remembered(100, 2)
@@ -53,9 +53,9 @@ func TestFirstsPassOverWhoHasSomething(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 5, 2)
 }
 
-// TestFirstsCountOnlyIfAllIsAsRemembered changes what a gate remembers behind
-// its back: its attempt leaves nothing, and the claim is decided by what is
-// stored.
+// TestFirstsCountOnlyIfAllIsAsRemembered changes the terms in the database
+// without the gate's knowledge. The gate's fast attempt stores nothing, and the
+// claim is decided by the stored terms.
 func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
 	for name, c := range map[string]struct {
 		change string
@@ -94,9 +94,9 @@ func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
 	}
 }
 
-// TestAReusedKeyConcernsItsUserOnly: a user claims with a key of another template,
-// and the others of the group get their coupons by what is remembered, then and
-// in the next groups.
+// TestAReusedKeyConcernsItsUserOnly: a user claims with a key that was used for
+// another template. The other users of the group get their coupons on the fast
+// path, in this group and in the next groups.
 func TestAReusedKeyConcernsItsUserOnly(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	other, drop := h.remembered(100, 1), h.remembered(100, 1)
@@ -124,8 +124,9 @@ func TestAReusedKeyConcernsItsUserOnly(t *testing.T) {
 	claimtest.Holds(t, h, other.ID, 4, 1)
 }
 
-// TestAChangedTemplateConcernsItsClaimsOnly: of a group of many templates those of
-// the ones that are as remembered are issued, and only the changed one pauses.
+// TestAChangedTemplateConcernsItsClaimsOnly: in a group of many templates, the
+// terms of one template have changed. Claims of all other templates are issued,
+// and the fast path pauses for the changed template only.
 func TestAChangedTemplateConcernsItsClaimsOnly(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	var drops []template.Template
@@ -156,8 +157,8 @@ func TestAChangedTemplateConcernsItsClaimsOnly(t *testing.T) {
 	}
 }
 
-// TestFirstsMeetAChange holds the drop's row while a claim that is decided by
-// what is remembered has written its coupon.
+// TestFirstsMeetAChange locks the drop's row while a claim on the fast path has
+// written its coupon.
 func TestFirstsMeetAChange(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.remembered(100, 1)
@@ -174,8 +175,9 @@ func TestFirstsMeetAChange(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 1, 1)
 }
 
-// TestFirstClaimsMeetAFirstClaimElsewhere: another node is about to issue one of the
-// group's users a first coupon. That user is left out, and all others get one.
+// TestFirstClaimsMeetAFirstClaimElsewhere: another node is about to issue a first
+// coupon to one of the group's users. That user is left out, and all other users
+// get a coupon.
 func TestFirstClaimsMeetAFirstClaimElsewhere(t *testing.T) {
 	h := newClaimFixture(t, 2)
 	drop := h.remembered(100, 1)
@@ -201,8 +203,8 @@ func TestFirstClaimsMeetAFirstClaimElsewhere(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 4, 1)
 }
 
-// TestACrowdThatTriesAgain: most users have their coupon already and claim
-// again, on several nodes, with the old key and with new ones.
+// TestACrowdThatTriesAgain: most users already have their coupon and claim again
+// on several nodes, with the old key and with new keys.
 func TestACrowdThatTriesAgain(t *testing.T) {
 	const users, tries = 60, 8
 	h := newClaimFixture(t, 3)
@@ -235,8 +237,9 @@ func TestACrowdThatTriesAgain(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, len(told), 2)
 }
 
-// TestADropThatEndsWhileAGroupWaits: the group has judged the time before it
-// waited for the drop's row, whose lock is then released without a change.
+// TestADropThatEndsWhileAGroupWaits: a group checks the time and then waits for
+// the lock on the drop's row. The drop ends meanwhile, and the lock is released
+// without a change to the row.
 func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 	for name, ends := range map[string]string{"closes_at": "ends", "valid_until": "expires"} {
 		t.Run(ends, func(t *testing.T) {
@@ -275,8 +278,8 @@ func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 	}
 }
 
-// TestTermsAreNotRememberedForLong: reading another drop does not make terms
-// that were read long ago any younger.
+// TestTermsAreNotRememberedForLong: reading the terms of one drop does not
+// refresh the older terms of another drop.
 func TestTermsAreNotRememberedForLong(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	old := h.remembered(100, 1)

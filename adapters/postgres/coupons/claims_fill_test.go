@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestCouponsFindTheirClaims: holders who were left out have no coupon, whatever
-// the order of the others.
+// TestCouponsFindTheirClaims: coupon ids may come in any order. Each id is filled
+// into its claim, and holders that were left out get none.
 func TestCouponsFindTheirClaims(t *testing.T) {
 	for _, ids := range [][]int64{{1, 2, 3, 4}, {2, 4}, {4, 2}, {3, 1, 2}, {4}, nil} {
 		group := make([]claim.Request, 4)

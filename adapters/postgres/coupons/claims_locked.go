@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// lockTemplates serialises the locked groups of these templates. The foreign
-// keys of slots need no more than a key share lock, which does not conflict.
+// lockTemplates serializes the locked groups of these templates. Foreign keys of
+// slots only take a key share lock, which does not conflict with this lock.
 const lockTemplates = `select ` + termColumns + ` from templates where id = any($1) order by id for no key update`
 
 const termColumns = `id, version, state, obtain, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at`
@@ -33,13 +33,13 @@ const loadKnownIDs = `
 select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
 from unnest($1::bigint[], $2::bigint[]) as a (id, user_id) join coupons c on c.user_id = a.user_id and c.claim_id = a.id`
 
-// A readSet is what a group needs to read, each row once.
+// A readSet is the set of rows that a group reads, each row once.
 type readSet struct {
 	templates       []int64
 	holderTemplates []int64
 	holderUsers     []int64
 	origins, keys   []string
-	// A claim that a gate has accepted is known by its id, among the coupons of its
+	// A claim that a gate accepted is found by its id, among the coupons of its
 	// user.
 	acceptedIDs, acceptedUsers []int64
 }
@@ -68,8 +68,8 @@ func readSetOf(group []claim.Request) readSet {
 }
 
 // lockAndRead begins a transaction, locks the group's templates and reads the
-// read set. Each statement sees what was committed before it began, so the reads
-// after the lock see the writes of all earlier groups.
+// read set. Each statement sees the data that was committed before the statement
+// began. So the reads after the lock see the writes of all earlier groups.
 func lockAndRead(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Decider, error) {
 	q := readSetOf(group)
 	d := newDecider(q, len(group))
@@ -87,11 +87,12 @@ func newDecider(q readSet, group int) *claim.Decider {
 		Known: make(map[claim.RepeatKey]*claim.Claim, group), KnownID: make(map[claim.ID]*claim.Claim, len(q.acceptedIDs)), Size: group}
 }
 
-// queueReads queues the query for the templates' terms, and those for the rest
-// of the read set.
+// queueReads queues the query for the templates' terms and the queries for the
+// other rows of the read set.
 func queueReads(b *pgx.Batch, d *claim.Decider, q readSet, terms string) {
 	b.Queue(terms, q.templates).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
-	// After the lock, if there is one: waiting for it may have taken long.
+	// The clock is read after the lock, if there is one: waiting for the lock may
+	// have taken long.
 	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
 	b.Queue(loadCounts, q.holderTemplates, q.holderUsers).Query(func(rows pgx.Rows) error { return readCounts(d, rows) })
 	if len(q.keys) > 0 {
@@ -167,8 +168,8 @@ on conflict (template_id, second) do update set issued = s.issued + excluded.iss
 
 const announceIssued = `insert into outbox (topic, payload, trace) values ($1, $2, $3)`
 
-// storeDecided writes what was decided and commits. The coupons' ids are filled
-// into their claims.
+// storeDecided writes the decisions, commits, and fills the coupons' ids into
+// their claims.
 func storeDecided(ctx context.Context, conn *pgx.Conn, d *claim.Decider) error {
 	b := &pgx.Batch{}
 	if len(d.Fresh()) > 0 {
@@ -199,8 +200,8 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Decider) error {
 	return nil
 }
 
-// issuedSums returns the templates by ascending id with the number of coupons
-// issued of each.
+// issuedSums returns the templates by ascending id, and for each the number of
+// coupons issued.
 func issuedSums(d *claim.Decider) (templates, sums []int64) {
 	templates = slices.Sorted(maps.Keys(d.Issued()))
 	sums = make([]int64, len(templates))

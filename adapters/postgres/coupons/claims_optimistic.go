@@ -14,22 +14,22 @@ import (
 	"dropbell/killpoint"
 )
 
-// The optimistic path: coupons and counts are written first, concurrently with
-// other groups. The template's row, which every group needs, is locked only for
-// the last step, which adds the issued coupons if the terms are still those that
-// were read and the stock suffices. Otherwise nothing is stored, and the group is
-// decided again by the locked path.
+// The optimistic path writes coupons and counts first, concurrently with other groups. Only
+// the last step locks the template's row, which every group needs. This step adds the issued
+// coupons to the row if the terms are unchanged since they were read and the stock suffices.
+// Otherwise nothing is stored, and the locked path decides the group again.
 //
-// Optimistic and locked groups of a template exclude each other, since they lock
-// the rows of users and template in opposite orders.
+// Optimistic and locked groups of a template exclude each other, because they lock the rows of
+// users and the row of the template in opposite orders.
 const (
 	lockShared    = `select pg_advisory_xact_lock_shared(hashtextextended('dropbell:claims', id)) from unnest($1::bigint[]) as t (id)`
 	lockExclusive = `select pg_advisory_xact_lock(hashtextextended('dropbell:claims', id)) from unnest($1::bigint[]) as t (id)`
 )
 
-// lockedShared and lockedExclusive return those of the templates $1 whose row, or whose
-// advisory lock, another session holds, without waiting for it: a group of the optimistic
-// or the locked path would wait there.
+// lockedShared and lockedExclusive return the templates among $1 for which a group would have
+// to wait, because another session holds the row lock or the advisory lock. lockedShared is
+// for groups of the optimistic path, lockedExclusive for groups of the locked path. The
+// statements themselves do not wait.
 const (
 	lockedShared    = lockedTemplates + `pg_try_advisory_xact_lock_shared(hashtextextended('dropbell:claims', a.id))`
 	lockedExclusive = lockedTemplates + `pg_try_advisory_xact_lock(hashtextextended('dropbell:claims', a.id))`
@@ -51,22 +51,21 @@ func (s *Claims) lockedOf(sql string) func(context.Context, []int64) ([]int64, e
 	}
 }
 
-// errChanged is returned by an optimistic group if a concurrent group has changed
-// what it read.
+// errChanged is returned by an optimistic group if a concurrent group has changed the rows
+// that the optimistic group had read.
 var errChanged = errors.New("what was read has changed")
 
 // expectFailed is the SQLSTATE of the function expect.
 const expectFailed = "DB001"
 
 // needsLock reports whether only a locked group can decide r. Taps can be decided
-// optimistically; redeem codes and claims that a gate accepted have further
-// conditions.
+// optimistically. Redeem codes and claims that a gate accepted depend on further rows.
 func needsLock(r claim.Request) bool { return r.Origin != claim.ByTap || !r.AcceptedAt.IsZero() }
 
 const readTermsSQL = `select ` + termColumns + ` from templates where id = any($1)`
 
-// $1 to $3 are holders who had nothing yet, $4 to $7 the others. Both are in
-// the order of template and user, as in every group.
+// $1 to $3 are holders without coupons before this group; $4 to $7 are all other holders. Both
+// lists are ordered by template and user, as in every group.
 const expectCounts = `
 with added as (
     insert into claim_counts (template_id, user_id, issued) select * from unnest($1::bigint[], $2::bigint[], $3::int[])
@@ -77,11 +76,10 @@ with added as (
 )
 select expect((select count(*) from added) + (select count(*) from raised) = $8)`
 
-// The templates are in the order of their ids, as in every group. Only this step
-// has the total number of issued coupons, so it writes the event: $4 is the
-// topic, $5 the instant, $6 the trace. The end of the drop is checked again
-// after the row lock is held: PostgreSQL re-evaluates a WHERE clause after
-// waiting for a lock only if the row was changed meanwhile.
+// The templates are ordered by id, as in every group. This step writes the event, because only
+// this step has the total number of issued coupons: $4 is the topic, $5 the time, $6 the
+// trace. closes_at is checked again after the row lock is held: PostgreSQL re-evaluates a
+// WHERE clause after waiting for a lock only if the row was changed meanwhile.
 const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)
@@ -94,8 +92,8 @@ with sold as (
 )
 select expect((select count(*) from sold) = cardinality($1::bigint[]) and (select min(ends) from sold) > clock_timestamp())`
 
-// decideOptimistically is one transaction in two round trips like [Claims.decideLocked].
-// It returns [errChanged] if the group must be decided by the locked path.
+// decideOptimistically is one transaction in two round trips, like [Claims.decideLocked]. It
+// returns [errChanged] if the locked path must decide the group.
 func (s *Claims) decideOptimistically(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
@@ -125,8 +123,7 @@ func (s *Claims) decideOptimistically(ctx context.Context, group []claim.Request
 	return nil, errors.Join(err, rollback(conn.Conn()))
 }
 
-// readUnlocked begins a transaction and reads what decides about the group,
-// without locking it.
+// readUnlocked begins a transaction and reads the group's read set without locks.
 func readUnlocked(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Decider, error) {
 	q := readSetOf(group)
 	d := newDecider(q, len(group))
@@ -138,8 +135,9 @@ func readUnlocked(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*
 	return d, conn.SendBatch(ctx, b).Close()
 }
 
-// storeIfUnchanged writes what was decided, given how many coupons the holders had
-// before, and commits. The coupons' ids are filled into their claims.
+// storeIfUnchanged writes the decisions, commits, and fills the coupons' ids into their
+// claims. before is the number of coupons of each holder when the group was read; if a number
+// has changed, nothing is stored.
 func storeIfUnchanged(ctx context.Context, conn *pgx.Conn, d *claim.Decider, before map[claim.Holder]int) error {
 	b := &pgx.Batch{}
 	if fresh := d.Fresh(); len(fresh) > 0 {

@@ -12,9 +12,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestTermsThatChangeUnderAQuickGroup changes the drop after a group has read
-// its terms and written its coupons, and before it could count them: the earlier
-// decision of staff holds, and nothing of the group's first attempt is left.
+// TestTermsThatChangeUnderAQuickGroup changes the drop after a group has read its
+// terms and written its coupons, and before the group counts them. The change was
+// decided first, so it applies, and the group's first attempt leaves nothing
+// behind.
 func TestTermsThatChangeUnderAQuickGroup(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	for name, c := range map[string]struct {
@@ -52,8 +53,9 @@ func TestTermsThatChangeUnderAQuickGroup(t *testing.T) {
 	}
 }
 
-// TestOneUserOnManyNodes lets few users ask everywhere at once, so that groups
-// meet in the users' counts, some with the keys of others' requests.
+// TestOneUserOnManyNodes lets a few users claim on all nodes at once, so that
+// groups conflict in the users' counts. Some requests use the keys of other
+// requests.
 func TestOneUserOnManyNodes(t *testing.T) {
 	const users, tries, limit = 3, 40, 7
 	h := newClaimFixture(t, 3)
@@ -88,8 +90,8 @@ func TestOneUserOnManyNodes(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, users*limit, limit)
 }
 
-// TestTheLastGroupTellsTheWholeNumber: the events contain the total when
-// everything is issued, whichever groups met.
+// TestTheLastGroupTellsTheWholeNumber: after the last coupon is issued, the
+// events contain the total number, whichever groups ran concurrently.
 func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 	const stock = 500
 	h := newClaimFixture(t, 3)
@@ -110,9 +112,9 @@ func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 	}
 }
 
-// TestGroupsOfSeveralTemplatesTakeTurns sends two groups that name the
-// templates in opposite orders while the second template is taken: neither
-// waits for what the other holds.
+// TestGroupsOfSeveralTemplatesTakeTurns sends two groups that name the templates
+// in opposite orders while the second template is locked. The groups do not
+// deadlock.
 func TestGroupsOfSeveralTemplatesTakeTurns(t *testing.T) {
 	h := newClaimFixture(t, 2)
 	a, b := h.Open(1000, 1000, nil), h.Open(1000, 1000, nil)

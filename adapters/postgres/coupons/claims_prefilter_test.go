@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// guarded is a rush hour whose gates have doormen with a memory each.
+// guarded is a claimFixture whose gates each have a prefilter.
 type guarded struct {
 	*claimFixture
 	doormen []*claim.Prefilter
@@ -44,15 +44,15 @@ func (h *guarded) Claim(ctx context.Context, r claim.Request) (claim.Claim, erro
 	return h.doormen[rand.IntN(len(h.doormen))].Claim(ctx, r)
 }
 
-// forget is what the event of a change does on every node.
+// forget does on every node what the event of a change does.
 func (h *guarded) forget(id int64) {
 	for _, l := range h.looks {
 		l.Forget(id)
 	}
 }
 
-// Open returns when every node finds the template: ids beyond the newest are
-// looked for now and then only.
+// Open returns when every node finds the template: nodes look only now and then for ids beyond
+// the newest id that they know.
 func (h *guarded) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
 	h.Helper()
 	t := h.claimFixture.Open(stock, limit, change)
@@ -83,8 +83,9 @@ func TestGatesWithDoormenKeepTheContract(t *testing.T) {
 	}
 }
 
-// TestACrowdThatComesTooLate is answered without transactions, and sees raised
-// stock at once even without an event, and so does the repetition of a claim from it.
+// TestACrowdThatComesTooLate: claims of a sold-out drop are answered without transactions.
+// Raised stock is seen at once even without an event, and so is the repetition of a claim that
+// got such a coupon.
 func TestACrowdThatComesTooLate(t *testing.T) {
 	h := newGuarded(t, 2)
 	drop := h.Open(10, 1, nil)
@@ -109,7 +110,8 @@ func TestACrowdThatComesTooLate(t *testing.T) {
 		t.Errorf("only %d of 2000 were refused from memory", h.memory)
 	}
 	h.claimFixture.Raise(drop.ID, 11) // without an event
-	// Neither node has noticed. The first issues the coupon, the second knows of it.
+	// Neither node has noticed the change. The first node issues the coupon, the second node
+	// finds it.
 	first := claimtest.Tap(drop, 5000, "new")
 	got, err := h.doormen[0].Claim(t.Context(), first)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Repetition returns what was issued for the key, or [claim.ErrNotFound].
-// Looks that arrive together share one query.
+// Repetition returns the claim that was issued for the key, or
+// [claim.ErrNotFound]. Concurrent calls share one query.
 func (s *Claims) Repetition(ctx context.Context, k claim.RepeatKey) (claim.Claim, error) {
 	c, err := s.looks.Do(ctx, k)
 	if err == nil && c.ID == 0 {
@@ -62,10 +62,10 @@ func (s *Claims) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim
 	return c, pg.Translate(err)
 }
 
-// Holders returns the set of users who were given a coupon of the template, as a
-// function that reports membership.
+// Holders returns the set of users who have ever been given a coupon of the
+// template, as a function that reports membership.
 func (s *Claims) Holders(ctx context.Context, templateID int64) (func(user.ID) bool, error) {
-	// Millions of rows take longer than a call of one request may.
+	// Reading millions of rows takes longer than a call of a request may take.
 	rows, err := s.Pool.Query(pg.Unlimited(ctx), `select user_id from claim_counts where template_id = $1`, templateID)
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -78,14 +78,14 @@ func (s *Claims) Holders(ctx context.Context, templateID int64) (func(user.ID) b
 	return func(by user.ID) bool { return set.Contains(uint64(by)) }, nil
 }
 
-// Clock returns what the database's clock says.
+// Clock returns the time of the database's clock.
 func (s *Claims) Clock(ctx context.Context) (now time.Time, err error) {
 	err = s.Pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
 	return now, pg.Translate(err)
 }
 
-// couponState computes the state as of now: an expired coupon is expired even when the
-// sweep is late.
+// couponState is the current state of coupon c: an expired coupon counts as
+// expired even if the sweep has not stored this yet.
 const couponState = `(case when c.state = 'unused' and c.expires_at <= clock_timestamp() then 'expired' else c.state end)`
 
 // Coupons lists a user's coupons, newest first.

@@ -8,20 +8,21 @@ import (
 	"dropbell/domain/template"
 )
 
-// lastTerms are the terms that the last group which read has found. A group that
-// issues coupons by lastTerms checks them in the same transaction, so they need no
-// invalidation.
+// lastTerms are the terms that the last reading group found. A group that issues
+// coupons by lastTerms checks the terms in the same transaction, so lastTerms
+// need no invalidation.
 type lastTerms struct {
 	mu    sync.Mutex
 	terms map[int64]knownTerms
-	// at is what the database's clock said, and read when that was known.
+	// at is the time of the database's clock, and read the local time, at the
+	// last reading.
 	at, read time.Time
-	// Attempts that issued too little of a template are followed by a pause of the
-	// fast path for it.
+	// pauses suspend the fast path for templates of which an attempt issued too
+	// few coupons.
 	pauses map[int64]pause
-	// Until then keys are thought to be used again for other templates.
+	// Until reusedUntil, clients are expected to reuse keys for other templates.
 	reusedUntil time.Time
-	// Until then others, on other nodes, are thought to issue first coupons to
+	// Until contestedUntil, other nodes are expected to issue first coupons to
 	// the same users at the same time.
 	contestedUntil time.Time
 }
@@ -38,8 +39,9 @@ type pause struct {
 
 const (
 	maxTerms = 1000
-	// termsFor is how long terms are remembered, and this machine's clock is
-	// trusted to run like the database's, which it does within a millisecond.
+	// termsFor is how long terms are remembered. For as long, this machine's
+	// clock is trusted to run like the database's clock, which it does within a
+	// millisecond.
 	termsFor   = 10 * time.Second
 	contestFor = 10 * time.Second
 	reuseFor   = 10 * time.Second
@@ -47,7 +49,7 @@ const (
 	maxPause   = time.Second
 )
 
-// learn stores what a group has read.
+// learn stores the terms that a group has read.
 func (l *lastTerms) learn(d *claim.Decider) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +71,7 @@ func (l *lastTerms) knows(templateID int64) bool {
 	return known && now.Sub(t.read) < termsFor && now.After(l.pauses[templateID].until)
 }
 
-// decider returns a decider with the terms of the group's templates and without
+// decider returns a decider that knows the terms of the group's templates and no
 // holders.
 func (l *lastTerms) decider(group []claim.Request) *claim.Decider {
 	l.mu.Lock()
@@ -85,7 +87,8 @@ func (l *lastTerms) decider(group []claim.Request) *claim.Decider {
 }
 
 // noteOutcome pauses the fast path for each template of which the attempt issued
-// less than half, longer each time: for such a template it is not worth it.
+// less than half of the requested coupons. For such a template the attempt is not
+// worth its cost. Each further pause is longer, up to maxPause.
 func (l *lastTerms) noteOutcome(d *claim.Decider) {
 	issued, asked := map[int64]int{}, map[int64]int{}
 	for _, n := range d.Fresh() {
@@ -116,22 +119,22 @@ func (l *lastTerms) noteReuse() {
 	l.reusedUntil = time.Now().Add(reuseFor)
 }
 
-// reused reports whether that was so lately.
+// reused reports whether a key was reused for another template within reuseFor.
 func (l *lastTerms) reused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Now().Before(l.reusedUntil)
 }
 
-// contest records that another node issued a first coupon to the same user at
-// the same time.
+// contest records that another node issued a first coupon to the same user at the
+// same time.
 func (l *lastTerms) contest() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.contestedUntil = time.Now().Add(contestFor)
 }
 
-// contested reports whether that was so lately.
+// contested reports whether [lastTerms.contest] was called within contestFor.
 func (l *lastTerms) contested() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

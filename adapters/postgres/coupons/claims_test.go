@@ -127,9 +127,9 @@ func TestDurableGatesOfTwoNodesKeepTheContract(t *testing.T) {
 	claimtest.Run(t, func(t *testing.T) claimtest.Harness { return newClaimFixture(t, 2) })
 }
 
-// TestARushWithAKilledNode claims at three nodes, of which one loses its
-// database in the middle: requests without an answer are repeated with the same
-// key.
+// TestARushWithAKilledNode claims at three nodes. One node loses its database
+// connections in the middle. Requests without an answer are repeated with the
+// same key.
 func TestARushWithAKilledNode(t *testing.T) {
 	const stock, users = 50, 200
 	h := newClaimFixture(t, 2)
@@ -166,7 +166,7 @@ func TestARushWithAKilledNode(t *testing.T) {
 				return
 			}
 		}
-		// The node's sessions die where they are, inside transactions too.
+		// The node's sessions end wherever they are, also inside transactions.
 		h.Exec(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gate' and pid <> pg_backend_pid()
 			order by pid desc limit 4`)
 	})
@@ -212,8 +212,8 @@ func TestOneGroupIsDecidedInItsOrder(t *testing.T) {
 	claimtest.Holds(t, h, b.ID, 3, 2)
 }
 
-// TestKeyMeetsKeyOfAnotherTemplate sends one key to two templates at once,
-// from two nodes whose transactions lock different rows.
+// TestKeyMeetsKeyOfAnotherTemplate sends one key to two templates at once, from
+// two nodes whose transactions lock different rows.
 func TestKeyMeetsKeyOfAnotherTemplate(t *testing.T) {
 	h := newClaimFixture(t, 2)
 	a, b := h.Open(1000, 1000, nil), h.Open(1000, 1000, nil)
@@ -259,7 +259,7 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 	if err := grant(early, 2); !errors.Is(err, claim.ErrEnded) {
 		t.Errorf("closed by staff: %v", err)
 	}
-	h.Must(grant(early, 1)) // the repetition of what was granted
+	h.Must(grant(early, 1)) // the repetition of the grant
 	expired := h.Open(5, 1, nil)
 	h.Exec(`update templates set valid_until = now() - interval '1 second', valid_hours = 0 where id = $1`, expired.ID)
 	if err := grant(expired, 1); !errors.Is(err, claim.ErrEnded) {
@@ -276,8 +276,9 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 	claimtest.Holds(t, h, byCode.ID, 5, 1)
 }
 
-// TestAcceptedElsewhere writes what another gate has let in: the window is no
-// longer judged, stock and limit are, and a second writing changes nothing.
+// TestAcceptedElsewhere writes claims that another gate has accepted. The drop's
+// window is not checked again; stock and limit are. Writing the same claims again
+// changes nothing.
 func TestAcceptedElsewhere(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.Open(2, 1, nil)

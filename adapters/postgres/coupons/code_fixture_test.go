@@ -46,13 +46,13 @@ func newCodeFixture(t *testing.T) *codeFixture {
 	return m
 }
 
-// place has batches made from now on begin after the number that at returns.
+// place makes later batches begin after the serial number that at returns.
 func (m *codeFixture) place(at func(n int64) int64) {
 	m.codes.Random = func(n int64) (int64, error) { return at(n), nil }
 	m.use(keyOne)
 }
 
-// use gives the mint other keys.
+// use gives the code generator other keys.
 func (m *codeFixture) use(text string) {
 	m.Helper()
 	keys := codeKeys(m, text)
@@ -80,7 +80,7 @@ func (m *codeFixture) generate(t template.Template, count int64) redeemcode.Batc
 	return b
 }
 
-// step does the next step of a batch's job as a worker would and saves it.
+// step performs and saves the next step of a batch's job, as a worker would.
 func (m *codeFixture) step(b redeemcode.Batch) job.Progress {
 	m.Helper()
 	jobs := m.Jobs
@@ -111,7 +111,7 @@ func (m *codeFixture) batch(id int64) redeemcode.Batch {
 	return b
 }
 
-// csv exports a batch, or all.
+// csv exports the codes of a batch, or of all batches.
 func (m *codeFixture) csv(t template.Template, batch int64) (string, error) {
 	m.Helper()
 	x, err := m.staff.Export(m.Context(), pgtest.Clerk, t.ID, batch)

@@ -17,20 +17,20 @@ import (
 	"dropbell/domain/template"
 )
 
-// Codes keeps batches of redeem codes; see [redeemcode.Store]. No code is
-// ever stored.
+// Codes stores batches of redeem codes; see [redeemcode.Store]. The codes themselves are never
+// stored.
 type Codes struct {
 	*pg.DB
-	// Random returns a number from 0 to below n, each as likely as the others, of which
-	// nothing in the database tells anything.
+	// Random returns a number from 0 to below n, all equally likely. The numbers must not
+	// depend on anything in the database.
 	Random func(n int64) (int64, error)
 }
 
 // NewCodes returns the batches of db.
 func NewCodes(db *pg.DB) Codes { return Codes{db, randomBelow} }
 
-// randomBelow takes its number from the operating system, so that it is another one
-// after a machine was set back to a snapshot.
+// randomBelow takes its number from the operating system. So after a machine is reset to a
+// snapshot, randomBelow returns other numbers than before.
 func randomBelow(n int64) (int64, error) {
 	r, err := rand.Int(rand.Reader, big.NewInt(n))
 	if err != nil {
@@ -39,7 +39,7 @@ func randomBelow(n int64) (int64, error) {
 	return r.Int64(), nil
 }
 
-// Template returns [template.ErrNotFound] if there is none.
+// Template returns the template, or [template.ErrNotFound].
 func (s Codes) Template(ctx context.Context, id int64) (template.Template, error) {
 	return pg.Template(ctx, s.DB, id)
 }
@@ -56,7 +56,7 @@ func scanCodes(row pgx.CollectableRow) (b redeemcode.Batch, err error) {
 	return b, err
 }
 
-// oneBatch returns the batch that the rest of the statement selects, or
+// oneBatch returns the batch that rest, the end of the statement, selects, or
 // [redeemcode.ErrBatchNotFound].
 func oneBatch(ctx context.Context, q pg.Querier, rest string, args ...any) (redeemcode.Batch, error) {
 	rows, err := q.Query(ctx, `select `+codeColumns+codeFrom+rest, args...)
@@ -75,9 +75,9 @@ func (s Codes) Batch(ctx context.Context, id int64) (redeemcode.Batch, error) {
 	return oneBatch(ctx, s.Pool, `where b.id = $1`, id)
 }
 
-// BatchOf returns the batch that holds the serial number, or
-// [redeemcode.ErrBatchNotFound]: the last one that begins at or before it,
-// if it reaches that far.
+// BatchOf returns the batch that contains the serial number, or [redeemcode.ErrBatchNotFound].
+// It is the last batch that begins at or before the serial number, if the batch reaches that
+// far.
 func (s Codes) BatchOf(ctx context.Context, serial redeemcode.Serial) (redeemcode.Batch, error) {
 	b, err := oneBatch(ctx, s.Pool, `where b.first_serial <= $1 order by b.first_serial desc limit 1`, int64(serial))
 	if err == nil && !b.Holds(serial) {
@@ -99,7 +99,7 @@ func (s Codes) Batches(ctx context.Context, q redeemcode.Query) ([]redeemcode.Ba
 	return list, pg.Translate(err)
 }
 
-// Supply sums up what codes there are; a template has a handful of batches.
+// Supply sums up the codes of a template, which has a handful of batches.
 func (s Codes) Supply(ctx context.Context, templateID int64) (sum redeemcode.Supply, err error) {
 	err = s.Pool.QueryRow(ctx, `
 		select t.stock - t.issued, coalesce((select sum(b.count - b.used) from code_batches b left join jobs j on j.id = b.job_id
@@ -111,8 +111,8 @@ func (s Codes) Supply(ctx context.Context, templateID int64) (sum redeemcode.Sup
 	return sum, pg.Translate(err)
 }
 
-// CreateBatch takes serial numbers, stores the batch and starts its job, all
-// or nothing; see [redeemcode.Store].
+// CreateBatch allocates serial numbers, stores the batch and starts its job, all in one
+// transaction; see [redeemcode.Store].
 func (s Codes) CreateBatch(ctx context.Context, n redeemcode.NewBatch, start func(int64) (job.Job, staff.Entry, error), e staff.Entry) (b redeemcode.Batch, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := stillSellable(ctx, tx, n.TemplateID); err != nil {
@@ -140,8 +140,8 @@ func (s Codes) CreateBatch(ctx context.Context, n redeemcode.NewBatch, start fun
 	return b, err
 }
 
-// stillSellable locks the template's row, behind which a repetition of the
-// request waits, and looks once more at what was decided.
+// stillSellable locks the template's row and checks again that the template issues coupons by
+// code and has not ended. A repetition of the request waits for the same lock.
 func stillSellable(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	var byCode, live bool
 	err := tx.QueryRow(ctx, `select obtain = 'code', state in ('draft', 'published', 'paused') and `+pg.TemplateEndsAt+` > clock_timestamp()
@@ -159,22 +159,22 @@ func stillSellable(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	return nil
 }
 
-// rangeTries is how many places are tried for a batch. With a million batches of
-// ten thousand codes, about one place in a hundred is taken.
+// rangeTries is how many random ranges are tried for a batch. With a million batches of ten
+// thousand codes, about one range in a hundred is taken.
 const rangeTries = 50
 
-// insertBatch gives the batch a range of serial numbers at a random place. A database
-// that was restored does not know what was handed out after its backup was taken; it
-// hands out the same numbers only by chance, where one that counts would do so
-// every time. For two batches of ten thousand codes the probability is 1 in 55
-// million, for two of a million codes 1 in 550,000.
+// insertBatch gives the batch a random range of serial numbers. A restored database does not
+// know the serial numbers that were allocated after its backup. Random ranges meet these
+// numbers only by chance; a counter would always allocate them again. For two batches of ten
+// thousand codes the probability is 1 in 55 million, for two batches of a million codes 1 in
+// 550,000.
 func (s Codes) insertBatch(ctx context.Context, tx pgx.Tx, n redeemcode.NewBatch) (id int64, err error) {
 	for range rangeTries {
 		place, err := s.Random(int64(redeemcode.MaxSerial) - n.Count + 1)
 		if err != nil {
 			return 0, err
 		}
-		// The template's row is locked: it is the range that may conflict, not the key.
+		// The template's row is locked, so the request key cannot conflict, only the range.
 		err = tx.QueryRow(ctx, `insert into code_batches (template_id, first_serial, count, key_id, request_key, created_by)
 			values ($1, $2, $3, $4, $5, $6) on conflict do nothing returning id`,
 			n.TemplateID, place+1, n.Count, n.Key, n.RequestKey, n.CreatedBy).Scan(&id)
@@ -198,9 +198,9 @@ func startGeneration(ctx context.Context, tx pgx.Tx, batchID int64, start func(i
 	return err
 }
 
-// RevokeBatch ends a batch; see [redeemcode.Store]. The lock on the template's
-// row is the one behind which claims are decided: a claim that is decided before
-// the revocation gets the coupon, a later one finds the batch revoked.
+// RevokeBatch ends a batch; see [redeemcode.Store]. It locks the template's row, which the
+// decision of a claim locks too. A claim that is decided before the revocation gets its
+// coupon; a later claim finds the batch revoked.
 func (s Codes) RevokeBatch(ctx context.Context, id int64, by, reason string, e staff.Entry) (b redeemcode.Batch, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from templates where id = (select template_id from code_batches where id = $1) for no key update`, id); err != nil {
@@ -229,7 +229,7 @@ func announceCodes(ctx context.Context, tx pgx.Tx, b redeemcode.Batch) error {
 	return pg.Announce(ctx, tx, event.CodesChanged, event.Codes{BatchID: b.ID, TemplateID: b.TemplateID, State: string(b.State)})
 }
 
-// UseOf returns what the code of a serial number was used for.
+// UseOf returns the coupon that was issued for the code of a serial number.
 func (s Codes) UseOf(ctx context.Context, serial redeemcode.Serial) (u redeemcode.Use, used bool, err error) {
 	err = s.Pool.QueryRow(ctx, `select user_id, id, issued_at from coupons where origin = 'code' and origin_key = $1`,
 		strconv.FormatInt(int64(serial), 10)).Scan(&u.UserID, &u.CouponID, &u.At)

@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/redeemcode"
 )
 
-// SaveParts stores checksums and, with the last one, makes the batch ready;
-// see [redeemcode.GeneratingStore]. Two processes may save the same parts.
+// SaveParts stores checksums and, with the last part, makes the batch ready; see
+// [redeemcode.GeneratingStore]. Two processes may save the same parts.
 func (s Codes) SaveParts(ctx context.Context, b redeemcode.Batch, parts []redeemcode.Part) error {
 	numbers, codes, sums := make([]int64, len(parts)), make([]int64, len(parts)), make([][]byte, len(parts))
 	for i, p := range parts {
@@ -35,8 +35,8 @@ func (s Codes) SaveParts(ctx context.Context, b redeemcode.Batch, parts []redeem
 	})
 }
 
-// insertParts returns [redeemcode.ErrKeyMissing] if a part is there already
-// and came out otherwise.
+// insertParts returns [redeemcode.ErrKeyMissing] if a part is already stored with
+// another checksum.
 func insertParts(ctx context.Context, tx pgx.Tx, batchID int64, numbers, codes []int64, sums [][]byte) error {
 	_, err := tx.Exec(ctx, `insert into code_parts (batch_id, part, codes, sha256)
 		select $1, n, c, h from unnest($2::bigint[], $3::bigint[], $4::bytea[]) as p (n, c, h) on conflict do nothing`, batchID, numbers, codes, sums)

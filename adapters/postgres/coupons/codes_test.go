@@ -68,8 +68,9 @@ func TestCodesAreGeneratedInSteps(t *testing.T) {
 	}
 }
 
-// TestGenerationDiesAnywhere repeats steps as if the worker died after having
-// stored parts and before having saved its progress, and lets two do one.
+// TestGenerationDiesAnywhere repeats steps, as if a worker had died after storing
+// parts and before saving its progress. It also lets two workers do the same
+// step.
 func TestGenerationDiesAnywhere(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
@@ -106,8 +107,8 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	}
 }
 
-// TestExportsAreHeldToTheirChecksums: a key that was changed under its old
-// number must be noticed before worthless codes are printed.
+// TestExportsAreHeldToTheirChecksums: if a key was replaced under its old number,
+// an export fails before worthless codes are printed.
 func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
@@ -188,8 +189,8 @@ func TestWhoMayGenerateWhat(t *testing.T) {
 	}
 }
 
-// TestTemplateChangesWhileGenerating: a decision on an old look must not be stored on a
-// new one.
+// TestTemplateChangesWhileGenerating: a decision based on an old state of the
+// template must not be stored after the template has changed.
 func TestTemplateChangesWhileGenerating(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(10, 1)
@@ -241,8 +242,9 @@ func TestImpatientFingerGeneratesOnce(t *testing.T) {
 	}
 }
 
-// TestARestoredDatabaseHandsOutOtherCodes: batches that are made after a backup was
-// restored have no code of those that were made after it was taken.
+// TestARestoredDatabaseHandsOutOtherCodes: batches created after a backup was
+// restored share no code with batches that were created after the backup was
+// taken.
 func TestARestoredDatabaseHandsOutOtherCodes(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
@@ -283,8 +285,8 @@ func TestARangeThatIsTakenIsNotGivenAgain(t *testing.T) {
 	}
 }
 
-// TestLookupIsExact makes batches of any size, several at once, and asks for
-// their first, last and neighbouring numbers.
+// TestLookupIsExact creates batches of random sizes, several at once, and looks
+// up their first and last serial numbers and the numbers next to them.
 func TestLookupIsExact(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(10, 1)

@@ -38,9 +38,9 @@ func (m *useFixture) claim(by user.ID, d template.Template, s redeemcode.Serial)
 		Origin: claim.ByCode, Key: fmt.Sprint(int64(s))})
 }
 
-// TestRevokedWhileRedeeming: a hundred users redeem while staff revoke. Every
-// coupon belongs to a code that was counted, and redemptions after the committed
-// revocation are refused.
+// TestRevokedWhileRedeeming: a hundred users redeem codes while staff revoke the
+// batch. Every coupon belongs to a counted code, and redemptions after the
+// committed revocation are refused.
 func TestRevokedWhileRedeeming(t *testing.T) {
 	m := newUseFixture(t)
 	d := m.byCode(1000, 1000)
@@ -87,7 +87,8 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 	if n := m.Number(`select count(*) from audit where action = 'codes.revoke' and reason = 'leaked' and (before->>'used')::int <= $1`, issued); n != 1 {
 		t.Errorf("%d revocations are in the audit log", n)
 	}
-	// A user who has a coupon keeps it, and gets it again as an answer.
+	// A user who already has a coupon keeps it; a repeated request returns the
+	// same coupon.
 	var by user.ID
 	var s int64
 	m.Must(m.SQL.QueryRow(t.Context(), `select user_id, origin_key::bigint from coupons limit 1`).Scan(&by, &s))
@@ -180,7 +181,8 @@ func TestCheck(t *testing.T) {
 	m.Must(err)
 	verdict(pgtest.Clerk, codes[0], redeemcode.Spent)
 	verdict(pgtest.Clerk, codes[1], redeemcode.Withdrawn)
-	// A code of the same serial number under a key that the batch was not made with.
+	// A code of the same serial number, made with a key that is not the batch's
+	// key.
 	m.use(keyOne + "," + keyTwo)
 	other, err := m.staff.Keys.Code(2, b.First+1)
 	m.Must(err)

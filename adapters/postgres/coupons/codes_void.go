@@ -9,16 +9,16 @@ import (
 	"dropbell/domain/redeemcode"
 )
 
-// loadVoid finds codes of batches that were revoked. It runs behind the lock
-// on the templates' rows, which revoking takes as well.
+// loadVoid finds codes of revoked batches. It runs after the templates' rows are
+// locked; revoking takes the same locks.
 const loadVoid = `
 select a.serial from unnest($1::bigint[]) as a (serial)
 join lateral (select state, first_serial + count as past from code_batches
     where first_serial <= a.serial order by first_serial desc limit 1) b on a.serial < b.past
 where b.state = 'revoked'`
 
-// addUses counts the codes that are being used, batch by batch; the lock on
-// the templates' rows keeps two groups from meeting in different orders.
+// addUses counts the used codes of each batch. The locks on the templates' rows
+// prevent two groups from updating batches in different orders.
 const addUses = `
 update code_batches b set used = b.used + a.n from (
     select o.id, count(*) as n from unnest($1::bigint[]) as a (serial)
@@ -36,8 +36,8 @@ func serialOf(r claim.Request) (int64, bool) {
 	return n, err == nil
 }
 
-// queueVoid queues the query for revoked codes of the group; none for a group
-// without codes.
+// queueVoid queues the query for revoked codes of the group. It queues nothing
+// for a group without codes.
 func queueVoid(b *pgx.Batch, d *claim.Decider, group []claim.Request) {
 	var serials []int64
 	for _, r := range group {

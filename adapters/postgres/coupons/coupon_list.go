@@ -16,8 +16,8 @@ const listedColumns = ownedColumns + `, t.kind, t.amount_off, t.threshold, t.per
 
 const (
 	listedFrom = ` from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number `
-	// listedOfAny finds the template of each coupon as [pg.TemplateRow] does. Coupons of
-	// certain shops are found by their templates instead.
+	// listedOfAny finds the template of each coupon as [pg.TemplateRow] does. A list that is
+	// limited to certain shops starts from the shops' templates instead.
 	listedOfAny = ` from coupons c cross join lateral
 		(select * from templates where id between c.template_id and c.template_id order by id desc limit 1) t join shops s on s.number = t.shop_number `
 )
@@ -28,18 +28,18 @@ func scanListed(row pgx.CollectableRow) (l coupon.Listed, err error) {
 		&r.Target, &r.Product, &l.TemplateName, &l.ShopNumber, &l.ShopName, &l.ShopTimezone, &l.Now)...)
 }
 
-// maxOverdue is up to how many coupons that the sweep has still to expire are
-// looked up one by one. It expires thousands a second, so that there are more
-// only after very many coupons expired at once.
+// maxOverdue is the number of overdue coupons up to which they are looked up by id. The sweep
+// expires thousands of coupons a second, so more are overdue only after very many coupons
+// expired at once.
 const maxOverdue = 10_000
 
-// overdueSQL are the coupons that the sweep will expire. Written so that the
-// planner, who expects more, takes their index.
+// overdueSQL returns the coupons that the sweep will expire. Its form makes the planner, which
+// expects more rows, use their index.
 const overdueSQL = `select o.id from coupons o where o.state = 'unused' and o.expires_at <= now() order by o.expires_at, o.id limit`
 
-// stateConditions are the conditions under which coupons are in the state; each
-// yields the newest by an index. Coupons that are shown as expired are stored so, or
-// will be by the sweep.
+// stateConditions returns conditions that together select the coupons in the state. Each
+// condition can read the newest coupons from an index. Coupons shown as expired are stored as
+// expired, or the sweep will expire them.
 func (s CouponSteps) stateConditions(ctx context.Context, state coupon.State) ([]string, error) {
 	switch state {
 	case "":
@@ -98,7 +98,7 @@ func (s CouponSteps) listed(ctx context.Context, sql string, args ...any) ([]cou
 	return list, pg.Translate(err)
 }
 
-// couponFilter is the query but for the state.
+// couponFilter returns the conditions of the query except the state.
 func couponFilter(q coupon.Query) *pg.Conditions {
 	c := &pg.Conditions{}
 	if q.ID != 0 {

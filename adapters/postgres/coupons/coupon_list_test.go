@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/coupon"
 )
 
-// TestCouponsByState: the coupons shown as expired are those stored so and those that
-// the next sweep will expire, and no others.
+// TestCouponsByState: the coupons shown as expired are exactly the coupons stored
+// as expired and the coupons that the next sweep will expire.
 func TestCouponsByState(t *testing.T) {
 	w := newFixture(t)
 	w.Drop(pgtest.Drop{Shop: 11})
@@ -56,8 +56,8 @@ func TestCouponsByState(t *testing.T) {
 	}
 }
 
-// TestManyOverdueCoupons: the sweep is far behind, and lists by state are complete
-// all the same.
+// TestManyOverdueCoupons: the sweep is far behind, and lists by state are still
+// complete.
 func TestManyOverdueCoupons(t *testing.T) {
 	p := newPaymentFixture(t)
 	const overdue = 10_050

@@ -18,8 +18,8 @@ import (
 	"dropbell/domain/money"
 )
 
-// modelOrder is the state of one order, in a model without versions, histories
-// or statements.
+// modelOrder is the state of one order in a model that has no versions, histories
+// or SQL.
 type modelOrder struct {
 	locked, released, ended, confirmed, refunded bool
 	amount                                       money.Amount // of the lock
@@ -116,7 +116,7 @@ func (m *model) revoke() bool {
 	return true
 }
 
-// expire is what the sweep of expired coupons does.
+// expire does what the sweep of expired coupons does.
 func (m *model) expire() {
 	if m.state == coupon.Unused && m.late {
 		m.state = coupon.Expired
@@ -133,12 +133,12 @@ func (m *model) clone() *model {
 	return &c
 }
 
-// models are all possible states of the coupon: the order of two concurrent
-// steps is known only from their answers.
+// models are all possible states of the coupon. Several states are possible,
+// because the order of two concurrent steps is known only from their answers.
 type models []*model
 
-// after returns what the coupon can be once these steps, at the same time,
-// were answered so.
+// after returns the possible states of the coupon after these concurrent steps
+// with these answers.
 func (ms models) after(acts []act, ok []bool) (next models) {
 	orders := [][]int{{0}}
 	if len(acts) == 2 {
@@ -158,7 +158,7 @@ func (ms models) after(acts []act, ok []bool) (next models) {
 	return next
 }
 
-// that returns those of them that look like c.
+// that returns the models that match c.
 func (ms models) that(c coupon.Coupon) models {
 	return slices.DeleteFunc(slices.Clone(ms), func(m *model) bool {
 		return c.State != m.state || c.OrderID != m.holder || (c.Discount > 0) != (m.holder != "")
@@ -216,9 +216,9 @@ func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 		func(m *model) bool { m.expire(); return true }}
 }
 
-// TestCouponModel takes random steps of several orders, one at a time and two
-// at once, with time passing in between, against PostgreSQL and against the
-// model, and compares every answer and every state.
+// TestCouponModel takes random steps of several orders, singly and two at once,
+// with time passing in between. It compares every answer and every state of
+// PostgreSQL with the model.
 func TestCouponModel(t *testing.T) {
 	p := newPaymentFixture(t)
 	ctx := p.Context()
@@ -298,7 +298,8 @@ func TestCouponModel(t *testing.T) {
 	if pairs == 0 {
 		t.Error("no two steps were ever taken at once")
 	}
-	// The log retells each coupon's life: every change begins where the one before ended.
+	// In the log, every change of a coupon begins in the state in which the
+	// previous change ended.
 	if n := p.Number(`select count(*) from (
 			select from_state, lag(to_state, 1, 'unused') over (partition by coupon_id order by id) as before
 			from coupon_operations where outcome = 'done') o

@@ -9,15 +9,15 @@ import (
 	"dropbell/domain/event"
 )
 
-// lockForReturn comes first, as in every transaction that decides claims: the
-// template, then its coupons.
+// lockForReturn is the first lock, as in every transaction that decides claims:
+// the template is locked before its coupons.
 const lockForReturn = `select from templates where id = $1 for no key update`
 
-// returnToStock returns one coupon of the template to the stock. Behind the gate
-// this lowers the stock with which its epoch began, so that the ledger adds up
-// at once: one more is to be allotted to a shard, and the keeper, woken by the
-// event or by its sweep, allots it. A gate that is being built counts anew
-// behind the same lock.
+// returnToStock returns one coupon of the template to the stock. If the template
+// has a gate, the stock with which the gate's epoch began (base) is lowered by
+// one, so that the ledger adds up at once. The keeper then has one more coupon to
+// allot to a shard; the event or the keeper's sweep wakes it. A gate that is
+// being built counts anew after taking the same lock.
 func returnToStock(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	e := event.Template{TemplateID: templateID}
 	err := tx.QueryRow(ctx, `update templates set issued = issued - 1, returned = returned + 1 where id = $1 returning shop_number, version, opens_at,

@@ -17,13 +17,13 @@ import (
 	"dropbell/domain/user"
 )
 
-// decider returns the use cases of staff on the world of a rush.
+// decider returns the use cases of staff on the fixture.
 func (h *claimFixture) decider() *coupon.Admin {
 	return &coupon.Admin{Store: couponsdb.NewCouponSteps(h.DB)}
 }
 
-// balanced recounts the stock, which must add up, as what the census counts
-// must, and returns it.
+// balanced recounts the stock and returns the ledger. The ledger, and the census
+// too, must add up.
 func (h *claimFixture) balanced(id int64) claim.Ledger {
 	h.Helper()
 	ledgers := couponsdb.NewLedgers(h.DB)
@@ -40,8 +40,8 @@ func (h *claimFixture) balanced(id int64) claim.Ledger {
 	return l
 }
 
-// watched recounts the stock once, and then again and again until end is
-// called: it must add up at every look, however few a busy machine lets there be.
+// watched recounts the stock at least once, and repeatedly until end is called.
+// The stock must add up each time. On a busy machine there may be few recounts.
 func (h *claimFixture) watched(id int64) (end func()) {
 	h.Helper()
 	h.balanced(id)
@@ -63,8 +63,8 @@ func (h *claimFixture) watched(id int64) (end func()) {
 	}
 }
 
-// TestReturnedCouponIsForSaleAgain: another user gets it, its former owner does
-// not; a repeated return returns one.
+// TestReturnedCouponIsForSaleAgain: another user gets the returned coupon; its
+// former owner does not. A repeated return returns only one coupon.
 func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	decider, drop := h.decider(), h.Open(2, 1, nil)
@@ -83,7 +83,7 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	}
-	// The choice stays what it was.
+	// The first decision still holds.
 	if c, err := decider.Revoke(t.Context(), pgtest.Actor, second.CouponID, "after all", true); err != nil || c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -107,8 +107,8 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 	}
 }
 
-// TestReturnRacesWithLocksAndClaims: a coupon is locked or returned, never
-// both; returned twice at once it returns one; the ledger adds up at every look.
+// TestReturnRacesWithLocksAndClaims: a coupon is locked or returned, never both.
+// Two concurrent returns return one coupon. The ledger adds up at all times.
 func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 	h := newClaimFixture(t, 2)
 	drop := h.Open(40, 1, nil)
@@ -156,7 +156,7 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 }
 
 // TestReturnThatIsBrokenOffChangesNothing: a process that dies before the commit
-// has neither revoked nor returned; the next attempt does both.
+// has neither revoked nor returned the coupon; the next attempt does both.
 func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.Open(1, 1, nil)
@@ -173,8 +173,8 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 
 	holder, err := h.SQL.Begin(t.Context())
 	h.Must(err)
-	// The audit log comes last: a transaction that waits for it has done
-	// everything else.
+	// The audit log is written last: a transaction that waits for this lock has
+	// done all its other writes.
 	_, err = holder.Exec(t.Context(), `lock table audit in exclusive mode`)
 	h.Must(err)
 	ctx, die := context.WithCancel(t.Context())

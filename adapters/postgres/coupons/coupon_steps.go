@@ -15,7 +15,7 @@ import (
 	"dropbell/killpoint"
 )
 
-// CouponSteps keeps coupons through the steps of their life, with the log.
+// CouponSteps stores coupons, their state changes, and the log of these steps.
 type CouponSteps struct{ *pg.DB }
 
 // NewCouponSteps returns the coupons of db.
@@ -29,7 +29,7 @@ func ownedFields(c *coupon.Coupon) []any {
 		&c.LockedUntil, &c.Discount, &c.UsedAt, &c.UpdatedAt, &c.Returned, &c.Version}
 }
 
-// caseSQL loads coupon $1 with the history of order $2 in one look, so that
+// caseSQL loads coupon $1 with the history of order $2 in one statement, so that
 // both are of the same moment.
 const caseSQL = `
 select ` + ownedColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
@@ -57,10 +57,10 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 	return c, pg.Translate(err)
 }
 
-// moveSQL returns the coupon after the step, no row if its version is not
-// @version. It stores the coupon, the log, and one event for each change of
-// state. A new lock (@locking) must find the coupon valid; if the statement
-// waited for a concurrent step, the clock is read again after the wait.
+// moveSQL returns the coupon after the step, or no row if the coupon's version is
+// not @version. It stores the coupon, the log, and one event for each change of
+// state. A new lock (@locking) requires a valid coupon; if the statement waited
+// for a concurrent step, the clock is read again after the wait.
 const moveSQL = `
 with c as (
     update coupons c set state = @state, order_id = @order, discount = @discount, version = version + 1, updated_at = clock_timestamp(),
@@ -124,7 +124,8 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 	return c, pg.Translate(err)
 }
 
-// operationArgs are the parameters for the log, with an element per operation.
+// operationArgs are the parameters for the log, as arrays with one element for
+// each operation.
 func operationArgs(ops []coupon.Operation) pgx.StrictNamedArgs {
 	n := len(ops)
 	orders, steps, from, to := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -151,11 +152,11 @@ func (s CouponSteps) Refused(ctx context.Context, o coupon.Operation) error {
 	return pg.Translate(err)
 }
 
-// freedSQL is the state of coupon c when no order holds it any more.
+// freedSQL is the state of coupon c once no order holds it.
 const freedSQL = `case when c.expires_at <= clock_timestamp() then 'expired' else 'unused' end`
 
-// EndLocks ends up to limit locks whose time has come and returns how many.
-// Several may run at once.
+// EndLocks ends up to limit locks that have run out and returns their number.
+// Concurrent calls are allowed.
 func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 	tag, err := s.Pool.Exec(ctx, `
 		with due as (
@@ -177,24 +178,24 @@ func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 	return int(tag.RowsAffected()), pg.Translate(err)
 }
 
-// CouponsWait asks for locked coupons, and for unused ones that have expired.
+// CouponsWait asks for locked coupons, and for unused coupons that have expired.
 const CouponsWait pg.Question = `
 (select 1 from coupons where state = 'locked' order by locked_until limit 1)
 union all
 (select 1 from coupons where state = 'unused' and expires_at <= statement_timestamp() order by expires_at, id limit 1)`
 
-// An ExpiryCursor is how far a sweep has come: behind the coupon with this
-// instant of expiry and id. The zero value is the beginning.
+// An ExpiryCursor is the position of a sweep: after the coupon with this expiry
+// time and id. The zero value is the beginning.
 type ExpiryCursor struct {
 	At time.Time
 	ID int64
 }
 
-// Expire writes down that up to limit unused coupons behind after have expired,
-// with one event for all of them. It returns how many they were and the last of
-// them, or after if there was none. Several may run at once: each passes over
-// coupons that another transaction holds, so that some may stay behind the
-// cursor, and are found by a sweep from the beginning.
+// Expire stores the expiry of up to limit unused coupons after the cursor, with
+// one event for all of them. It returns their number and the cursor of the last
+// coupon, or after if there was none. Concurrent calls are allowed: each skips
+// coupons that another transaction has locked. Skipped coupons stay behind the
+// cursor until a sweep starts from the beginning.
 func (s CouponSteps) Expire(ctx context.Context, after ExpiryCursor, limit int) (n int, last ExpiryCursor, err error) {
 	last = after
 	var at *time.Time
@@ -235,8 +236,9 @@ func (s CouponSteps) Expire(ctx context.Context, after ExpiryCursor, limit int) 
 	return n, last, pg.Translate(err)
 }
 
-// Overdue returns how many coupons behind after have expired and are still
-// stored as unused, at most limit, and for how long the first of them has.
+// Overdue returns the number of coupons after the cursor, at most limit, that
+// have expired and are still stored as unused. late is the time since the first
+// of these coupons expired.
 func (s CouponSteps) Overdue(ctx context.Context, after ExpiryCursor, limit int) (n int64, late time.Duration, err error) {
 	var seconds float64
 	err = s.Pool.QueryRow(ctx, `
@@ -246,8 +248,8 @@ func (s CouponSteps) Overdue(ctx context.Context, after ExpiryCursor, limit int)
 	return n, time.Duration(seconds * float64(time.Second)), pg.Translate(err)
 }
 
-// LockLateness returns how long ago the oldest open lock should have ended, 0
-// if none should have; it shows a sweep that does not keep up.
+// LockLateness returns for how long the oldest open lock is overdue, or 0. A
+// lateness that grows shows a sweep that does not keep up.
 func (s CouponSteps) LockLateness(ctx context.Context) (late time.Duration, err error) {
 	var seconds float64
 	err = s.Pool.QueryRow(ctx, `select coalesce(greatest(extract(epoch from clock_timestamp() - min(locked_until)), 0), 0)::float8

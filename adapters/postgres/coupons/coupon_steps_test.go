@@ -94,7 +94,8 @@ func TestCouponReleaseThatOvertakesItsLock(t *testing.T) {
 	if _, err := p.lock(id, "B"); err != nil {
 		t.Fatalf("the tombstone is A's alone: %v", err)
 	}
-	// Even while another order holds it, a release that comes first counts.
+	// A release that arrives before its lock counts even while another order
+	// holds the coupon.
 	if c, err := p.steps.Release(p.Context(), "", id, "C"); err != nil || c.Coupon.OrderID != "B" {
 		t.Fatalf("%+v, %v", c.Coupon, err)
 	}
@@ -151,8 +152,8 @@ func TestCouponRefusals(t *testing.T) {
 	}
 }
 
-// TestCouponExpiresWhileLockWaits: between looking and locking, the coupon may
-// expire; the clock is asked again by the statement that locks.
+// TestCouponExpiresWhileLockWaits: the coupon may expire between the check and
+// the lock. The statement that locks the coupon reads the clock again.
 func TestCouponExpiresWhileLockWaits(t *testing.T) {
 	p := newPaymentFixture(t)
 	id := p.issue()
@@ -218,8 +219,9 @@ func TestCouponLockTimesOut(t *testing.T) {
 	p.tally(coupon.Tally{Issued: 3, Locked: 1, Expired: 1, Released: 3})
 }
 
-// TestCouponConfirmAfterItsTime: the expired lock was not released yet, so no
-// other order held the coupon, and the customer has paid.
+// TestCouponConfirmAfterItsTime: the lock has run out but was not released, so no
+// other order has taken the coupon, and the customer has paid. The confirmation
+// succeeds.
 func TestCouponConfirmAfterItsTime(t *testing.T) {
 	p := newPaymentFixture(t)
 	id := p.issue()
@@ -271,8 +273,8 @@ func TestCouponsExpireInGroups(t *testing.T) {
 	p.tally(coupon.Tally{Issued: 25, Expired: 20})
 }
 
-// TestExpiryPassesOverHeldCoupons: a coupon that another transaction holds stays
-// behind the cursor, and is found from the beginning.
+// TestExpiryPassesOverHeldCoupons: a coupon that another transaction has locked
+// stays behind the cursor. A sweep from the beginning finds the coupon.
 func TestExpiryPassesOverHeldCoupons(t *testing.T) {
 	p := newPaymentFixture(t)
 	ids := []int64{p.issue(), p.issue(), p.issue()}
@@ -300,8 +302,8 @@ func TestExpiryPassesOverHeldCoupons(t *testing.T) {
 	}
 }
 
-// TestTallyKnowsTheClock: nothing has been written down yet, and all coupons have
-// expired; one is locked and stays so until its lock ends.
+// TestTallyKnowsTheClock: all coupons have expired, but no expiry is stored yet.
+// One coupon is locked, and counts as locked until its lock ends.
 func TestTallyKnowsTheClock(t *testing.T) {
 	p := newPaymentFixture(t)
 	ids := []int64{p.issue(), p.issue(), p.issue()}
@@ -379,8 +381,8 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 	p.tally(coupon.Tally{Issued: 1, Revoked: 1, Released: 1})
 }
 
-// TestCouponHasOneHolder: many orders and repetitions at once; at every
-// moment one order at most holds the coupon, and the log agrees.
+// TestCouponHasOneHolder runs many orders and repetitions at once. At any time at
+// most one order holds the coupon, and the log agrees.
 func TestCouponHasOneHolder(t *testing.T) {
 	p := newPaymentFixture(t)
 	id := p.issue()
@@ -411,8 +413,8 @@ func TestCouponHasOneHolder(t *testing.T) {
 	}
 }
 
-// TestCouponLockAgainstRelease: a lock and its release at the same time end
-// with the coupon free, whichever comes first.
+// TestCouponLockAgainstRelease: a lock and its release at the same time leave the
+// coupon free, whichever comes first.
 func TestCouponLockAgainstRelease(t *testing.T) {
 	p := newPaymentFixture(t)
 	for range 60 {

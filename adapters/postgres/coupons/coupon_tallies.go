@@ -12,10 +12,10 @@ import (
 	"dropbell/domain/event"
 )
 
-// CouponTallies counts what became of each template's coupons, from events,
-// which arrive at least once: each is counted in the transaction that
-// remembers its id. [CouponTallies.Recount] compares the sums with the rows. A sum may be
-// below 0 while an event waits that is older than one that was counted; readers see 0.
+// CouponTallies counts the outcomes of each template's coupons from events. Events arrive at
+// least once, so an event is counted in the transaction that stores its id.
+// [CouponTallies.Recount] compares the sums with the rows. A sum may be below 0 while an event
+// waits that is older than a counted event; readers then see 0.
 type CouponTallies struct{ *pg.DB }
 
 // NewCouponTallies returns the tallies of db.
@@ -72,9 +72,9 @@ func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expi
 	return pg.Translate(err)
 }
 
-// tallySumsSQL returns what has become of the coupons of template $1. As soon as
-// the last coupon that was issued has expired, every unused one counts as expired,
-// however far the sweep that writes it down has come.
+// tallySumsSQL returns the outcomes of the coupons of template $1. Once the last issued coupon
+// has expired, every unused coupon counts as expired, even if the sweep has not stored the
+// expiry.
 const tallySumsSQL = `
 select t.issued + t.returned, t.returned, greatest(0, y.locked), greatest(0, y.used),
     case when coalesce(t.valid_until, (select max(second) from claim_seconds s where s.template_id = t.id)
@@ -83,8 +83,7 @@ select t.issued + t.returned, t.returned, greatest(0, y.locked), greatest(0, y.u
     greatest(0, y.revoked), greatest(0, y.discounted), greatest(0, y.released), greatest(0, y.refunded), coalesce(g.coupons, 0)
 from ` + pg.TemplateRow + ` t left join coupon_tallies y on y.template_id = t.id left join removed_coupons g on g.template_id = t.id`
 
-// Tally returns what has become of the template's coupons, as far as events
-// have arrived.
+// Tally returns the outcomes of the template's coupons, as far as events have arrived.
 func (s CouponTallies) Tally(ctx context.Context, templateID int64) (y coupon.Tally, err error) {
 	err = s.Pool.QueryRow(ctx, tallySumsSQL, templateID).
 		Scan(&y.Issued, &y.Returned, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted, &y.Released, &y.Refunded, &y.Removed)

@@ -19,10 +19,10 @@ var couponStep = map[coupon.Step]reminder.StepKind{
 	coupon.StepRevoke: reminder.StepCouponRevoked,
 }
 
-// couponStepsSQL finds when user $1 got coupons of template $2, their changes since,
-// and which notices before they expire are still to come or have missed their time. A
-// coupon that was given back after its time has expired as well; a release that
-// overtook its lock changed nothing.
+// couponStepsSQL returns when user $1 got coupons of template $2, the later changes of these
+// coupons, and the notices before expiry that are still to come or were not sent in time. A
+// coupon that was given back after its expiry has expired as well. A release that arrived
+// before its lock changed nothing.
 const couponStepsSQL = `
 with mine as (
 	select id, issued_at, origin from coupons where user_id = $1 and template_id = $2 order by id limit 1000
@@ -45,8 +45,8 @@ const (
 	missedNotice  coupon.Step = "missed"
 )
 
-// Timeline returns when and how the user got coupons of the template, and the later
-// steps of each.
+// Timeline returns when and how the user got coupons of the template, and the later steps of
+// each coupon.
 func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64) ([]reminder.Step, error) {
 	rows, err := s.Pool.Query(ctx, couponStepsSQL, by, templateID)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestExplainTellsOfNotices: before a notice is sent, afterwards, and when it
-// was not sent in time.
+// TestExplainTellsOfNotices explains a notice before it is sent, after it is
+// sent, and when it was not sent in time.
 func TestExplainTellsOfNotices(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
@@ -81,8 +81,8 @@ func (p *paymentFixture) life() map[int64]string {
 	return out
 }
 
-// TestExplainFollowsCoupons: every change of a coupon is told once, refusals
-// and repetitions are not.
+// TestExplainFollowsCoupons: the explanation lists every change of a coupon once,
+// and no refusals or repetitions.
 func TestExplainFollowsCoupons(t *testing.T) {
 	p := newPaymentFixture(t)
 	ids := make([]int64, 6)

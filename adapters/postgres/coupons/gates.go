@@ -25,7 +25,7 @@ type Gates struct{ *pg.DB }
 // NewGates returns the gates of db.
 func NewGates(db *pg.DB) Gates { return Gates{db} }
 
-// GatesWait asks whether there is a gate that may need a step; see [Gates.Unreconciled].
+// GatesWait asks for a gate that may need a step; see [Gates.Unreconciled].
 const GatesWait pg.Question = `
 	(select from gates where state <> 'retired' order by template_id limit 1)
 	union all
@@ -49,8 +49,8 @@ func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int6
 	return ids, pg.Translate(err)
 }
 
-// planSQL reads one plan in one statement, so that what is issued, settled
-// and refused are of one instant.
+// planSQL reads one plan in one statement, so that the numbers of issued, settled and refused
+// claims are of one moment.
 const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
 	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
 	coalesce((select array_agg(array[f.epoch, f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
@@ -110,9 +110,9 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch, newest int64, shard
 	return s.Plan(ctx, templateID)
 }
 
-// lockTemplate locks the template's row first, as every transaction that decides
-// claims does. It waits as briefly as these transactions do: the keeper looks after other
-// gates meanwhile, and after this gate again in its next sweep.
+// lockTemplate locks the template's row before any other row, as every transaction that
+// decides claims does. It waits for the lock as briefly as these transactions do. After a
+// timeout the keeper goes on with other gates, and returns to this gate in its next sweep.
 func lockTemplate(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	if err := pg.LimitLocks(ctx, tx); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease, ready 
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Ready returns in what time the gate, or its shards that are being built, will be open,
-// as their builder estimates; 0 = nothing is being built, or it should be open by now.
+// Ready returns the time until the gate, or its shards that are being built, will be open, as
+// the builder estimates. 0 = nothing is being built, or the estimate has passed.
 func (s Gates) Ready(ctx context.Context, templateID int64) (in time.Duration, err error) {
 	err = s.Pool.QueryRow(ctx, `select ready_at - clock_timestamp() from gates where template_id = $1 and ready_at > clock_timestamp()`, templateID).Scan(&in)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -193,10 +193,10 @@ func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Allot implements [gate.Store]. Two concurrent allotments may each overshoot one
-// shard. The check is on the sum over all shards after the update, which must not
-// exceed the stock; the template's lock is taken in a statement before it, so that
-// the update sees what the other allotment has committed.
+// Allot implements [gate.Store]. Two concurrent allotments may each overshoot one shard. The
+// check is on the sum over all shards after the update, which must not exceed the stock. A
+// separate statement locks the template before the update, so that the update sees what the
+// other allotment has committed.
 func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockTemplate(ctx, tx, templateID); err != nil {
@@ -232,7 +232,7 @@ func (s Gates) UserCounts(ctx context.Context, templateID, after int64) ([]gate.
 		templateID, after, pgx.RowToStructByPos[gate.UserCount], func(c gate.UserCount) int64 { return int64(c.UserID) })
 }
 
-// A keyed record carries the place of its row.
+// A keyed record also holds the sort key of its row.
 type keyed struct {
 	gate.IdempotencyRecord
 	row int64
@@ -248,14 +248,14 @@ func (s Gates) CouponRecords(ctx context.Context, templateID, after int64) ([]ga
 		templateID, after)
 }
 
-// RefusedRecords implements [gate.Store]. A redeem code that was refused is as good as
-// before.
+// RefusedRecords implements [gate.Store]. A refused redeem code gets no record, so the code
+// can be used again.
 func (s Gates) RefusedRecords(ctx context.Context, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
 	return s.records(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id, claim_id
 		from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after)
 }
 
-// records returns a page without what can never be repeated.
+// records returns a page without records that cannot be repeated, which have no key.
 func (s Gates) records(ctx context.Context, sql string, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
 	rows, next, err := readPage(ctx, s.Pool, sql, templateID, after, scanKeyed, func(k keyed) int64 { return k.row })
 	return repeatable(rows), next, err
@@ -271,8 +271,8 @@ func repeatable(rows []keyed) []gate.IdempotencyRecord {
 	return list
 }
 
-// readPage reads up to [gatePage] rows of a template behind after, and returns where the next
-// page begins, 0 if this page is the last.
+// readPage reads up to [gatePage] rows of a template after the sort key after. It returns the
+// sort key after which the next page begins, or 0 if this page is the last.
 func readPage[T any](ctx context.Context, q pg.Querier, sql string, templateID, after int64, scan pgx.RowToFunc[T], place func(T) int64) ([]T, int64, error) {
 	rows, err := q.Query(ctx, sql, templateID, after, gatePage)
 	if err != nil {
@@ -285,8 +285,9 @@ func readPage[T any](ctx context.Context, q pg.Querier, sql string, templateID, 
 	return list, place(list[len(list)-1]), nil
 }
 
-// Held returns how many coupons of the template these users have, without users who have
-// none, and the requests that led to the coupons. Shards that are being filled ask it.
+// Held returns the number of coupons of the template for each of these users, without users
+// that have none, and the requests that led to the coupons. Shards that are being filled call
+// Held.
 func (s Gates) Held(ctx context.Context, templateID int64, users []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
 	var counts []gate.UserCount
 	var records []keyed
@@ -313,8 +314,8 @@ func (s Gates) Refilled(ctx context.Context, templateID int64) error {
 	})
 }
 
-// Shards returns into how many shards the template's stock is divided, 0
-// while there are none or none any more.
+// Shards returns the number of shards into which the template's stock is divided. 0 = there
+// are no shards yet, or the gate is retired.
 func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
 	var shards int
 	err := s.Pool.QueryRow(ctx, `select shards from gates where template_id = $1 and state <> 'retired'`, templateID).Scan(&shards)
@@ -324,8 +325,7 @@ func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
 	return shards, pg.Translate(err)
 }
 
-// Active returns into how many shards the stock of each template is divided
-// that has any.
+// Active returns the number of shards of each template whose stock is divided into shards.
 func (s Gates) Active(ctx context.Context) (map[int64]int, error) {
 	rows, err := s.Pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
 	if err != nil {
@@ -341,15 +341,15 @@ func (s Gates) Active(ctx context.Context) (map[int64]int, error) {
 	return shards, pg.Translate(err)
 }
 
-// Retired reports whether the template had a gate and has none any more.
+// Retired reports whether the template had a gate that is now retired.
 func (s Gates) Retired(ctx context.Context, templateID int64) (bool, error) {
 	var retired bool
 	err := s.Pool.QueryRow(ctx, `select exists (select from gates where template_id = $1 and state = 'retired')`, templateID).Scan(&retired)
 	return retired, pg.Translate(err)
 }
 
-// Early returns how many claims of the template a gate had accepted before the drop opened
-// by the database's clock. They were refused when they were to be written.
+// Early returns the number of the template's claims that a gate accepted before the drop
+// opened by the database's clock. The recorder refused these claims.
 func (s Gates) Early(ctx context.Context, templateID int64) (claims int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select count(*) from claim_results where template_id = $1 and reason = $2`, templateID, claim.ErrNotStarted.Code).Scan(&claims)
 	return claims, pg.Translate(err)
@@ -358,15 +358,13 @@ func (s Gates) Early(ctx context.Context, templateID int64) (claims int64, err e
 const decidedSQL = `
 select claim_id, template_id, user_id, case when reason = '' then 'issued' else 'failed' end, coalesce(coupon_id, 0), reason, at from claim_results where `
 
-// Decided returns the user's claim if it is known what became of it, or
-// [claim.ErrNotFound].
+// Decided returns the user's claim if its outcome is stored, or [claim.ErrNotFound].
 func (s Gates) Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	return s.decided(ctx, `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where user_id = $1 and claim_id = $2
 		union all `+decidedSQL+`claim_id = $2 and user_id = $1 limit 1`, by, id)
 }
 
-// Known returns the claim that a request with this key led to first, or
-// [claim.ErrNotFound].
+// Known returns the claim of the first request with this key, or [claim.ErrNotFound].
 func (s Gates) Known(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	return s.decided(ctx, `(select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where origin = $1 and origin_key = $2 and origin_key <> '')
 		union all (`+decidedSQL+`origin = $1 and origin_key = $2 and origin_key <> '' and template_id = $3 and user_id = $4

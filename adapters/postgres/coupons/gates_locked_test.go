@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/claim/gate"
 )
 
-// openShards are shards of gates that take every coupon they are given and accept no claims.
+// openShards are shards that take every allotted coupon and accept no claims.
 type openShards struct {
 	gate.Shards
 	allot map[int64][]int64 // by template
@@ -29,9 +29,9 @@ func (s openShards) Fill(_ context.Context, id int64, shard int, _, allot int64)
 	return nil
 }
 
-// TestALockedDropStopsNoOtherGate: a session holds the row of the drop that the keeper comes
-// to first. The keeper gives up soon, divides the new stock of the other drops in the same
-// sweep, and that of the locked drop in the first sweep after the lock.
+// TestALockedDropStopsNoOtherGate: a session holds the row of the drop that the keeper reaches
+// first. The keeper gives up soon and divides the new stock of the other drops in the same
+// sweep. The first sweep after the lock ends divides the stock of the locked drop.
 func TestALockedDropStopsNoOtherGate(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	shards := openShards{allot: map[int64][]int64{}}

@@ -27,7 +27,7 @@ type GateRecorder struct {
 // NewGateRecorder returns the recorder on db.
 func NewGateRecorder(db *pg.DB) GateRecorder { return GateRecorder{NewGates(db), "gate"} }
 
-// page is what one transaction decides.
+// page is the set of accepted claims that one transaction decides.
 type page struct {
 	template int64
 	shard    int
@@ -41,10 +41,9 @@ type page struct {
 	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the shard's epoch
 }
 
-// Write implements [gate.Recorder]. Coupons of users who have none are issued
-// concurrently with other writers. All other claims are decided after the
-// template's row is locked, so another writer of the same claims waits, and then
-// finds them.
+// Write implements [gate.Recorder]. First coupons of users are issued concurrently with other
+// writers. All other claims are decided after the template's row is locked. So another writer
+// of the same claims waits and then finds them decided.
 func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
 	if p.hasEqualIDs() {
@@ -69,7 +68,7 @@ func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, gr
 func (s GateRecorder) Refuse(ctx context.Context, templateID int64, shard int, groups []gate.Group, reason string) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
 	for i, r := range p.requests {
-		// It may be the key that the database does not take.
+		// The key may be the text that the database refuses.
 		p.requests[i].Key, p.requests[i].Origin = pg.Storable(r.Key), claim.Origin(pg.Storable(string(r.Origin)))
 	}
 	return s.write(ctx, p, reason)
@@ -87,8 +86,8 @@ func newPage(templateID int64, shard int, groups []gate.Group) *page {
 	return p
 }
 
-// hasEqualIDs reports whether two users' claims were given the same random id: each
-// has to be decided in a transaction of its own.
+// hasEqualIDs reports whether claims of two users were given the same random id. Such claims
+// have to be decided in separate transactions.
 func (p *page) hasEqualIDs() bool {
 	users := make(map[claim.ID]user.ID, len(p.requests))
 	for _, r := range p.requests {
@@ -143,8 +142,8 @@ func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]
 // readShardEpoch returns the epoch of shard $2 of the gate of template $1.
 const readShardEpoch = `select epoch from gate_shards where template_id = $1 and shard = $2`
 
-// load reads the shard's epoch and what became of claims that were decided
-// before and not issued, behind the lock on the template.
+// load reads, after the template is locked, the shard's epoch and the results of claims that
+// were decided before without issuing a coupon.
 func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
 	ids := make([]int64, len(p.requests))
 	for i, r := range p.requests {
@@ -209,7 +208,7 @@ func judged(decider *claim.Decider, r claim.Request) gate.Settlement {
 	verdict := decider.Decide(r)
 	switch {
 	case r.Origin == claim.ByCode && errors.Is(verdict.Err, claim.ErrIdempotency):
-		// Two users of one code, at different shards: this one came too late.
+		// Two users sent the same code to different shards, and this request came second.
 		return gate.Settlement{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
 	case verdict.Err != nil:
 		return gate.Settlement{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
@@ -237,8 +236,9 @@ func (p *page) store(ctx context.Context, conn *pgx.Conn, decider *claim.Decider
 			p.template, p.shard, n.settled, n.refused)
 	}
 	if n := p.counts[false]; n.settled > n.refused {
-		// Of a former epoch: counted as issued before the present one, and taken off
-		// what the shard is to have, which is built anew because it has more.
+		// Claims of a former epoch: their coupons count as issued before the present epoch,
+		// and the shard's allotment is lowered by their number. The shard now holds more than
+		// its allotment and is therefore rebuilt.
 		b.Queue(`update gates set base = base + $2 where template_id = $1`, p.template, n.settled-n.refused)
 		b.Queue(`update gate_shards set allot = greatest(0, allot - $3) where template_id = $1 and shard = $2`, p.template, p.shard, n.settled-n.refused)
 	}
@@ -260,8 +260,8 @@ func (p *page) queueRefused(b *pgx.Batch) {
 		ids, users, origins, keys, reasons, coupons, p.template)
 }
 
-// SetAside implements [gate.Recorder]. The entry is kept as a dead message that is no
-// event: staff can read and discard it, not send it again.
+// SetAside implements [gate.Recorder]. The entry is kept as a dead message that has no event:
+// staff can read and discard the message, but not resend it.
 func (s GateRecorder) SetAside(ctx context.Context, templateID int64, shard int, poison gate.Poison) error {
 	topic := fmt.Sprintf("gate.%d.%d", templateID, shard)
 	return pg.KeepDeadMessage(ctx, s.DB, staff.DeadMessage{MessageID: topic + " " + poison.Entry, Topic: topic, Handler: s.Handler,

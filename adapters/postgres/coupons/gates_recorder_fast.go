@@ -14,15 +14,15 @@ import (
 	"dropbell/killpoint"
 )
 
-// expectEpoch is executed after the template's row is locked, which a new epoch
-// needs, too, and in a statement of its own, which sees what was committed until
-// then.
+// expectEpoch runs after the template's row is locked; starting a new epoch needs
+// the same lock. expectEpoch is a statement of its own, so that it sees all
+// changes committed before the lock was granted.
 const expectEpoch = `select expect((` + readShardEpoch + `) = $3)`
 
-// writeFirsts issues what it can of the page the way a rush is decided: side by
-// side with the writers of other shards, the template's row locked last. It
-// returns the claims that have their coupon; all others are to be decided
-// behind the lock, some of them because of what the database has.
+// writeFirsts issues coupons of the page on the fast path, concurrently with the
+// writers of other shards; the template's row is locked last. It returns the
+// claims that got their coupon. All other claims must be decided after the
+// template's row is locked.
 func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64, error) {
 	if slices.ContainsFunc(p.requests, func(r claim.Request) bool { return r.Origin != claim.ByTap }) {
 		return nil, nil
@@ -80,7 +80,7 @@ func (p *page) readTerms(ctx context.Context, conn *pgx.Conn) (*claim.Decider, e
 	return d, conn.SendBatch(ctx, b).Close()
 }
 
-// without returns the page of all claims but those that are written.
+// without returns the page without the written claims.
 func (p *page) without(written map[claim.ID]int64) *page {
 	if len(written) == 0 {
 		return p

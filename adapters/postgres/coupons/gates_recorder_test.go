@@ -33,7 +33,7 @@ func gateEntry(epoch int64, claims ...gate.Accepted) gate.Group {
 	return gate.Group{Entry: "1-1", Epoch: epoch, At: pgtest.Clock().Add(-3 * time.Second).Truncate(time.Millisecond), Claims: claims}
 }
 
-// reasons returns for each claim "" if it was issued, else why not.
+// reasons returns for each claim "" if it was issued, otherwise the reason.
 func reasons(verdicts []gate.Settlement, ids ...claim.ID) []string {
 	list := make([]string, len(ids))
 	for i, id := range ids {
@@ -51,8 +51,8 @@ func reasons(verdicts []gate.Settlement, ids ...claim.ID) []string {
 	return list
 }
 
-// TestAPageOfManyKinds writes claims of users with and without coupons, some
-// of them for the second time.
+// TestAPageOfManyKinds writes claims of users with and without coupons; some
+// claims are written for the second time.
 func TestAPageOfManyKinds(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
@@ -88,8 +88,9 @@ func (h *claimFixture) shard(drop int64, shard int) (settled, refused int64) {
 	return settled, refused
 }
 
-// TestWhatWasRefusedStaysRefused: stock has come since, and the entry is still
-// on the stream, since its writer died.
+// TestWhatWasRefusedStaysRefused: a claim was refused, and its writer died, so
+// the entry is still in the stream. Although stock was added since, the claim
+// stays refused.
 func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
@@ -103,7 +104,7 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 		}
 		h.Exec(`update templates set stock = 10, version = version + 1 where id = $1`, drop.ID)
 	}
-	// A page of the refused one alone, whose user has nothing.
+	// A page with only the refused claim, whose user has no coupon.
 	verdicts, err := book.Write(t.Context(), drop.ID, 1, []gate.Group{gateEntry(1, accepted(12, 2, "a"), accepted(13, 3, "a"))})
 	h.Must(err)
 	if got := reasons(verdicts, 12, 13); !slices.Equal(got, []string{"sold_out", ""}) {
@@ -117,9 +118,9 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	}
 }
 
-// TestAnEpochBeginsWhileAPageIsWritten: a keeper that holds the template's row
-// builds the gate anew when the page has written its coupons. They belong to the
-// epoch before, as the keeper counted them.
+// TestAnEpochBeginsWhileAPageIsWritten: a keeper locks the template's row and
+// rebuilds the gate after the page has written its coupons. The coupons belong to
+// the former epoch, as the keeper counted them.
 func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
@@ -154,8 +155,8 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	}
 }
 
-// TestManyWritersOfOnePage: a writer that was thought dead comes back, and
-// others write other shards at the same time.
+// TestManyWritersOfOnePage: a writer that was considered dead comes back, and
+// other writers write other shards at the same time.
 func TestManyWritersOfOnePage(t *testing.T) {
 	const users = 50
 	h := newClaimFixture(t, 1)
@@ -192,8 +193,8 @@ func TestManyWritersOfOnePage(t *testing.T) {
 	}
 }
 
-// TestManyWritersOfFurtherClaims: claims without a key, of users who have a
-// coupon already, differ by their ids only. One is in the page twice.
+// TestManyWritersOfFurtherClaims: claims without a key, of users that already
+// have a coupon, differ only by their ids. One claim is in the page twice.
 func TestManyWritersOfFurtherClaims(t *testing.T) {
 	const users = 20
 	h := newClaimFixture(t, 1)
@@ -234,8 +235,8 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 	}
 }
 
-// TestEqualIDsAreWrittenApart: two users whose claims were given the same random id
-// get a coupon each, because the writer writes their claims one after the other.
+// TestEqualIDsAreWrittenApart: two users whose claims were given the same random
+// id get a coupon each, because the writer writes the claims in separate pages.
 func TestEqualIDsAreWrittenApart(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.behindGate(10, 1)

@@ -43,8 +43,8 @@ func (s Gates) RenewShards(ctx context.Context, templateID int64, shards []int, 
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// StartShards implements [gate.Store]. Behind the template's lock no claim of an
-// earlier epoch is being written.
+// StartShards implements [gate.Store]. After the template is locked, no claim of
+// an earlier epoch is being written.
 func (s Gates) StartShards(ctx context.Context, templateID int64, shards []int, epoch int64) (plan gate.Plan, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockTemplate(ctx, tx, templateID); err != nil {
@@ -65,7 +65,8 @@ func (s Gates) StartShards(ctx context.Context, templateID int64, shards []int, 
 		case excess > allot:
 			return gate.ErrOverAllotted
 		}
-		// From the first shard as much as it has, from the next what is left to take.
+		// The first shard gives up to its whole allotment, and each next shard
+		// the remaining number.
 		_, err = tx.Exec(ctx, `update gate_shards f set allot = f.allot - greatest(0, least(f.allot, $3::bigint - before))
 			from (select shard, coalesce(sum(allot) over (order by shard rows between unbounded preceding and 1 preceding), 0)::bigint as before
 				from gate_shards where template_id = $1 and shard = any($2)) b

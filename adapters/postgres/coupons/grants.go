@@ -12,18 +12,18 @@ import (
 	"dropbell/domain/template"
 )
 
-// Grants keeps lists of users who are given coupons.
+// Grants stores lists of users who are granted coupons.
 type Grants struct{ *pg.DB }
 
 // NewGrants returns the lists of db.
 func NewGrants(db *pg.DB) Grants { return Grants{db} }
 
-// Template returns [template.ErrNotFound] if there is none.
+// Template returns the template, or [template.ErrNotFound].
 func (s Grants) Template(ctx context.Context, id int64) (template.Template, error) {
 	return pg.Template(ctx, s.DB, id)
 }
 
-// StageGrants stores a list in place of what the sheet had.
+// StageGrants stores a list, which replaces the sheet's previous list.
 func (s Grants) StageGrants(ctx context.Context, sheet int64, rows []coupon.GrantRow) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `delete from grant_rows where sheet_id = $1`, sheet); err != nil {
@@ -42,7 +42,7 @@ func (s Grants) StageGrants(ctx context.Context, sheet int64, rows []coupon.Gran
 	})
 }
 
-// GrantRows returns rows with what is known about their users.
+// GrantRows returns rows with the data of their users that a grant needs.
 func (s Grants) GrantRows(ctx context.Context, sheet, templateID, after int64, limit int) ([]coupon.GrantRow, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select g.line, g.input, coalesce(g.user_id, 0), u.id is not null,
@@ -57,8 +57,8 @@ func (s Grants) GrantRows(ctx context.Context, sheet, templateID, after int64, l
 	return list, pg.Translate(err)
 }
 
-// SaveGrants stores what became of rows. A coupon that was given stays given,
-// should a late worker save an older result.
+// SaveGrants stores the results of rows. A row whose coupon was granted stays
+// granted, even if a late worker saves an older result.
 func (s Grants) SaveGrants(ctx context.Context, sheet int64, rows []coupon.GrantRow) error {
 	n := len(rows)
 	lines, results, coupons := make([]int64, n), make([]string, n), make([]int64, n)
@@ -71,9 +71,9 @@ func (s Grants) SaveGrants(ctx context.Context, sheet int64, rows []coupon.Grant
 	return pg.Translate(err)
 }
 
-// grantLine are a row's columns. A claim that the gate accepted is written soon
-// after, and a worker may have died between granting a coupon and updating the
-// row: so the result is looked up when the row is read, and a coupon is shown at
+// grantLine are the columns of a row. A claim that the gate accepted is written
+// soon after, and a worker may have died between granting a coupon and updating
+// the row. So the result is looked up when the row is read. A coupon is shown at
 // the user's first row.
 const grantLine = `g.line, g.input, coalesce(g.user_id, 0),
 	case when c.id is not null then 'issued' when g.result = 'accepted' and x.reason <> '' then x.reason else g.result end,
@@ -117,8 +117,8 @@ func (s Grants) GrantTally(ctx context.Context, sheet, line int64) (map[string]i
 	return tally, pg.Translate(err)
 }
 
-// GrantJobs lists the jobs that give coupons; see [coupon.GrantStore]. The
-// kind is in the words of the partial index.
+// GrantJobs lists the jobs that grant coupons; see [coupon.GrantStore]. The
+// condition on kind is written as in the partial index.
 func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, error) {
 	s.DB = s.Reports(ctx)
 	sql := `select ` + pg.BackgroundColumns + ` from jobs j where j.kind = 'coupons.grant'
@@ -136,7 +136,7 @@ func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, 
 	return list, pg.Translate(err)
 }
 
-// TakenBack counts what a job revoked; see [coupon.GrantStore].
+// TakenBack counts the coupons that a job revoked; see [coupon.GrantStore].
 func (s Grants) TakenBack(ctx context.Context, sheet, jobID int64) (n int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
 		join coupon_operations o on o.coupon_id = r.coupon_id and o.order_id = '' and o.step = 'revoke' and o.outcome = 'done'
@@ -144,18 +144,19 @@ func (s Grants) TakenBack(ctx context.Context, sheet, jobID int64) (n int64, err
 	return n, pg.Translate(err)
 }
 
-// appliedSQL finds the job that worked sheet $2 of template $1 off.
+// appliedSQL finds the job that granted the coupons of sheet $2 of template $1.
 const appliedSQL = `select coalesce(max(id), 0) from jobs where kind = 'coupons.grant' and params ->> 'template_id' = $1 and params ->> 'sheet' = $2`
 
-// GrantApplied finds the job that worked the sheet off; see [coupon.GrantStore].
+// GrantApplied finds the job that granted the sheet's coupons; see
+// [coupon.GrantStore].
 func (s Grants) GrantApplied(ctx context.Context, templateID, sheet int64) (id int64, err error) {
 	err = s.Pool.QueryRow(ctx, appliedSQL, pg.Itoa(templateID), pg.Itoa(sheet)).Scan(&id)
 	return id, pg.Translate(err)
 }
 
 // ApplyGrant starts the job that grants a sheet's coupons; see
-// [coupon.GrantStore]. A concurrent second request waits at the dry run's row
-// and then finds the job of the first.
+// [coupon.GrantStore]. A concurrent second request waits for the lock on the dry
+// run's row and then finds the first request's job.
 func (s Grants) ApplyGrant(ctx context.Context, sheet, templateID int64, j job.Job, requestKey string, e staff.Entry) (applied job.Job, first bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		first = false

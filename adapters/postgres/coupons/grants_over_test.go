@@ -9,9 +9,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestGrantsOfADropThatIsOver: its window does not matter to staff, but
-// whether they have closed it themselves does, and then already the dry run
-// says so.
+// TestGrantsOfADropThatIsOver: staff can grant coupons after the drop's window
+// has ended, but not after they closed the drop themselves. In that case the dry
+// run already says so.
 func TestGrantsOfADropThatIsOver(t *testing.T) {
 	b := newCampaignGrant(t, 10)
 	before := b.work(b.upload(true, "user_id", "1", "2"), false)

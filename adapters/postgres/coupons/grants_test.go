@@ -100,8 +100,8 @@ func (b *campaignGrant) upload(dryRun bool, rows ...string) job.Job {
 	return j
 }
 
-// work takes the job's steps to the end; twice takes each step two times, as
-// if its worker had died before its progress was saved.
+// work runs the job's steps to the end. With twice each step runs two times, as
+// if its worker had died before saving its progress.
 func (b *campaignGrant) work(j job.Job, twice bool) job.Job {
 	b.Helper()
 	for range 100 {
@@ -152,7 +152,8 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 		t.Fatal("applied twice")
 	}
 	applied = b.work(applied, true)
-	// Three are left for 1, 2, 3 and 4, who are asked at the same time.
+	// Three coupons are left for users 1, 2, 3 and 4, whose grants run at the
+	// same time.
 	if applied.Done != 3 || applied.Failed != 6 || b.Number(`select count(*) from coupons where origin = 'grant'`) != 4 {
 		t.Fatalf("applied: %+v %s", applied, b.results(applied))
 	}
@@ -194,8 +195,8 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	}
 }
 
-// TestAListIsGivenOnce, also when several members apply it, and not while no
-// user on it could get a coupon.
+// TestAListIsGivenOnce: a list is granted once, even if several members apply it.
+// It cannot be applied while no user on it could get a coupon.
 func TestAListIsGivenOnce(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
@@ -218,8 +219,8 @@ func TestAListIsGivenOnce(t *testing.T) {
 	}
 }
 
-// TestOneOfManyAppliesAList: of concurrent requests to apply a list one starts
-// the job, and the others return it.
+// TestOneOfManyAppliesAList: of concurrent requests to apply a list, one starts
+// the job, and the other requests return this job.
 func TestOneOfManyAppliesAList(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
@@ -249,8 +250,8 @@ func TestOneOfManyAppliesAList(t *testing.T) {
 	}
 }
 
-// TestWhatAGateHasWrittenIsCounted: accepted rows are counted and found by what
-// became of them.
+// TestWhatAGateHasWrittenIsCounted: rows whose claims a gate accepted are counted
+// and found by their outcome.
 func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
 	b := newCampaignGrant(t, 9)
 	given := b.work(b.upload(false, "1", "2", "3"), false)
@@ -266,9 +267,10 @@ func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
 	}
 }
 
-// TestGrantIsTakenBack: an unused coupon is revoked and for sale again, a locked one
-// stays; worked off twice it returns nothing twice, and the second time says which
-// coupons had been revoked before.
+// TestGrantIsTakenBack revokes the coupons of a grant. An unused coupon is
+// revoked and for sale again; a locked coupon stays. Running the job twice
+// returns no coupon twice, and the second run reports the coupons that had been
+// revoked before.
 func TestGrantIsTakenBack(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	given := b.work(b.upload(false, "1", "2", "3"), false)
@@ -311,7 +313,7 @@ func TestGrantIsTakenBack(t *testing.T) {
 }
 
 // TestGrantGoesOn: the gate fails in the middle, every step runs twice, and a
-// second job of the same list follows; each user has one coupon.
+// second job of the same list follows. Each user gets one coupon.
 func TestGrantGoesOn(t *testing.T) {
 	b := newCampaignGrant(t, 5000)
 	rows := []string{"user_id"}
@@ -334,9 +336,9 @@ func TestGrantGoesOn(t *testing.T) {
 	}
 }
 
-// TestWhatADeadWorkerGaveIsTakenBack: the gate goes away for good in the
-// middle of a chunk, or the worker does before it has written down which users got
-// coupons; the list is taken back as a whole.
+// TestWhatADeadWorkerGaveIsTakenBack: in the middle of a chunk the gate fails
+// permanently, or the worker dies before saving which users got coupons. Revoking
+// the list still revokes all its coupons.
 func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
 	b := newCampaignGrant(t, 2000)
 	rows := []string{"user_id", "1"}
@@ -388,9 +390,9 @@ func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestWhatAStoppedGrantGaveIsCounted: stopped in the middle of a chunk, a grant
-// and a taking back tell of what they did until then, also where nothing could
-// save that any more.
+// TestWhatAStoppedGrantGaveIsCounted: a grant and a revocation that were stopped
+// in the middle of a chunk report their results so far, even if the results could
+// not be saved.
 func TestWhatAStoppedGrantGaveIsCounted(t *testing.T) {
 	b := newCampaignGrant(t, 2000)
 	rows := []string{"user_id", "99999"}
@@ -439,7 +441,8 @@ func TestGrantRefusals(t *testing.T) {
 			t.Errorf("a list without rows (%q): %v", rows, err)
 		}
 	}
-	// The file of users has id, that of coupons id and user_id.
+	// A file of users has the column id; a file of coupons has the columns id and
+	// user_id.
 	for heading, row := range map[string]string{"id,name": "3,Ann", "id,用户ID": "9999,4", "x,uid": "9999,5", "Customer ID": "6"} {
 		if j := b.work(b.upload(false, heading, row), false); j.Done != 1 {
 			t.Errorf("%s: %+v", heading, j)

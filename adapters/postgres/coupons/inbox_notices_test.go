@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestNoticesAreInTheInbox: a user reached in the app reads the notice in the list and,
-// the same, in the stream.
+// TestNoticesAreInTheInbox: a user who was reached in the app reads the same
+// notice in the list and in the stream.
 func TestNoticesAreInTheInbox(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {

@@ -12,15 +12,15 @@ import (
 	"dropbell/domain/template"
 )
 
-// Ledgers accounts for stock, and reads its sales over time.
+// Ledgers counts a template's stock and its sales over time.
 type Ledgers struct{ *pg.DB }
 
 // NewLedgers returns the ledgers of db.
 func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 
-// ledgerSQL counts rows: for audits, never for pages. A single statement has one
-// snapshot, so that it may run in the middle of a rush. Coupons that
-// were removed after their retention count as they did before.
+// ledgerSQL counts all rows, so it is for audits, never for pages. A single
+// statement has one snapshot, so ledgerSQL may run during a rush. Coupons that
+// were removed after their retention still count.
 const ledgerSQL = `
 select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n + coalesce(g.returned, 0),
     (select count(*) from coupons c where c.template_id = t.id) + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
@@ -47,20 +47,21 @@ func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, er
 	return l, pg.Translate(err)
 }
 
-// sellingSQL returns the templates that have sold within $1, or have coupons
-// whose owners are still to be checked, the latest $2 of them.
+// sellingSQL returns at most $2 templates, the newest first, that sold coupons
+// within $1 or whose coupons have owners that are still to be checked.
 const sellingSQL = `
 select t.id from templates t where t.issued + t.returned > 0 and t.state <> 'draft'
     and (exists (select from claim_seconds r where r.template_id = t.id and r.second > now() - $1::interval)
         or exists (select from stock_counts k where k.template_id = t.id and k.checked_to < k.seen_to))
 order by t.id desc limit $2`
 
-// countSQL returns the ledger of template $1 without what its users' counts add
-// up to, and how far the owners of coupons are checked and may be by now. It
-// counts only coupons behind those that were counted before. seen_xact is used
-// as notice_cursor's number of a transaction is, see [horizonSQL]: it stays until
-// every transaction before it has ended, so that others, which begin meanwhile, do not
-// delay it again and again.
+// countSQL returns the ledger of template $1 without the sum of the users'
+// counts. It also returns two coupon ids: up to the first, the owners of coupons
+// are checked, and up to the second they may be checked now. countSQL counts only
+// coupons with ids above the ids that were counted before. seen_xact is used like
+// the transaction number in notice_cursor, see [horizonSQL]: seen_xact stays the
+// same until every earlier transaction has ended. So transactions that begin
+// meanwhile do not delay the count again and again.
 const countSQL = `
 with known as materialized (
     select t.id, t.stock, t.issued, coalesce(k.coupons, 0) as coupons, coalesce(k.counted_to, 0) as counted_to, coalesce(k.checked_to, 0) as checked_to,
@@ -83,10 +84,11 @@ select k.stock, k.stock - k.issued, r.n + coalesce(g.returned, 0), k.coupons + f
 from known k left join removed_coupons g on g.template_id = k.id cross join fresh f,
     lateral (select count(*) as n from coupons c where c.template_id = k.id and c.returned) r`
 
-// checkSQL compares, for the owners of up to $4 coupons of template $1 with ids
-// above $2 up to $3, how many they have with claim_counts. It returns the id of
-// the last coupon, how many coupons they were, how many the counts are off by,
-// and how many owners have more than they may.
+// checkSQL takes up to $4 coupons of template $1 with ids above $2 and up to $3.
+// For the owners of these coupons it compares the number of their coupons with
+// claim_counts. It returns the id of the last coupon, the number of coupons, the
+// sum of the differences, and the number of owners that exceed the limit per
+// user.
 const checkSQL = `
 with part as materialized (
     select id, user_id from coupons where template_id = $1 and id > $2 and id <= $3 order by id limit $4
@@ -99,11 +101,12 @@ select coalesce((select max(id) from part), $2), (select count(*) from part), co
     count(*) filter (where counted > (select per_user_limit from templates where id = $1))
 from owners`
 
-// Selling accounts for the stock of up to limit templates that have sold within
-// the window. Coupons are counted once, however many there are, and the counts of
-// their owners are compared once as well, for up to owners coupons at a call: after
-// a rush it takes several calls to reach all. Owners that are off are looked at
-// again by every call. Rows that are changed after they were counted are found by [Ledgers.Ledger].
+// Selling returns the ledgers of up to limit templates that sold coupons within
+// the window. Each coupon is counted for good only once. The counts of its owner
+// are compared once too. A call compares the owners of up to owners coupons, so
+// after a rush several calls are needed. Owners with a difference are compared
+// again by every call. Changes to rows that were already counted are found only
+// by [Ledgers.Ledger].
 func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit, owners int) ([]claim.Ledger, error) {
 	rows, err := s.Pool.Query(ctx, sellingSQL, window, limit)
 	if err != nil {
@@ -129,9 +132,10 @@ func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit, owner
 	return list, nil
 }
 
-// checkOwners fills in what the counts per user are off by, for the owners of up
-// to limit coupons above after up to last, and returns how many coupons it read.
-// It remembers how far it has come if nothing is off.
+// checkOwners takes up to limit coupons with ids above after and up to last, and
+// adds the differences in the counts of their owners to l. It returns the number
+// of coupons read. If there is no difference, checkOwners stores how far it has
+// come.
 func (s Ledgers) checkOwners(ctx context.Context, l *claim.Ledger, after, last int64, limit int) (n int, err error) {
 	var to, off int64
 	l.PerUser = l.Issued + l.Returned
@@ -151,7 +155,7 @@ func (s Ledgers) checkOwners(ctx context.Context, l *claim.Ledger, after, last i
 	return n, pg.Translate(err)
 }
 
-// Curve returns how the template sold, in at most so many steps.
+// Curve returns the template's sales over time, in at most points steps.
 func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error) {
 	rows, err := s.Pool.Query(ctx, `
 		with span as (
@@ -175,8 +179,8 @@ func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim
 	return claim.NewCurve(time.Duration(seconds)*time.Second, sold), pg.Translate(err)
 }
 
-// Pace returns coupons issued in each of the last seconds that are over, the
-// oldest first.
+// Pace returns the number of coupons issued in each of the last complete seconds,
+// the oldest first.
 func (s Ledgers) Pace(ctx context.Context, templateID int64, seconds int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select coalesce(c.issued, 0) from generate_series(date_trunc('second', now()) - $2 * interval '1 second',

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestLedgerInTheRush recounts while three nodes sell: it must add up at
-// every instant at which it is looked at.
+// TestLedgerInTheRush recounts while three nodes sell: the ledger must add up at
+// every recount.
 func TestLedgerInTheRush(t *testing.T) {
 	h := newClaimFixture(t, 3)
 	ledgers := couponsdb.NewLedgers(h.DB)
@@ -74,8 +74,8 @@ func TestLedgerTellsWhatIsOff(t *testing.T) {
 	}
 }
 
-// selling is what the census sees of the only template that is selling, or the
-// zero value if none is.
+// selling returns the census of the only template that is selling, or the zero
+// value if none is.
 func (h *claimFixture) selling(owners int) claim.Ledger {
 	h.Helper()
 	list, err := couponsdb.NewLedgers(h.DB).Selling(h.Context(), time.Hour, 10, owners)
@@ -89,8 +89,8 @@ func (h *claimFixture) selling(owners int) claim.Ledger {
 	return list[0]
 }
 
-// counted takes the census until all coupons have been counted for good:
-// transactions of other databases of the server delay that, too.
+// counted takes the census until all coupons have been counted for good.
+// Transactions in other databases of the server delay this too.
 func (h *claimFixture) counted(owners int) (l claim.Ledger) {
 	h.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
@@ -103,8 +103,8 @@ func (h *claimFixture) counted(owners int) (l claim.Ledger) {
 	return l
 }
 
-// TestSellingCountsCouponsOnce: the census reads only what is new, and is right
-// at every instant.
+// TestSellingCountsCouponsOnce: the census reads only new coupons and is right at
+// all times.
 func TestSellingCountsCouponsOnce(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop, quiet := h.Open(10, 1, nil), h.Open(10, 1, nil)
@@ -146,8 +146,8 @@ func TestSellingCountsCouponsOnce(t *testing.T) {
 	}
 }
 
-// TestSellingWaitsForOpenTransactions: a coupon whose id was drawn before those
-// of others and which is committed after them is counted.
+// TestSellingWaitsForOpenTransactions: a coupon is counted even if its id was
+// drawn before the ids of other coupons and its transaction commits after theirs.
 func TestSellingWaitsForOpenTransactions(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.Open(10, 1, nil)
@@ -169,8 +169,9 @@ func TestSellingWaitsForOpenTransactions(t *testing.T) {
 	}
 }
 
-// TestSellingIsDelayedOnlyByOlderTransactions: those that begin after the coupons were
-// seen do not delay counting them for good, however they overlap.
+// TestSellingIsDelayedOnlyByOlderTransactions: transactions that begin after the
+// coupons were seen do not delay the final count, even if they overlap all the
+// time.
 func TestSellingIsDelayedOnlyByOlderTransactions(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.Open(10, 1, nil)
@@ -188,8 +189,9 @@ func TestSellingIsDelayedOnlyByOlderTransactions(t *testing.T) {
 	h.counted(10)
 }
 
-// TestSellingChecksOwnersByAndBy: a few at a time, and those that are off again
-// and again, however long ago they were sold.
+// TestSellingChecksOwnersByAndBy: each call checks a few owners. Owners with a
+// difference are checked again by every call, however long ago their coupons were
+// sold.
 func TestSellingChecksOwnersByAndBy(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.Open(100, 2, nil)

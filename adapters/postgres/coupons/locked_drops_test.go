@@ -19,13 +19,13 @@ import (
 	"dropbell/domain/user"
 )
 
-// waits is how long an operation on a drop that no session holds may take here, in a test
-// with the race detector beside other tests. Groups that wait for the held drop until the
+// waits is how long an operation on a drop without a lock may take in this test, which runs
+// with the race detector next to other tests. Groups that wait for the locked drop until its
 // lock ends take seconds; see [rush.hold].
 const waits = 1500 * time.Millisecond
 
-// rush are claims of several drops at one gate. One of the drops is held by a session as psql
-// holds it; others may not notice.
+// rush sends claims of several drops to one gate. A session holds a lock on one drop, as psql
+// would. Claims of the other drops must not be delayed.
 type rush struct {
 	*claimFixture
 	held   template.Template
@@ -34,7 +34,7 @@ type rush struct {
 
 	mu      sync.Mutex
 	refused int             // claims of the held drop
-	took    []time.Duration // by claims of the others
+	took    []time.Duration // by claims of the drops that are not locked
 }
 
 func newRush(t *testing.T, stock int64) *rush {
@@ -72,8 +72,8 @@ func (r *rush) claim(drop template.Template, key string) {
 	}
 }
 
-// run has callers claim coupons of all the drops until so many claims of the locked one were
-// refused.
+// run lets callers claim coupons of all drops until refusals claims of the locked drop have
+// been refused.
 func (r *rush) run(callers, refusals int) {
 	over := func() bool {
 		r.mu.Lock()
@@ -96,9 +96,9 @@ func (r *rush) run(callers, refusals int) {
 	all.Wait()
 }
 
-// slowest fails if claims of drops that no session holds took too long: more than a few of
-// them, those that were in a group with the held drop at first, or any of them for as long as
-// callers give up.
+// slowest checks the claims of drops that are not locked. It fails if more than a few claims
+// took longer than waits; a few may have shared a first group with the locked drop. It also
+// fails if any claim took so long that its caller would have given up.
 func (r *rush) slowest() {
 	slices.Sort(r.took)
 	last := r.took[len(r.took)-1]
@@ -112,9 +112,9 @@ func (r *rush) slowest() {
 	}
 }
 
-// TestALockedDropStopsNoOtherClaims: a session holds the row of one drop, whose claims keep
-// coming. The claims of others are answered, those of the drop refused, and when the lock
-// ends the drop goes on.
+// TestALockedDropStopsNoOtherClaims: a session holds the row of one drop, and its claims keep
+// coming. Claims of other drops are answered, and claims of the locked drop are refused. When
+// the lock ends, claims of the drop are accepted again.
 func TestALockedDropStopsNoOtherClaims(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -189,8 +189,9 @@ func TestALockedDropKeepsItsRepetitions(t *testing.T) {
 	claimtest.Holds(t, r, r.held.ID, 21, 1)
 }
 
-// TestAHaltedWriterOfGrantsStopsNobody: a process that was halted between reading and writing
-// holds a drop. The server ends its transaction, and grants of the drop go on.
+// TestAHaltedWriterOfGrantsStopsNobody: a process that was suspended between reading and
+// writing holds a lock on a drop. The server ends the process's transaction, and grants of the
+// drop go on.
 func TestAHaltedWriterOfGrantsStopsNobody(t *testing.T) {
 	r := newRush(t, 100)
 	halted, err := postgres.Open(t.Context(), r.SQL.Config().ConnString(), postgres.Options{AppName: "halted", MaxConns: 4, TransactionIdle: time.Second})
@@ -243,8 +244,8 @@ func TestALockedDropStopsNoOtherWriter(t *testing.T) {
 	}
 }
 
-// TestLockedCouponsStopNoOtherPayments: a session holds coupons of one drop. Their payments
-// are refused soon, and keep too few connections from others to be noticed.
+// TestLockedCouponsStopNoOtherPayments: a session holds coupons of one drop. Payments with
+// these coupons are refused soon, and leave enough connections for other payments.
 func TestLockedCouponsStopNoOtherPayments(t *testing.T) {
 	p := newPaymentFixture(t)
 	other := p.Published(time.Hour)
@@ -303,7 +304,8 @@ func TestLockedCouponsStopNoOtherPayments(t *testing.T) {
 	}
 }
 
-// TestAPaymentThatIsRefusedChangesNothing: it met a lock and is repeated.
+// TestAPaymentThatIsRefusedChangesNothing: the payment met a lock, changed nothing, and is
+// repeated.
 func TestAPaymentThatIsRefusedChangesNothing(t *testing.T) {
 	p := newPaymentFixture(t)
 	id := p.issue()

@@ -11,25 +11,26 @@ import (
 	"dropbell/domain/coupon"
 )
 
-// Notices keeps the notices before coupons expire.
+// Notices stores the notices before coupons expire.
 type Notices struct{ *pg.DB }
 
 // NewNotices returns the notices of db.
 func NewNotices(db *pg.DB) Notices { return Notices{db} }
 
-// horizonSQL moves the horizon and returns what may be planned. Ids are drawn
-// before they are committed, so that a smaller one may appear after a greater.
-// Therefore the greatest id is stored first, together with this transaction's
-// own number; the coupons up to it are planned when every transaction with a
-// smaller number has ended. The end of a snapshot (xmax) would not do: it is the
-// number after the last one that has ended, and transactions with that number or
-// a later one may be running. A transaction that issues coupons has locked the
-// template's row or written the owners' counts, and so has a number, before it
-// draws an id.
+// horizonSQL moves the horizon, the coupon id up to which notices may be planned.
+// Coupon ids are drawn before their transactions commit, so a smaller id may
+// appear after a greater one. Therefore horizonSQL stores the greatest id
+// together with its own transaction number. Coupons up to this id are planned
+// when every transaction with a smaller number has ended. The end of a snapshot
+// (xmax) cannot replace this number: xmax follows the last ended transaction, and
+// transactions with this or a greater number may be running. A transaction that
+// issues coupons has its number before it draws a coupon id, because it has
+// locked the template's row or written the owners' counts.
 //
-// A dump keeps seen_xmax, but the server that restores it numbers its
-// transactions from the beginning. A seen_xmax above its next number belongs to
-// transactions that ended with the dumped server, so none is waited for.
+// A dump contains seen_xmax, but the server that restores the dump numbers its
+// transactions from the beginning. A seen_xmax above the server's next number
+// belongs to the dumped server, whose transactions have all ended, so no
+// transaction is waited for.
 const horizonSQL = `
 with newest as (select coalesce(max(id), 0) as id from coupons)
 update notice_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
@@ -58,7 +59,8 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 	if err != nil {
 		return nil, 0, 0, pg.Translate(err)
 	}
-	// A coupon that was used at once may be refunded, and then its end is news as well.
+	// A coupon that was used at once may be refunded, and then its expiry matters
+	// to the user again.
 	rows, err := s.Pool.Query(ctx, `
 		select c.id, c.template_id, c.user_id, c.issued_at, c.expires_at, t.notify_days,
 			case when coalesce(u.timezone, '') <> '' then u.timezone else s.timezone end, coalesce(u.quiet_from, 0), coalesce(u.quiet_to, 0)
@@ -108,8 +110,9 @@ func (s Notices) StoreNotices(ctx context.Context, from, to int64, plan []coupon
 	})
 }
 
-// NoticeDays returns the calendar from the first day to the last, of the
-// shops given (none = all), and of one template or all (0).
+// NoticeDays returns the calendar of notices from the first day to the last day.
+// It covers the given shops (empty = all shops) and the given template (0 = all
+// templates).
 func (s Notices) NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select d.day, sum(d.planned)::bigint, sum(d.sent)::bigint, sum(d.failed)::bigint, sum(d.dropped)::bigint

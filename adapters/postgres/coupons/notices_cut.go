@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// dueNotice is a due notice and what is known about its coupons now.
+// dueNotice is a due notice with the present state of its coupons.
 type dueNotice struct {
 	coupon.Notice
 	Live bool                // an unused coupon that still expires then
@@ -22,11 +22,12 @@ type dueNotice struct {
 	Over delivery.ChannelSet // of the template
 }
 
-// liveSQL says of notice n that its reader still has something to lose.
+// liveSQL reports whether the reader of notice n still has a coupon that will
+// expire.
 const liveSQL = `exists (select from coupons c where c.user_id = n.user_id and c.template_id = n.template_id and c.state in ('unused', 'locked')
         and c.expires_at > clock_timestamp() and c.expires_at <= n.expires_at)`
 
-// takeSQL locks due notices, so that two workers cut different ones.
+// takeSQL locks due notices, so that two workers cut different notices.
 const takeSQL = `
 select n.user_id, n.template_id, n.day, n.days, n.due_at, n.expires_at,
     ` + liveSQL + `,
@@ -69,10 +70,11 @@ func (s Notices) CutNotices(ctx context.Context, limit int) (batches []coupon.Cu
 	return batches, n, err
 }
 
-// sortOut divides due notices into groups to be sent, each of one template and
-// number of days and of a batch's size at most, those that became unnecessary,
-// and those that are too late. A user with several due notices of one template,
-// because no worker ran for days, gets the one nearest to the expiry only.
+// sortOut divides due notices into groups to be sent, notices that became
+// unnecessary, and notices that are too late. A group has one template, one
+// number of days, and at most the size of a batch. If no worker ran for days, a
+// user may have several due notices of one template; only the notice nearest to
+// the expiry is sent.
 func sortOut(due []dueNotice) (send [][]dueNotice, drop, late []dueNotice) {
 	slices.SortFunc(due, func(a, b dueNotice) int {
 		return cmp.Or(cmp.Compare(a.TemplateID, b.TemplateID), cmp.Compare(a.UserID, b.UserID), cmp.Compare(a.Days, b.Days))
@@ -111,7 +113,7 @@ func noticeKeys(list []dueNotice) (users, templates []int64, days []time.Time) {
 	return users, templates, days
 }
 
-// dropNotices forgets notices about coupons that were used or are gone.
+// dropNotices deletes notices about coupons that were used or no longer exist.
 func dropNotices(ctx context.Context, tx pgx.Tx, list []dueNotice) error {
 	if len(list) == 0 {
 		return nil
@@ -156,8 +158,8 @@ select 'notice', run.id, @template, c, @from_user, @to_user, @due_count, @due, @
 from run, unnest(@channels::smallint[]) as c
 returning id, channel`
 
-// storeRun stores one run with a batch for each channel. The batch is
-// worthless from the first expiry among its readers on.
+// storeRun stores one run with a batch for each channel. The batch becomes
+// worthless at the first expiry among its readers' coupons.
 func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coupon.CutBatch, err error) {
 	ids := make([]user.ID, len(group))
 	first, worthless := group[0].DueAt, group[0].ExpiresAt
@@ -193,7 +195,7 @@ func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coup
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.CutBatch])
 }
 
-// Readers looks at the recipients of a batch who are left; see
+// Readers returns the state of the batch's remaining recipients; see
 // [coupon.ReaderStore].
 func (s Notices) Readers(ctx context.Context, run int64, users []user.ID) (coupon.Readers, error) {
 	r := coupon.Readers{Quiet: map[user.ID]user.User{}, Done: map[user.ID]bool{}}

@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	// runsLookedAt is how far back among all runs recent ones are looked for:
-	// they are settled in about the order in which they were cut.
+	// runsLookedAt is the number of newest runs among which recently settled runs
+	// are searched: runs are settled in about the order in which they were cut.
 	runsLookedAt = 5000
-	// runsAtOnce are recounted in one snapshot: up to a hundred thousand readers.
+	// runsAtOnce runs are recounted in one snapshot, with up to a hundred
+	// thousand readers.
 	runsAtOnce = 100
 )
 
-// RecentRuns recounts runs of notices that were settled within the window, the
-// newest first and at most limit of them. It returns the balances that are off.
+// RecentRuns recounts at most limit runs of notices that were settled within the
+// window, the newest first. It returns the balances that do not add up, and the
+// number of runs recounted.
 func (s Notices) RecentRuns(ctx context.Context, window time.Duration, limit int) (off []coupon.RunBalance, looked int, err error) {
 	return s.recountRuns(ctx, `select id from (select id, settled_at from notice_runs order by id desc limit $1) r
 		where settled_at > now() - $2::interval order by id desc limit $3`, runsLookedAt, window, limit)
@@ -56,7 +58,8 @@ func (s Notices) recountRuns(ctx context.Context, find string, args ...any) (off
 	return off, looked, nil
 }
 
-// runSets are readers of a run: of its batches, and of its notices by status.
+// runSets are the readers of a run: the readers of its batches, and the readers
+// of its notices by status.
 type runSets struct {
 	template           int64
 	due, reached, gone *roaring64.Bitmap // gone: users whose coupons were gone before they were told
@@ -77,8 +80,8 @@ func newRunSets(template int64) *runSets {
 		notices: map[noticeStatus]*roaring64.Bitmap{noticePlanned: roaring64.New(), noticeSent: roaring64.New(), noticeFailed: roaring64.New()}}
 }
 
-// balanceRuns recounts runs in one snapshot. One that is not settled any more,
-// because dead letters of it are replayed, is left out.
+// balanceRuns recounts runs in one snapshot. A run that is no longer settled,
+// because its dead letters are being replayed, is left out.
 func (s Notices) balanceRuns(ctx context.Context, ids []int64) (list []coupon.RunBalance, err error) {
 	runs := map[int64]*runSets{}
 	err = s.Instant(ctx, func(tx pgx.Tx) error {
@@ -161,7 +164,8 @@ func readRunNotices(ctx context.Context, tx pgx.Tx, ids []int64, runs map[int64]
 
 func (r *runSets) balance(id int64) coupon.RunBalance {
 	sent, failed, planned := r.notices[noticeSent], r.notices[noticeFailed], r.notices[noticePlanned]
-	// Of the users whose coupons were gone only those reached before have a notice.
+	// Of the users whose coupons were gone, only users who had been reached
+	// before have a notice.
 	lost := roaring64.AndNot(r.due, roaring64.FastOr(sent, failed, planned, roaring64.AndNot(r.gone, r.reached)))
 	wrong := roaring64.FastOr(planned, roaring64.AndNot(sent, roaring64.And(r.due, r.reached)),
 		roaring64.AndNot(failed, roaring64.AndNot(r.due, r.reached)))

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// off returns by how much the calendar's day differs from its notices.
+// off returns the difference between the calendar's day and its notices.
 func (b *noticeFixture) off(day time.Time) (sum int64) {
 	b.Helper()
 	list, err := b.notices.DayBalance(b.Context(), day)
@@ -20,8 +20,8 @@ func (b *noticeFixture) off(day time.Time) (sum int64) {
 	return sum
 }
 
-// runsOff returns by how much recent runs differ from their batches, and how
-// many there are.
+// runsOff returns the sum of the differences between recent runs and their
+// batches, and the number of these runs.
 func (b *noticeFixture) runsOff() (sum int64, looked int) {
 	b.Helper()
 	list, looked, err := b.notices.RecentRuns(b.Context(), time.Hour, 100)
@@ -32,8 +32,8 @@ func (b *noticeFixture) runsOff() (sum int64, looked int) {
 	return sum, looked
 }
 
-// TestNoticesAreRecounted: the notices sent balance for every outcome of a reader, and
-// every single wrong row shows.
+// TestNoticesAreRecounted: the sent notices balance for every outcome of a
+// reader, and a single wrong row of any kind is found.
 func TestNoticesAreRecounted(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	fail := func(m delivery.Message, _ int) delivery.Result {

@@ -9,10 +9,11 @@ import (
 	"dropbell/domain/coupon"
 )
 
-// TestNoticesSurviveDumpAndRestore: coupons whose notices went out, are planned, or
-// were only noted when the dump was taken have one notice each in a database
-// restored on a new server, whose transactions are numbered from the beginning,
-// and so have coupons that are issued there.
+// TestNoticesSurviveDumpAndRestore restores a dump on a new server, whose
+// transaction numbers start from the beginning. In the dump, notices of some
+// coupons were sent, notices of others were planned, and other coupons were only
+// seen. Each of these coupons gets one notice in total, and so does each coupon
+// issued on the new server.
 func TestNoticesSurviveDumpAndRestore(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.own(b.drop, 1, 2)
@@ -23,7 +24,8 @@ func TestNoticesSurviveDumpAndRestore(t *testing.T) {
 	b.until("settled", func() bool { return b.Number(`select count(*) from notices where status = 1`) == 2 })
 	b.own(b.drop, 3)
 	b.planned(3)
-	// The numbers of this server's transactions are far ahead of a new server's.
+	// The transaction numbers of this server are far above the numbers of a new
+	// server.
 	b.Exec(`do $$ begin for i in 1..5000 loop perform pg_current_xact_id(); commit; end loop; end $$`)
 	_, commit := b.Hold(`insert into users (id) values (999)`) // keeps the horizon from being passed
 	b.own(b.drop, 4, 5)

@@ -14,7 +14,8 @@ import (
 // batchesDone says that every batch of run r is done.
 const batchesDone = `not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done')`
 
-// FinishedRuns returns runs that ended and whose notices do not know it.
+// FinishedRuns returns runs whose batches are done and whose outcomes are not stored in their
+// notices.
 func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `select r.id from notice_runs r where r.settled_at is null and `+batchesDone+` order by r.id limit $1`, limit)
 	if err != nil {
@@ -24,15 +25,16 @@ func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
 	return ids, pg.Translate(err)
 }
 
-// SettleNotices stores the outcomes of a run's notices: sent if one channel
-// reached the reader, and removed if they became unnecessary. It may run again,
-// when dead letters were replayed: the calendar changes by the difference.
+// SettleNotices stores the outcomes of a run's notices. A notice is sent if one channel
+// reached the reader; a notice that became unnecessary is removed. SettleNotices runs again
+// after dead letters were replayed, and then changes the calendar by the difference.
 func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 for update`, run); err != nil {
 			return err
 		}
-		// Only now, since a replay that makes a batch ready again locks the run.
+		// The batches are checked after the lock, since a replay that makes a batch ready
+		// again locks the run.
 		var done bool
 		if err := tx.QueryRow(ctx, `select `+batchesDone+` from notice_runs r where r.id = $1`, run).Scan(&done); err != nil || !done {
 			if errors.Is(err, pgx.ErrNoRows) {
@@ -74,9 +76,9 @@ func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 	})
 }
 
-// SleepingRuns returns open runs of which every batch is done or put off for
-// a while, as it is for the end of quiet hours, and that have sent more than
-// their notices know.
+// SleepingRuns returns open runs that have sent more messages than their notices record. Every
+// batch of such a run is done or deferred for a while, for example until the end of quiet
+// hours.
 func (s Notices) SleepingRuns(ctx context.Context, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select r.id from notice_runs r
@@ -91,15 +93,16 @@ func (s Notices) SleepingRuns(ctx context.Context, limit int) ([]int64, error) {
 	return ids, pg.Translate(err)
 }
 
-// NoteReached records the users of an open run who were reached so far, and that much
-// in the calendar.
+// NoteReached records which users of an open run have been reached so far, and updates the
+// calendar accordingly.
 func (s Notices) NoteReached(ctx context.Context, run int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		open, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and r.settled_at is null for update`, run)
 		if err != nil || len(open) == 0 {
 			return err
 		}
-		// Counted before they are read: messages sent meanwhile are noted next time.
+		// The messages are counted before the reached users are read: messages sent meanwhile
+		// are recorded by the next call.
 		if _, err := tx.Exec(ctx, `update notice_runs set told = (select sum(sent_count) from batches where kind = 'notice' and owner_id = $1)
 			where id = $1`, run); err != nil {
 			return err
@@ -122,7 +125,7 @@ func (s Notices) NoteReached(ctx context.Context, run int64) error {
 	})
 }
 
-// reachedByRun lists the users whom the run's batches reached, over whichever channel.
+// reachedByRun lists the users whom the run's batches reached on any channel.
 func reachedByRun(ctx context.Context, tx pgx.Tx, run int64) ([]int64, error) {
 	sent, err := sentByRun(ctx, tx, run)
 	if err != nil {
@@ -135,7 +138,7 @@ func reachedByRun(ctx context.Context, tx pgx.Tx, run int64) ([]int64, error) {
 	return list, nil
 }
 
-// sentByRun unites the users whom the run's batches reached, over whichever channel.
+// sentByRun returns the union of the users whom the run's batches reached on any channel.
 func sentByRun(ctx context.Context, tx pgx.Tx, run int64) (*roaring64.Bitmap, error) {
 	rows, err := tx.Query(ctx, `select sent from batches where kind = 'notice' and owner_id = $1`, run)
 	if err != nil {

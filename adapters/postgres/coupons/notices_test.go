@@ -59,8 +59,8 @@ func (b *noticeFixture) own(t template.Template, users ...int64) {
 	}
 }
 
-// until sweeps until the condition holds: other transactions of the server
-// may hold the horizon back for a moment.
+// until sweeps repeatedly until the condition holds: other transactions of the server may
+// delay the horizon for a moment.
 func (b *noticeFixture) until(what string, holds func() bool) {
 	b.Helper()
 	for end := time.Now().Add(20 * time.Second); !holds(); {
@@ -185,8 +185,9 @@ func TestNoticesGoOut(t *testing.T) {
 	b.calendar()
 }
 
-// TestSlowNoticesFollowTheirUsers: notices leave one a second. After the second other users
-// use their coupon, begin quiet hours that outlast it, or opt out, and get none.
+// TestSlowNoticesFollowTheirUsers sends one notice a second. After the first second other
+// users use their coupon, begin quiet hours that last longer than the coupon, or opt out.
+// These users get no notice.
 func TestSlowNoticesFollowTheirUsers(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.own(b.drop, 1, 2, 3, 4, 5, 6)
@@ -218,8 +219,8 @@ func TestSlowNoticesFollowTheirUsers(t *testing.T) {
 	}
 }
 
-// TestNoticesMissNoCoupon: ids are drawn before they are committed, so that a
-// smaller one may appear after a greater one was planned for.
+// TestNoticesMissNoCoupon: ids are drawn before they are committed, so a smaller id may appear
+// after notices were planned for a greater id.
 func TestNoticesMissNoCoupon(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	_, commit := b.Hold(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
@@ -245,8 +246,8 @@ func TestNoticesMissNoCoupon(t *testing.T) {
 	b.planned(3)
 }
 
-// TestNoticesMissNoCouponOfTheNewestTransaction: the horizon is stored when no
-// transaction with a greater number than that of the running one has ended.
+// TestNoticesMissNoCouponOfTheNewestTransaction: the horizon is stored when no transaction
+// with a greater number than the running transaction has ended.
 func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	const draw = `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
@@ -266,8 +267,8 @@ func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
 	b.planned(3)
 }
 
-// TestNoticesAreCutOnce by several workers at the same time, and a user whose
-// notices of several days are overdue gets one.
+// TestNoticesAreCutOnce: several workers cut each notice once. A user whose notices of several
+// days are overdue gets one notice.
 func TestNoticesAreCutOnce(t *testing.T) {
 	b := newNoticeFixture(t, 1, 2, 3)
 	var users []int64
@@ -318,7 +319,7 @@ func TestNoticesTooLate(t *testing.T) {
 	if got := b.status(1); got != "2 deadline" {
 		t.Errorf("expired before anybody was told: %q", got)
 	}
-	// User 2 is told the nearest day only.
+	// User 2 gets only the notice of the day nearest to the expiry.
 	if n := b.Number(`select count(*) from notices where user_id = 2`); n != 1 || b.Number(`select days from notices where user_id = 2`) != 1 {
 		t.Errorf("%d notices for user 2", n)
 	}
@@ -333,9 +334,9 @@ func TestNoticesTooLate(t *testing.T) {
 	}
 }
 
-// TestNoticesLetPeopleSleep covers users who have changed their quiet hours or zone
-// since the notice was planned: they are told at the end, once, or not at all if that
-// is too late.
+// TestNoticesLetPeopleSleep covers users who changed their quiet hours or time zone after the
+// notice was planned. They get the notice once, at the end of their quiet hours, or not at all
+// if that is too late.
 func TestNoticesLetPeopleSleep(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	const awake, asleep, byShop, tooLong, spent = 1, 2, 3, 4, 5
@@ -401,7 +402,7 @@ func timesTold(s *pgtest.Sink, id int) (n int) {
 	return n
 }
 
-// wake ends all users' quiet hours, and delivers what was deferred for them.
+// wake ends all users' quiet hours and delivers their deferred notices.
 func (b *noticeFixture) wake() {
 	b.Helper()
 	b.Exec(`update users set quiet_from = quiet_to`)
@@ -410,8 +411,8 @@ func (b *noticeFixture) wake() {
 	b.deliver()
 }
 
-// TestNoticesOfReplayedLettersAreSettledAgain also when the event that says so
-// is lost: until then they say that they failed.
+// TestNoticesOfReplayedLettersAreSettledAgain: the run is settled again even if the event
+// about the replay is lost. Until then its notices are recorded as failed.
 func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	refuse := func(delivery.Message, int) delivery.Result {
@@ -429,7 +430,7 @@ func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 	_, err := letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 1}})
 	b.Must(err)
 	b.Must(letters.Step(t.Context()))
-	// A worker that counted before that does not settle the run.
+	// A worker that counted before the replay does not settle the run.
 	b.Must(b.notices.SettleNotices(t.Context(), b.Number(`select id from notice_runs`)))
 	b.deliver()
 	b.until("settled again", func() bool { return b.status(1) == "1 " })
@@ -441,8 +442,8 @@ func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 	}
 }
 
-// TestSettlingNoticesWaitsForAReplay that has made a batch ready again, and then
-// leaves the run to a later settling.
+// TestSettlingNoticesWaitsForAReplay: settling waits for a replay that has made a batch ready
+// again, and then leaves the run to a later call.
 func TestSettlingNoticesWaitsForAReplay(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.own(b.drop, 1)

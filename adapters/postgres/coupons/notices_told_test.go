@@ -13,8 +13,8 @@ func (b *noticeFixture) sleeps(id int64) {
 		quiet_to = (extract(hour from now() at time zone 'UTC')::int + 2) % 24 * 60 where id = $1`, id)
 }
 
-// TestTheCalendarDoesNotWaitForSleepers: a reached reader is counted as told while
-// another reader of the run is in quiet hours.
+// TestTheCalendarDoesNotWaitForSleepers: a reached reader is counted as sent
+// while another reader of the run is in quiet hours.
 func TestTheCalendarDoesNotWaitForSleepers(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	const asleep = 3
@@ -44,8 +44,8 @@ func TestTheCalendarDoesNotWaitForSleepers(t *testing.T) {
 	}
 }
 
-// TestNoticesOfACouponThatIsUsedAtOnce are planned all the same: it may be
-// refunded.
+// TestNoticesOfACouponThatIsUsedAtOnce: the notices of a coupon that was used at
+// once are still planned, because the coupon may be refunded.
 func TestNoticesOfACouponThatIsUsedAtOnce(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.own(b.drop, 1, 2)

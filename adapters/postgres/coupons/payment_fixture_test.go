@@ -61,7 +61,7 @@ func (p *paymentFixture) state(id int64) coupon.Coupon {
 	return c.Coupon
 }
 
-// tally delivers every event twice and compares what was counted.
+// tally delivers every event twice and compares the counts with want.
 func (p *paymentFixture) tally(want coupon.Tally) {
 	p.Helper()
 	for range 2 {

@@ -10,8 +10,9 @@ import (
 	"dropbell/domain/coupon"
 )
 
-// TestCouponsOfARushBesideAnOpenSnapshot: the figures and the list of a drop's coupons find
-// its row without a visit to each version that PostgreSQL keeps for the snapshot.
+// TestCouponsOfARushBesideAnOpenSnapshot: the figures and the list of a drop's
+// coupons find the drop's row without visiting every row version that PostgreSQL
+// keeps for the open snapshot.
 func TestCouponsOfARushBesideAnOpenSnapshot(t *testing.T) {
 	const groups, coupons = 4000, 20
 	w := newFixture(t)

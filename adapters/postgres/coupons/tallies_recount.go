@@ -10,8 +10,9 @@ import (
 	"dropbell/domain/event"
 )
 
-// countedTalliesSQL is the sums that the tallies of template $1 must have now: those of the rows, less
-// those that waiting events will add. Lines of the log leave before coupons do, so steps may only be missing.
+// countedTalliesSQL computes the sums that the tallies of template $1 must have now: the sums
+// of the rows minus the sums that waiting events will add. Log lines are removed before
+// coupons are, so the count of logged steps may only be too low.
 var countedTalliesSQL = `
 waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChanged, event.CouponsExpired) + `
 ), steps as (
@@ -49,17 +50,17 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChan
         + abs(c.released - k.released) + abs(c.refunded - k.refunded) as n from counted c, kept k
 )`
 
-// Off returns by how much the tallies of the template differ from the rows, in coupons,
-// steps and minor units together; 0 if every event was counted once. It reads all its
-// coupons: for audits.
+// Off returns the total difference between the template's tallies and the rows, in coupons,
+// steps and minor units added together; 0 if every event was counted once. Off reads all
+// coupons of the template, so it is for audits.
 func (s CouponTallies) Off(ctx context.Context, templateID int64) (n int64, err error) {
 	err = s.Pool.QueryRow(ctx, `with `+countedTalliesSQL+` select coalesce((select n from off), 0)`, templateID).Scan(&n)
 	return n, pg.Translate(err)
 }
 
-// Recount replaces tallies that differ from the rows, and returns by how much they did. It
-// is exact while events are handled: those that wait are counted by their handler, which
-// waits for the row where it is locked. It is only if the tallies differ.
+// Recount replaces tallies that differ from the rows and returns the difference. The result is
+// exact even while events are handled: waiting events are left to their handler, which waits
+// while the row is locked. The row is locked only if the tallies differ.
 func (s CouponTallies) Recount(ctx context.Context, templateID int64) (off int64, err error) {
 	if off, err = s.Off(ctx, templateID); err != nil || off == 0 {
 		return 0, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "tallies"))
@@ -80,8 +81,8 @@ func (s CouponTallies) Recount(ctx context.Context, templateID int64) (off int64
 }
 
 // ToRecount returns up to limit templates whose tallies are to be compared with the rows:
-// those that have changed since the last time, or were never compared, and once a day those
-// that have coupons which can still change.
+// templates whose tallies have changed since the last comparison, or were never compared.
+// Templates with coupons that can still change are compared once a day.
 func (s CouponTallies) ToRecount(ctx context.Context, limit int) ([]int64, error) {
 	return s.ids(ctx, `select t.id from templates t left join coupon_tallies y on y.template_id = t.id
 		left join figure_recounts r on r.template_id = t.id and r.figure = 'tallies'
@@ -90,8 +91,8 @@ func (s CouponTallies) ToRecount(ctx context.Context, limit int) ([]int64, error
 		order by r.at nulls first, t.id limit $1`, limit)
 }
 
-// Impossible returns up to limit templates whose tallies cannot be true: a sum is below 0,
-// or more coupons have a state than there are.
+// Impossible returns up to limit templates whose tallies must be wrong: a sum is below 0, or
+// the states have more coupons than were issued.
 func (s CouponTallies) Impossible(ctx context.Context, limit int) ([]int64, error) {
 	return s.ids(ctx, `select t.id from coupon_tallies y join templates t on t.id = y.template_id
 		where least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0

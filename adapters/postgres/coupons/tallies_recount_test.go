@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// tallied is a drop with coupons, each of which has gone through steps of payment.
+// tallied returns a drop with coupons that have gone through several payment steps.
 func tallied(w *fixture, coupons int) template.Template {
 	w.Helper()
 	tpl := w.Published(time.Hour)
@@ -74,9 +74,9 @@ func (w *fixture) off(tpl template.Template, want bool) {
 	}
 }
 
-// TestTalliesAreRecounted: the tallies differ from the rows by exactly the events that wait
-// in the outbox, and those that were relayed and are not handled. Any other difference is
-// found and corrected, without counting those events twice.
+// TestTalliesAreRecounted: the tallies differ from the rows by exactly the events that wait in
+// the outbox and the relayed events that are not handled. Any other difference is found and
+// corrected, without counting the waiting events twice.
 func TestTalliesAreRecounted(t *testing.T) {
 	w := newFixture(t)
 	tpl := tallied(w, 8)
@@ -127,8 +127,8 @@ func TestTalliesAreRecounted(t *testing.T) {
 	}
 }
 
-// TestTalliesAreRecountedWhileEventsAreHandled: in any order of events and recounts each
-// event is counted once in the end.
+// TestTalliesAreRecountedWhileEventsAreHandled: in any order of events and recounts, each
+// event is finally counted once.
 func TestTalliesAreRecountedWhileEventsAreHandled(t *testing.T) {
 	w := newFixture(t)
 	tpl := tallied(w, 40)

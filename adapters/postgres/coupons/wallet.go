@@ -12,15 +12,15 @@ import (
 	"dropbell/domain/wallet"
 )
 
-// Wallet keeps which coupons have a pass in a wallet, and the devices that registered
-// for it; see [wallet.Store] and [wallet.Changes].
+// Wallet stores which coupons have a pass in a wallet, and the devices that registered for a
+// pass; see [wallet.Store] and [wallet.Changes].
 type Wallet struct{ *pg.DB }
 
 // NewWallet returns the passes of db.
 func NewWallet(db *pg.DB) Wallet { return Wallet{db} }
 
-// issueSQL records that coupon $1 has a pass. The coupon's row is locked: a step that
-// is not seen here follows, and its event finds the pass.
+// issueSQL records that coupon $1 has a pass. The coupon's row is locked, so any step that
+// this statement does not see commits later, and the step's event then finds the pass.
 const issueSQL = `
 insert into wallet_passes as p (coupon_id, user_id, expires_at, google, coupon_version)
 select c.id, c.user_id, c.expires_at, $2, c.version from (select * from coupons where id = $1 for share) c
@@ -43,7 +43,7 @@ func (s Wallet) Issue(ctx context.Context, couponID int64, google bool) error {
 	})
 }
 
-// sheetSQL returns coupon $1 with what its pass shows.
+// sheetSQL returns coupon $1 with the data that its pass shows.
 const sheetSQL = `
 select ` + ownedColumns + `, clock_timestamp(), t.shop_number, h.name, h.timezone, t.name, left(t.description, 1000), coalesce(u.locale, ''), newest_message(),
 	coalesce(p.modified_at, date_trunc('second', c.updated_at)), ` + pg.WorthColumns + `
@@ -51,7 +51,7 @@ from coupons c join templates t on t.id = c.template_id join shops h on h.number
 	left join users u on u.id = c.user_id left join wallet_passes p on p.coupon_id = c.id
 where c.id = $1`
 
-// Sheet returns the coupon with what its pass shows; see [wallet.Store].
+// Sheet returns the coupon with the data that its pass shows; see [wallet.Store].
 func (s Wallet) Sheet(ctx context.Context, couponID int64) (x wallet.Sheet, err error) {
 	fields := append(ownedFields(&x.Coupon), &x.Now, &x.ShopNumber, &x.Shop, &x.Zone, &x.Drop, &x.About, &x.Locale, &x.TextsUpTo, &x.Modified)
 	err = s.Pool.QueryRow(ctx, sheetSQL, couponID).Scan(append(fields, pg.WorthFields(&x.Worth)...)...)
@@ -61,9 +61,9 @@ func (s Wallet) Sheet(ctx context.Context, couponID int64) (x wallet.Sheet, err 
 	return x, pg.Translate(err)
 }
 
-// Register stores a device; see [wallet.Store]. The pass is locked first, so that a
-// worker that records at the same time sees the device, and two devices count each
-// other.
+// Register stores a device; see [wallet.Store]. The pass is locked first. So a worker that
+// records results at the same time sees the device, and two devices that register at the same
+// time count each other.
 func (s Wallet) Register(ctx context.Context, device string, couponID int64, token string) (added bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		var revision, owner, others int64

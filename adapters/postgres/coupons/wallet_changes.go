@@ -11,12 +11,12 @@ import (
 	"dropbell/domain/wallet"
 )
 
-// changeSQL is what each change does to a pass p.
+// changeSQL are the assignments that record a change of pass p.
 const changeSQL = `revision = p.revision + 1, modified_at = greatest(date_trunc('second', clock_timestamp()), p.modified_at + interval '1 second'),
 	next_at = clock_timestamp(), changed_at = clock_timestamp(), attempts = 0`
 
-// Note makes a step of the coupon a change of its pass; see [wallet.Changes]. The
-// coupon's version makes each step one change at most.
+// Note records a step of the coupon as a change of its pass; see [wallet.Changes]. The
+// coupon's version ensures that each step is recorded at most once.
 func (s Wallet) Note(ctx context.Context, couponID int64) (bool, error) {
 	tag, err := s.Pool.Exec(ctx, `update wallet_passes p set coupon_version = c.version, `+changeSQL+`
 		from coupons c where p.coupon_id = $1 and c.id = $1 and c.version > p.coupon_version`, couponID)
@@ -39,8 +39,8 @@ func (s Wallet) NoteExpired(ctx context.Context, limit int) (int, error) {
 	return int(tag.RowsAffected()), pg.Translate(err)
 }
 
-// noteMissedSQL compares the $2 passes after coupon $1 with their coupons. A pass that
-// another worker holds is left to the next round.
+// noteMissedSQL compares the $2 passes after coupon $1 with their coupons. A pass that another
+// worker has locked is skipped until the next round.
 const noteMissedSQL = `
 with compared as (
 	select coupon_id from wallet_passes where coupon_id > $1 order by coupon_id limit $2
@@ -52,7 +52,7 @@ with compared as (
 )
 select case when count(*) < $2 then 0 else max(coupon_id) end from compared`
 
-// NoteMissed makes steps of coupons changes of their passes whose event was lost; see
+// NoteMissed records steps of coupons whose event was lost as changes of their passes; see
 // [wallet.Changes].
 func (s Wallet) NoteMissed(ctx context.Context, after int64, limit int) (last int64, err error) {
 	err = s.Pool.QueryRow(ctx, noteMissedSQL, after, limit).Scan(&last)
@@ -65,8 +65,8 @@ func (s Wallet) Due(ctx context.Context) (due bool, err error) {
 	return due, pg.Translate(err)
 }
 
-// leaseWalletSQL leases up to @limit due passes and returns them with the state of
-// their coupons and the devices that are to be woken.
+// leaseWalletSQL leases up to @limit due passes. It returns them with the state of their
+// coupons and the devices that are to be notified.
 const leaseWalletSQL = `
 with due as (
     select coupon_id from wallet_passes where next_at <= statement_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
@@ -99,8 +99,8 @@ func (s Wallet) Lease(ctx context.Context, limit int, lasting time.Duration) (to
 	return token, due, pg.Translate(err)
 }
 
-// recordWalletSQL stores the outcome of a lease. While a device is not told of the
-// revision, which has registered meanwhile, the pass stays due.
+// recordWalletSQL stores the outcome of a lease. A device may have registered meanwhile; until
+// the device is told of the revision, the pass stays due.
 const recordWalletSQL = `
 update wallet_passes p set lease_token = null, lease_until = null, attempts = case when g.revision = p.revision then p.attempts + 1 else 0 end,
     google_told = case when g.google then greatest(p.google_told, g.revision) else p.google_told end,
@@ -110,9 +110,8 @@ update wallet_passes p set lease_token = null, lease_until = null, attempts = ca
 from unnest(@ids::bigint[], @revisions::bigint[], @googles::bool[], @again::interval[]) as g (id, revision, google, again)
 where p.coupon_id = g.id and p.lease_token = @token`
 
-// Record stores what became of a lease; see [wallet.Changes]. The passes are locked
-// first, in a statement of their own, so that the next ones see every device that has
-// registered.
+// Record stores the results of a lease; see [wallet.Changes]. A separate first statement locks
+// the passes, so that the following statements see every device that has registered.
 func (s Wallet) Record(ctx context.Context, token string, results []wallet.Result) error {
 	args := pgx.StrictNamedArgs{"token": token}
 	var ids, revisions, toldIDs, toldRevisions, goneIDs []int64

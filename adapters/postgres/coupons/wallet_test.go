@@ -45,7 +45,7 @@ func (p *passed) note() bool {
 	return changed
 }
 
-// lease returns what is due, with the token of the lease.
+// lease returns the due changes and the token of their lease.
 func (p *passed) lease() (string, []wallet.Change) {
 	p.Helper()
 	token, due, err := p.store.Lease(p.Context(), 10, time.Minute)
@@ -60,9 +60,9 @@ func (p *passed) register(device string) bool {
 	return added
 }
 
-// TestPassFollowsItsCoupon: each step of the coupon is one change of its pass, however
-// often its event arrives; devices are told of the newest, and one that registers while
-// others are told is not missed.
+// TestPassFollowsItsCoupon: each step of the coupon is one change of its pass, however often
+// its event arrives. Devices are told of the newest change. A device that registers while
+// other devices are told is told too.
 func TestPassFollowsItsCoupon(t *testing.T) {
 	p := newPassed(t)
 	p.lock("A-1")
@@ -99,7 +99,7 @@ func TestPassFollowsItsCoupon(t *testing.T) {
 	if len(due) != 1 || len(due[0].Devices) != 1 || due[0].Devices[0].Name != "d2" {
 		t.Fatalf("the late device: %+v", due)
 	}
-	// A worker whose lease was lost records nothing; then d2 is gone.
+	// A worker whose lease was lost records nothing; then device d2 is removed.
 	p.Must(p.store.Record(t.Context(), "00000000-0000-0000-0000-000000000000", []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Google: true}}))
 	p.Must(p.store.Record(t.Context(), token, []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Gone: due[0].Devices, Google: true}}))
 	if n := p.Number(`select count(*) from wallet_registrations`); n != 1 {
@@ -110,8 +110,8 @@ func TestPassFollowsItsCoupon(t *testing.T) {
 	}
 }
 
-// TestAStepWhoseEventWasLost is found by comparing passes with their coupons, once; other
-// passes stay as they are.
+// TestAStepWhoseEventWasLost: a comparison of passes with their coupons finds the lost step
+// once; other passes do not change.
 func TestAStepWhoseEventWasLost(t *testing.T) {
 	p := newPassed(t)
 	for i := range int64(5) { // of coupons that are gone
@@ -137,8 +137,8 @@ func TestAStepWhoseEventWasLost(t *testing.T) {
 	}
 }
 
-// TestADeviceRegistersAnew: the result for the old token of a device neither removes the
-// registration with the new token nor counts as telling it.
+// TestADeviceRegistersAnew: a result for the old token of a device does not remove the
+// registration with the new token, and does not mark it as told.
 func TestADeviceRegistersAnew(t *testing.T) {
 	p := newPassed(t)
 	p.Must(p.store.Issue(t.Context(), p.id, false))
@@ -162,8 +162,8 @@ func TestADeviceRegistersAnew(t *testing.T) {
 	}
 }
 
-// TestPassIsTriedAgain: a failure leaves the pass due after the pause, and a change
-// meanwhile makes it due at once.
+// TestPassIsTriedAgain: after a failure the pass is due again after the pause. A change
+// meanwhile makes the pass due at once.
 func TestPassIsTriedAgain(t *testing.T) {
 	p := newPassed(t)
 	p.Must(p.store.Issue(t.Context(), p.id, false))
@@ -215,8 +215,8 @@ func TestPassExpires(t *testing.T) {
 	}
 }
 
-// TestPassOfSteps: two issues at once are one pass; changes in one second have different
-// instants; devices are bounded; erased users get no row.
+// TestPassOfSteps: two concurrent issues create one pass; changes within one second get
+// different times; the number of devices is bounded; erased users get no row.
 func TestPassOfSteps(t *testing.T) {
 	p := newPassed(t)
 	for _, err := range pgtest.Together(8, func(i int) error { return p.store.Issue(t.Context(), p.id, i%2 == 0) }) {

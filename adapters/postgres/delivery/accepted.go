@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// An accepted is one message that a provider has taken.
+// An accepted is one message that a provider has accepted.
 type accepted struct {
 	batch int64
 	token string
@@ -20,9 +20,8 @@ type accepted struct {
 	via   int64 // the provider
 }
 
-// acceptedSQL records messages of several batches, a row for each batch and provider. It
-// skips batches whose lease another worker has. It returns the batches that were
-// recorded.
+// acceptedSQL records messages of several batches, as one row for each batch and provider. It
+// skips batches whose lease another worker has, and returns the batches that were recorded.
 const acceptedSQL = `
 insert into accepted_messages (batch_id, users, provider_id)
 select b.id, g.users, g.provider_id
@@ -32,8 +31,8 @@ cross join lateral (select id, lease_token from batches where id = g.id limit 1)
 where b.lease_token = g.token
 returning batch_id`
 
-// accept records the messages in one transaction. The answers are in the order of
-// list: whether the lease was still held.
+// accept records the messages in one transaction. For each message of list, in order, it
+// returns whether the lease was still held.
 func (s Batches) accept(ctx context.Context, list []accepted) ([]bool, error) {
 	ids, tokens, users, providers := make([]int64, len(list)), make([]string, len(list)), make([]int64, len(list)), make([]int64, len(list))
 	for i, a := range list {
@@ -62,7 +61,7 @@ func (s Batches) acceptAlone(ctx context.Context, a accepted) (held bool, err er
 	return answers[0], pg.Translate(err)
 }
 
-// Accepted records that the message to the user was taken; see [delivery.Lease].
+// Accepted records that a provider accepted the message to the user; see [delivery.Lease].
 func (l *lease) Accepted(ctx context.Context, id user.ID, via int64) error {
 	held, err := l.accept(ctx, accepted{batch: l.batch.ID, token: l.token, user: id, via: via})
 	if err == nil && !held {
@@ -72,10 +71,10 @@ func (l *lease) Accepted(ctx context.Context, id user.ID, via int64) error {
 	return err
 }
 
-// loadAccepted reads what a former run handed over and has in no checkpoint: from the
-// journal, and from what providers have reported meanwhile.
+// loadAccepted reads the messages that an earlier run handed to a provider and that are in no
+// checkpoint. It reads them from the journal and from the providers' reports.
 func (l *lease) loadAccepted(ctx context.Context) error {
-	// A message that two workers handed over is that of the first.
+	// If two workers handed over a message, the first worker's row counts.
 	rows, err := l.db.Pool.Query(ctx, `select distinct on (id) id, provider_id
 		from (select unnest(users) as id, provider_id, at from accepted_messages where batch_id = $1) a order by id, at`, l.batch.ID)
 	if err != nil {
@@ -102,12 +101,11 @@ func (l *lease) loadAccepted(ctx context.Context) error {
 	return l.loadReported(ctx)
 }
 
-// loadReported adds the messages whose end was reported, which a worker handed over and
-// had no time to record: a report may come before the provider's answer. Without it such a
-// message would be sent again, or skipped because its bounce has suppressed the address.
-// A soft bounce is no end, and a message with an exception is tried again as that says:
-// staff may have corrected the address since. A report does not say which provider took the
-// message.
+// loadReported adds messages with a final report that a worker handed over and could not
+// record: a report may come before the provider's answer. Otherwise such a message would be
+// sent again, or skipped because its bounce has suppressed the address. A soft bounce is not
+// final. A message with an exception is retried as the exception says, because staff may have
+// corrected the address since. A report does not say which provider accepted the message.
 func (l *lease) loadReported(ctx context.Context) error {
 	var sets [4][]byte
 	err := l.db.Pool.QueryRow(ctx, `select delivered, bounced, complained from batch_feedback where batch_id = $1`, l.batch.ID).
@@ -135,8 +133,8 @@ func (l *lease) loadReported(ctx context.Context) error {
 	return nil
 }
 
-// onlyProvider returns the provider that took every message of the batch of which it is
-// recorded which one did; 0 = the environment's, or it was not always the same.
+// onlyProvider returns the provider that accepted all sent and accepted messages of the batch.
+// 0 = the environment's provider, or more than one provider.
 func (l *lease) onlyProvider() int64 {
 	took := map[int64]uint64{}
 	for _, provider := range l.batch.AcceptedVia {

@@ -12,9 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestAcceptedMessagesOutliveTheirWorker: outcomes recorded message by message are
-// known to the worker that takes the batch over, until a checkpoint has it; with the
-// batch's end it is removed.
+// TestAcceptedMessagesOutliveTheirWorker: a worker that takes a batch over knows the messages
+// that were recorded one by one, until a checkpoint contains them. The records are removed at
+// the batch's end.
 func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 	w := newFixture(t)
 	for name, store := range w.stores() {
@@ -56,7 +56,7 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 			accept(second, 5, 6)
 			dies()
 			third := lease(5, 6)
-			// Another worker may have recorded an end before the late worker's
+			// Another worker may have recorded a final outcome before the late worker's
 			// message arrived.
 			checkpoint(third, delivery.Progress{Exceptions: []delivery.Exception{{UserID: 6, Outcome: delivery.Skipped, Reason: "opted_out"}}, ReleaseUntil: time.Now().Add(-time.Second)})
 			fourth := lease(5)
@@ -77,8 +77,8 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 	}
 }
 
-// TestAcceptedMessagesOfManyBatches are recorded together, and one batch whose lease
-// is lost fails alone.
+// TestAcceptedMessagesOfManyBatches: messages of many batches are recorded together, and only
+// the messages of a batch whose lease is lost fail.
 func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	w := newFixture(t)
 	w.ready(6, time.Hour)
@@ -115,8 +115,8 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	}
 }
 
-// TestReportedMessagesWereHandedOver: a provider's reports of the messages of a worker that
-// died before it recorded them tell the next worker that they were sent.
+// TestReportedMessagesWereHandedOver: a worker dies before it records its messages. The
+// provider's reports tell the next worker that the messages were sent.
 func TestReportedMessagesWereHandedOver(t *testing.T) {
 	w := newFixture(t)
 	f := w.feedback()
@@ -146,8 +146,9 @@ func TestReportedMessagesWereHandedOver(t *testing.T) {
 	}
 }
 
-// TestReportedMessagesNameTheOnlyProvider: a message of which only a report is known counts
-// for the provider that took all others of the batch, if it is one.
+// TestReportedMessagesNameTheOnlyProvider: a message that is known only from a report counts
+// for the provider that accepted all other messages of the batch, if there is only one such
+// provider.
 func TestReportedMessagesNameTheOnlyProvider(t *testing.T) {
 	w := newFixture(t)
 	f := w.feedback()

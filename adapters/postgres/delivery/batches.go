@@ -1,7 +1,7 @@
-// Package delivery stores batches with the outcomes of their recipients: it
-// leases them to workers, records checkpoints, and keeps dead letters, the
-// settings of channels and tests of them. The inbox of the app is read from
-// batches, too.
+// Package delivery stores batches with the outcomes of their recipients. It
+// leases batches to workers and records checkpoints. It also stores dead letters,
+// the settings of channels, and test messages of channels. The app's inbox is
+// read from batches too.
 package delivery
 
 import (
@@ -23,7 +23,7 @@ import (
 	"dropbell/killpoint"
 )
 
-// Batches keeps batches and the outcomes of their recipients.
+// Batches stores batches and the outcomes of their recipients.
 type Batches struct {
 	*pg.DB
 	optOuts *optOuts
@@ -39,13 +39,15 @@ type place struct {
 	id       int64
 }
 
-// leaseSQL leases the $4 most urgent ready batches of channel $1 behind the
-// place $5, $6, $7: reminders before campaigns, nearest deadline first. Batches
-// of paused campaigns are held. Behind the first $8, of which each of the callers gets
-// one, only those are leased that have together the parts of $8 full batches, see [delivery.Parts].
+// leaseSQL leases the $4 most urgent ready batches of channel $1 after the place
+// $5, $6, $7: reminders before campaigns, nearest deadline first. Batches of
+// paused campaigns are held. The first $8 batches are always leased, one for each
+// caller. Further batches are leased only while all leased batches together have
+// at most the parts of $8 full batches, see [delivery.Parts].
 //
-// Delivery in the app only records outcomes, so losing such a lease in a crash
-// of the database cannot cause a second message, and its commit is asynchronous.
+// Delivery in the app only records outcomes, so losing such a lease in a crash of
+// the database cannot cause a second message. Leases of the app therefore commit
+// asynchronously.
 const leaseSQL = `
 with found as (
     select id, priority, worthless_after, least(greatest(due_count * $9::int / $10::int, 1), $9::int) as parts
@@ -90,7 +92,8 @@ func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time
 	return ready(ctx, leases[0])
 }
 
-// LeaseSome leases one batch; without groups further ones would be no cheaper.
+// LeaseSome leases one batch; without groups leasing several batches would be no
+// cheaper.
 func (s Batches) LeaseSome(ctx context.Context, c delivery.Channel, lasting time.Duration, _ int) ([]delivery.Lease, error) {
 	l, err := s.LeaseNext(ctx, c, lasting)
 	if err != nil {
@@ -99,8 +102,8 @@ func (s Batches) LeaseSome(ctx context.Context, c delivery.Channel, lasting time
 	return []delivery.Lease{l}, nil
 }
 
-// lease leases up to n batches for so many callers behind a place, in the order of
-// urgency, and returns the last one's.
+// lease leases up to n batches after a place, in the order of urgency; callers is the number of
+// callers that share them. It also returns the place of the last leased batch.
 func (s Batches) lease(ctx context.Context, c delivery.Channel, n, callers int, lasting time.Duration, behind place) ([]*lease, place, error) {
 	token := uuid.NewString()
 	var deadline *time.Time
@@ -171,7 +174,7 @@ func (l *lease) incomplete() bool {
 	return l.runs > 1 || l.askOptOuts || l.batch.Subject.Kind == delivery.KindNotice
 }
 
-// ready completes a lease with what is not in its row.
+// ready completes a lease with the data that is not in its row.
 func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 	if l.broken != nil {
 		return nil, l.broken
@@ -196,7 +199,7 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 	return l, nil
 }
 
-// noticeDays completes the subject of a notice: how many days are left.
+// noticeDays sets the number of remaining days in the subject of a notice.
 func (l *lease) noticeDays(ctx context.Context) error {
 	if l.batch.Subject.Kind != delivery.KindNotice {
 		return nil
@@ -214,17 +217,17 @@ type lease struct {
 	dueCount int
 	runs     int
 	broken   error // the error in its row
-	// askOptOuts says that the opt-outs are not known yet.
+	// askOptOuts says that the opt-outs still have to be read.
 	askOptOuts bool
 	// save stores a checkpoint, alone or together with those of other leases.
 	save     func(context.Context, checkpoint) (recorded checkpointAnswer, err error)
 	sent     *roaring64.Bitmap
 	outcomes map[user.ID]delivery.Outcome // of all exception rows
-	via      map[int64]*roaring64.Bitmap  // those of sent, by provider; 0 is not among them
-	// accept records a message that was taken, alone or together with others.
+	via      map[int64]*roaring64.Bitmap  // the users of sent, by provider; without provider 0
+	// accept records an accepted message, alone or together with other messages.
 	accept func(context.Context, accepted) (held bool, err error)
-	// journalled says that there are accepted messages to be removed with the
-	// batch's end.
+	// journalled says that the batch has accepted messages, which must be removed
+	// at the batch's end.
 	journalled atomic.Bool
 }
 
@@ -265,7 +268,7 @@ func (l *lease) loadExceptions(ctx context.Context) error {
 // Batch returns the batch as it was leased; its worker owns the value.
 func (l *lease) Batch() *delivery.Batch { return &l.batch }
 
-// Extend keeps the lease for another while; see [delivery.Lease].
+// Extend extends the lease; see [delivery.Lease].
 func (l *lease) Extend(ctx context.Context) (stop string, err error) {
 	err = l.db.Pool.QueryRow(ctx, `update batches set lease_until = clock_timestamp() + $3
 		where id = $1 and lease_token = $2 returning coalesce(stop_reason, case when held then 'held' end, '')`, l.batch.ID, l.token, l.lasting).Scan(&stop)

@@ -14,18 +14,17 @@ import (
 	"dropbell/domain/user"
 )
 
-// GroupedBatches are [Batches] of which many are worked on side by side:
-// leases that are asked for together are taken by one statement, and so are
-// checkpoints recorded. A batch whose delivery takes no time, as in the app,
-// costs little else.
+// GroupedBatches are [Batches] for many concurrent workers: one statement takes the leases
+// that are requested together, and one statement records their checkpoints. For a batch whose
+// delivery takes no time, as in the app, these statements are most of the cost.
 type GroupedBatches struct {
 	Batches
 	leases      [delivery.Channels]*pg.Committer[struct{}, leaseOf, []*lease]
 	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
 	accepted    *pg.Committer[struct{}, accepted, bool]
-	// full says of each channel that the batches leased last were not small.
+	// full says, for each channel, that the last leased batches were not small.
 	full [delivery.Channels]atomic.Bool
-	// contacts are asked for by channel, without names and with them.
+	// contacts are read in groups by channel, without and with names.
 	contacts [delivery.Channels][2]*pg.Committer[struct{}, []user.ID, []user.User]
 }
 
@@ -53,15 +52,16 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 		}
 	}
 	cfg.Gather = 0 // each of these holds up the next message of its call
-	// One at a time: operations that arrive meanwhile make the next group larger, and a
-	// group costs more than the few messages in it.
+	// Groups are stored one at a time: operations that arrive meanwhile make the next group
+	// larger, and a group costs more than its few messages.
 	cfg.Workers = 1
 	g.accepted = pg.NewCommitter[struct{}](cfg, nil, g.Batches.accept)
 	return g
 }
 
-// gatherFor is how long a lease or checkpoint waits for the leases or checkpoints of other
-// batches while groups are shared; see [pg.GroupConfig]. A batch takes several times as long.
+// gatherFor is how long a lease or checkpoint waits for leases or checkpoints of other
+// batches, while groups have several operations; see [pg.GroupConfig]. Delivering a batch
+// takes several times as long.
 const gatherFor = 2 * time.Millisecond
 
 // Close answers everything that was accepted and stops.
@@ -82,9 +82,9 @@ type leaseOf struct {
 	most    int
 }
 
-// LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
-// It waits for the answer even if ctx ends: a lease whose holder does not know
-// of it blocks its batch until it expires.
+// LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork]. It waits for
+// the answer even if ctx ends: a lease that its holder does not know blocks the batch until
+// the lease expires.
 func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
 	list, err := g.LeaseSome(ctx, c, lasting, 1)
 	if err != nil {
@@ -93,7 +93,7 @@ func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, last
 	return list[0], nil
 }
 
-// LeaseSome leases several batches, as [GroupedBatches.LeaseNext] does one.
+// LeaseSome leases several batches, as [GroupedBatches.LeaseNext] leases one.
 func (g *GroupedBatches) LeaseSome(ctx context.Context, c delivery.Channel, lasting time.Duration, most int) ([]delivery.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -111,8 +111,8 @@ func (g *GroupedBatches) LeaseSome(ctx context.Context, c delivery.Channel, last
 	return readyAll(context.WithoutCancel(ctx), leased)
 }
 
-// readyAll completes leases side by side: one after the other, the first ones of many that
-// were tried before could run out. Leases that fail are left to run out.
+// readyAll completes leases concurrently. In sequence, the first of many leases could expire
+// if the batches had run before. Leases that fail are left to expire.
 func readyAll(ctx context.Context, leased []*lease) (list []delivery.Lease, err error) {
 	errs := make([]error, len(leased))
 	var asking sync.WaitGroup
@@ -132,11 +132,12 @@ func readyAll(ctx context.Context, leased []*lease) (list []delivery.Lease, err 
 	return list, errors.Join(errs...)
 }
 
-// fewRecipients is up to how many recipients' contacts are read together with those
-// of other batches. Reading more is no cheaper together.
+// fewRecipients is the number of recipients of a batch up to which their contacts are read
+// together with the contacts of other batches. For more recipients reading together is not
+// cheaper.
 const fewRecipients = 100
 
-// Recipients returns what is known of the users; see [delivery.Store].
+// Recipients returns the stored data of the users; see [delivery.Store].
 func (g *GroupedBatches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
 	if len(ids) > fewRecipients {
 		return g.Batches.Recipients(ctx, c, ids, named)
@@ -148,7 +149,8 @@ func (g *GroupedBatches) Recipients(ctx context.Context, c delivery.Channel, ids
 	return g.contacts[c][i].Do(ctx, ids)
 }
 
-// recipientsOfAll answers each with the users of all of them, among whom are its own.
+// recipientsOfAll reads the users of all callers at once and answers each caller with all of
+// them.
 func (g *GroupedBatches) recipientsOfAll(ctx context.Context, c delivery.Channel, asked [][]user.ID, named bool) ([][]user.User, error) {
 	ids := slices.Concat(asked...)
 	slices.Sort(ids)
@@ -156,25 +158,25 @@ func (g *GroupedBatches) recipientsOfAll(ctx context.Context, c delivery.Channel
 	return slices.Repeat([][]user.User{known}, len(asked)), err
 }
 
-// leasing remembers how far the leases of a channel got. While a long reader
-// works, PostgreSQL keeps what earlier leases have left in the index of ready
-// batches, and beginning behind it spares looking at all of that again.
+// leasing remembers the place of the last lease of a channel. While a long transaction is
+// open, PostgreSQL keeps the dead entries of earlier leases in the index of ready batches.
+// Starting after the remembered place avoids scanning these entries again.
 type leasing struct {
 	store   Batches
 	channel delivery.Channel
 	behind  place
 	since   time.Time
-	// usual is how many recipients the batches had that were leased last, and full whether
-	// that is more than half of a full batch.
+	// usual is the average number of recipients of the batches that were leased last. full
+	// says whether usual is more than half of a full batch.
 	usual int
 	full  *atomic.Bool
 }
 
-// lookAgain is how long a more urgent batch may wait until it is seen.
+// lookAgain is how long a more urgent batch may remain unnoticed.
 const lookAgain = 100 * time.Millisecond
 
-// next leases a batch for each caller, as far as there are enough, and if those before
-// were small as many more as together are a full one.
+// next leases a batch for each caller, as far as there are enough. If the previous batches
+// were small, it leases as many more batches as fit into a full batch.
 func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, error) {
 	each := delivery.BatchParts / delivery.Parts(s.usual)
 	n := 0
@@ -193,7 +195,8 @@ func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, erro
 		s.usual = recipients / len(list)
 		s.full.Store(s.usual > delivery.BatchSize/2)
 	}
-	// The most urgent ones begin at once: each caller gets one before any gets another.
+	// The most urgent batches begin at once: each caller gets one batch before any caller gets
+	// a second.
 	dealt := make([][]*lease, len(callers))
 	for i := 0; len(list) > 0; i = (i + 1) % len(callers) {
 		if len(dealt[i]) < callers[i].most {
@@ -203,7 +206,7 @@ func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, erro
 	return dealt, nil
 }
 
-// some leases up to n batches for so many callers.
+// some leases up to n batches, which so many callers share.
 func (s *leasing) some(ctx context.Context, n, callers int, lasting time.Duration) ([]*lease, error) {
 	beginning := place{priority: math.MinInt16}
 	if time.Since(s.since) > lookAgain {
@@ -218,13 +221,13 @@ func (s *leasing) some(ctx context.Context, n, callers int, lasting time.Duratio
 		var more []*lease
 		s.since = time.Now()
 		if more, last, err = s.store.lease(ctx, s.channel, n-len(list), callers-len(list), lasting, beginning); err != nil {
-			// Batches that have been leased already must not be forgotten.
+			// Batches that have been leased already must still be returned.
 			more, last = nil, beginning
 		}
 		list = append(list, more...)
 	}
 	s.behind = last
-	// If this fails each lease asks for itself: it must not be forgotten.
+	// If load fails, each lease reads its own opt-outs: a lease must not be lost.
 	_ = s.store.optOuts.load(ctx, s.channel, list)
 	return list, nil
 }

@@ -18,8 +18,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// ready stores n app batches of ten users each; their deadlines are the given
-// time from now.
+// ready stores n app batches of ten users each, with deadlines after the given time.
 func (w *fixture) ready(n int, deadline time.Duration) {
 	w.Helper()
 	for range n {
@@ -33,7 +32,7 @@ func (w *fixture) ready(n int, deadline time.Duration) {
 	}
 }
 
-// stores are the two that deliver: each statement alone, and in groups.
+// stores are the two stores that deliver: with separate statements, and with groups.
 func (w *fixture) stores() map[string]interface {
 	LeaseNext(context.Context, delivery.Channel, time.Duration) (delivery.Lease, error)
 } {
@@ -66,7 +65,9 @@ func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
 						mu.Lock()
 						taken[b.ID]++
 						mu.Unlock()
-						// Nine are sent, in two steps; of every third batch the tenth is dead, else skipped.
+						// Nine messages of each batch are sent, in two steps. The tenth
+						// recipient is dead in every third batch, and skipped in all other
+						// batches.
 						if _, err := l.Checkpoint(t.Context(), delivery.Progress{Sent: b.Left[:5]}); err != nil {
 							t.Error(err)
 						}
@@ -105,8 +106,8 @@ func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
 	}
 }
 
-// TestOneOfAGroupFails: neither a lost lease nor a value that the database
-// refuses concerns the others of the group.
+// TestOneOfAGroupFails: a lost lease, or a value that the database refuses, does not affect
+// other checkpoints of the group.
 func TestOneOfAGroupFails(t *testing.T) {
 	w := newFixture(t)
 	for name, store := range w.stores() {
@@ -147,8 +148,8 @@ func TestOneOfAGroupFails(t *testing.T) {
 	}
 }
 
-// TestMoreUrgentBatchIsSeen: leases remember how far they got, but not so long
-// that a nearer opening has to wait for all others.
+// TestMoreUrgentBatchIsSeen: leases start after the last place, but only for so long that a
+// batch with a nearer deadline does not wait for all other batches.
 func TestMoreUrgentBatchIsSeen(t *testing.T) {
 	w := newFixture(t)
 	w.Fill("batches", "generate_series(1000, 4000) n", pgtest.Row{"from_user": pgtest.SQL("n * 10"), "to_user": pgtest.SQL("n * 10"), "due": pgtest.Bitmap(1)})
@@ -166,8 +167,8 @@ func TestMoreUrgentBatchIsSeen(t *testing.T) {
 	}
 }
 
-// TestPlansForNoValues: leases and checkpoints find their batches by the right
-// indexes with the generic plan, whatever the statistics.
+// TestPlansForNoValues: leases and checkpoints find their batches by the right indexes with a
+// generic plan, whatever the statistics are.
 func TestPlansForNoValues(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`vacuum analyze slots`) // without any
@@ -208,8 +209,8 @@ func TestPlansForNoValues(t *testing.T) {
 	}
 }
 
-// Batches that ran stay in the index of running ones until they are vacuumed,
-// so a checkpoint must not look for its batch there.
+// TestCheckpointFindsBatchesByTheirKey: batches that have run stay in the index of running
+// batches until a vacuum, so a checkpoint must not use that index to find its batch.
 func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
 	w := newFixture(t)
 	w.Fill("batches", "generate_series(1, 3000) n", pgtest.Row{"from_user": pgtest.SQL("n * 10"), "to_user": pgtest.SQL("n * 10"), "due": pgtest.Bitmap(1)})
@@ -228,8 +229,9 @@ func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
 	}
 }
 
-// TestSmallBatchesAreLeasedTogether: after a small batch further ones come with one lease,
-// after large ones one at a time, most urgent first, and each to one caller.
+// TestSmallBatchesAreLeasedTogether: after small batches a lease returns several batches,
+// after large batches one at a time. The most urgent batches come first, and each batch goes
+// to one caller.
 func TestSmallBatchesAreLeasedTogether(t *testing.T) {
 	w := newFixture(t)
 	lease := func(want int) (ids []int64) {
@@ -274,12 +276,12 @@ func TestSmallBatchesAreLeasedTogether(t *testing.T) {
 		t.Errorf("none was left: %v", err)
 	}
 	w.Exec(`truncate batches, exceptions, outbox cascade`)
-	// The batches leased last were small. Of those that follow, each second one is full.
+	// The last leased batches were small. Of the following batches every second one is full.
 	w.ready(20, time.Minute)
 	w.Exec(`update batches set due_count = case when id % 2 = 0 then $1 else due_count end`, delivery.BatchSize)
 	w.Exec(`update batches set due_count = due_count + 900 where id = (select min(id) from batches) and due_count = 10`)
 	lease(1)
 	w.Exec(`update batches set due_count = 125 where state = 'ready'`) // two parts each
-	lease(1)                                                           // the one before was nearly full
+	lease(1)                                                           // the previous batch was nearly full
 	lease(8)
 }

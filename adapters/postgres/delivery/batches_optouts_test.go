@@ -10,10 +10,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestOptOutsOfASparseBatch: the users of a batch lie a hundred thousand ids
-// apart, with opted-out users between them, and one of them in three has opted
-// out of the app, another one of e-mail only. Each has its own outcome, as in a
-// batch of neighbouring ids.
+// TestOptOutsOfASparseBatch: the users of a batch have ids a hundred thousand
+// apart, with opted-out users in between. Every third user of the batch has opted
+// out of the app, and another third of e-mail only. Each user has its own
+// outcome, as in a batch of neighbouring ids.
 func TestOptOutsOfASparseBatch(t *testing.T) {
 	for name, apart := range map[string]int64{"dense": 1, "sparse": 100_000} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Channels keeps what operators decide about channels.
+// Channels stores the operators' settings of channels.
 type Channels struct{ *pg.DB }
 
 // NewChannels returns the channel settings of db.
@@ -39,8 +39,8 @@ update channel_settings set paused = @paused, paused_reason = @reason, paused_at
     paused_by = @by, rate_per_second = @rate, updated_at = clock_timestamp()
 where channel = @channel and updated_at = @was_updated_at`
 
-// SaveSetting changes one channel, with its audit entry, if it is as it was;
-// see [delivery.SettingStore].
+// SaveSetting changes the setting of one channel and writes its audit entry, if
+// the setting has not changed since; see [delivery.SettingStore].
 func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, saveSettingSQL, pgx.StrictNamedArgs{"channel": next.Channel, "was_updated_at": old.UpdatedAt,
@@ -55,10 +55,11 @@ func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e
 	})
 }
 
-// Backlogs returns what is ready or running per channel. Batches of paused
-// campaigns, and those whose remaining recipients are all in quiet hours, are
-// not in it. No pause before a retry is as long as quiet hours. A notice that
-// waited for their end is not late.
+// Backlogs returns the ready and running batches of each channel. Batches of
+// paused campaigns, and batches whose remaining recipients are all in quiet
+// hours, are left out. Quiet hours are recognised by the time of the next run,
+// because no retry pause is as long. A notice that was deferred to the end of
+// quiet hours is not late.
 func (s Channels) Backlogs(ctx context.Context) ([]delivery.Backlog, error) {
 	rows, err := s.Pool.Query(ctx, `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
 			greatest(now() - min(due_at), interval '0'),

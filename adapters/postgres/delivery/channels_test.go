@@ -89,9 +89,9 @@ func TestBacklogs(t *testing.T) {
 	}
 }
 
-// A campaign's backlog has the age of its batch, unless the campaign is paused
-// or its recipients are in quiet hours; the age of reminders and notices, which
-// have a due time, is separate.
+// TestBacklogsKnowEveryKind: a campaign's backlog has the age of its batch,
+// unless the campaign is paused or its recipients are in quiet hours. The age of
+// reminders and notices, which have a due time, is separate.
 func TestBacklogsKnowEveryKind(t *testing.T) {
 	w := newFixture(t)
 	w.Insert("batches",
@@ -120,7 +120,8 @@ func TestBacklogsKnowEveryKind(t *testing.T) {
 	}
 }
 
-// Operators who decide different things at once both get their way.
+// TestDecisionsAtOnce: operators change different settings at the same time, and
+// both changes are kept.
 func TestDecisionsAtOnce(t *testing.T) {
 	w := newFixture(t)
 	control := &delivery.Control{Store: deliverydb.NewChannels(w.DB), Now: pgtest.Clock}

@@ -18,7 +18,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// ChannelTests keeps test messages.
+// ChannelTests stores test messages.
 type ChannelTests struct{ *pg.DB }
 
 // NewChannelTests returns the test messages of db.
@@ -32,8 +32,8 @@ func testFields(t *testmessage.ChannelTest, took *int64) []any {
 		&t.CreatedBy, &t.CreatedAt, &t.FinishedAt, &t.Provider}
 }
 
-// CreateTest stores a test; see [testmessage.TestStore]. Those who ask at once
-// wait for each other, so that none slips past the limits.
+// CreateTest stores a test; see [testmessage.TestStore]. Concurrent requests wait
+// for each other, so that no request passes the limits.
 func (s ChannelTests) CreateTest(ctx context.Context, t testmessage.ChannelTest, e staff.Entry) (testmessage.ChannelTest, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('channel_tests'))`); err != nil {
@@ -98,7 +98,7 @@ func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) 
 	return list, pg.Translate(err)
 }
 
-// TakeTest leases a waiting test with what its message says and to whom; see
+// TakeTest leases a waiting test with its content and recipient; see
 // [testmessage.TestStore].
 func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Duration) (testmessage.TakenTest, error) {
 	t := testmessage.TakenTest{Token: uuid.NewString()}
@@ -131,8 +131,8 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 	return t, addressTest(&t, to, push, devices)
 }
 
-// addressTest fills in who gets the message. The zone of an address is not
-// known; its language is that of the sending member.
+// addressTest fills in the recipient. The time zone of an address is unknown; its
+// language is the language of the sending member.
 func addressTest(t *testmessage.TakenTest, known user.User, push, devices []byte) error {
 	if t.ByUser {
 		id, err := user.ParseID(t.Recipient)
@@ -152,7 +152,7 @@ func addressTest(t *testmessage.TakenTest, known user.User, push, devices []byte
 	return nil
 }
 
-// EndTest records the result and forgets the recipient.
+// EndTest records the result and deletes the recipient.
 func (s ChannelTests) EndTest(ctx context.Context, t testmessage.TakenTest) error {
 	_, err := s.Pool.Exec(ctx, `update channel_tests set state = 'done', result = $3, detail = $4, took_ms = $5, finished_at = clock_timestamp(),
 			recipient = '', draft = null, token = null, lease_until = null
@@ -163,8 +163,8 @@ func (s ChannelTests) EndTest(ctx context.Context, t testmessage.TakenTest) erro
 // ChannelTestsWait asks for tests that are not done.
 const ChannelTestsWait pg.Question = `select from channel_tests where state <> 'done' order by id limit 1`
 
-// OpenTests gives up what was left in mid-call and returns what waits; see
-// [testmessage.TestStore].
+// OpenTests gives up tests whose worker died during the call, and returns waiting
+// tests; see [testmessage.TestStore].
 func (s ChannelTests) OpenTests(ctx context.Context, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		with lost as (

@@ -28,7 +28,7 @@ type testFixture struct {
 	mail   *recordingSender
 }
 
-// recordingSender is a provider that keeps what it gets.
+// recordingSender is a provider that records its messages.
 type recordingSender struct {
 	channel delivery.Channel
 	mu      sync.Mutex
@@ -133,7 +133,8 @@ func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 	}
 }
 
-// Two tests never look like repetitions of one to a provider.
+// TestChannelTestsHaveTheirOwnKeys: two tests never look like repetitions of one
+// message to a provider.
 func TestChannelTestsHaveTheirOwnKeys(t *testing.T) {
 	b := newTestFixture(t)
 	for range testmessage.TestsPerMember {
@@ -175,8 +176,9 @@ func TestProvidersAnswersToAChannelTest(t *testing.T) {
 	}
 }
 
-// A worker that dies in the call leaves a test with an unknown outcome. It is
-// not sent again, and a late result of that worker changes nothing.
+// TestAWorkerDiesInAChannelTest: a worker that dies during the call leaves a test
+// with an unknown outcome. The test is not sent again, and a late result of that
+// worker changes nothing.
 func TestAWorkerDiesInAChannelTest(t *testing.T) {
 	b := newTestFixture(t)
 	asked := b.ask("lin@example.com")
@@ -257,7 +259,8 @@ func TestChannelTestsAreLimited(t *testing.T) {
 	}
 }
 
-// A member who sends a test waits for what comes of it, for a limited time.
+// TestOutcomeOfATest: a member who sends a test waits for its outcome, for a
+// limited time.
 func TestOutcomeOfATest(t *testing.T) {
 	b := newTestFixture(t)
 	asked := b.ask("lin@example.com")

@@ -15,7 +15,7 @@ import (
 	"dropbell/killpoint"
 )
 
-// A checkpoint is what one statement records of one batch.
+// A checkpoint is the progress of one batch that one statement records.
 type checkpoint struct {
 	batch  int64
 	token  string
@@ -26,25 +26,25 @@ type checkpoint struct {
 	trace   string
 	// journalled says that the batch has accepted messages of its own.
 	journalled bool
-	// providers are those that took messages of the batch.
+	// providers are the providers that accepted messages of the batch.
 	providers []tookPart
-	// slot is the slot of the reminder, 0 = it is none.
+	// slot is the slot of the reminder; 0 = the batch is no reminder.
 	slot int
 }
 
-// checkpointAnswer is the end of a checkpoint: recorded is false if the lease
-// is not held any more, stop is why to stop.
+// checkpointAnswer is the result of a checkpoint. recorded is false if the lease is no longer
+// held. stop is the reason to stop the batch.
 type checkpointAnswer struct {
 	recorded bool
 	stop     string
 }
 
-// checkpointParts are what the statement of a checkpoint records besides the batches.
-// Most checkpoints have none of it.
+// checkpointParts are the optional parts of a checkpoint's statement. Most checkpoints have
+// none.
 type checkpointParts struct{ exceptions, accepted, providers, consents bool }
 
-// checkpointStatements return the id of each batch whose lease is still held, and why to
-// stop it, empty if it continues.
+// checkpointStatements return the id of each batch whose lease is still held, and the reason
+// to stop the batch, empty if the batch continues.
 var checkpointStatements = func() map[checkpointParts]string {
 	all := map[checkpointParts]string{}
 	for i := range 16 {
@@ -66,19 +66,18 @@ var checkpointStatements = func() map[checkpointParts]string {
 const checkpointAnswers = `
 select id, coalesce(stop_reason, '') from mine`
 
-// recordingBatches is mine, the batches with what they achieved. They are
-// recorded in one statement, however many they are, and with them, when a batch
-// ends, the event that says so. Rows are locked in the order of their ids. Its
-// arrays have an element per batch.
+// recordingBatches defines mine, the recorded batches. One statement records any number of
+// batches and, when a batch ends, its event. Rows are locked in the order of their ids. The
+// arrays have one element for each batch.
 //
-// A batch has a token only while it is running. Asking for the state as well
-// would lead through the index of running batches, which keeps every batch that
-// ever ran until it is vacuumed: the more are done, the longer it would take.
-// A lease that lasts long enough stays as it is, since with any indexed column
-// the row would have to be entered into every index again.
+// A batch has a token only while it is running, so the state is not a condition. With the
+// state the planner would use the index of running batches. That index keeps every batch that
+// ever ran until a vacuum, so the search would get slower with every finished batch. A lease
+// that still lasts long enough is not extended: changing an indexed column would add new
+// entries to all indexes of the row.
 //
-// The arguments of a batch go along with its row: a join of both would copy the sets of
-// all batches for each batch.
+// held carries the arguments of a batch together with its row: a join of arguments and rows
+// would copy the sets of all batches for each batch.
 const recordingBatches = `held as (
     -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
     select g.*, width_bucket(extract(epoch from clock_timestamp() - greatest(b.due_at, b.planned_at))::float8, @lateness_steps) as step
@@ -113,8 +112,8 @@ const recordingBatches = `held as (
     from mine where done
 )`
 
-// recordingExceptions records the exceptions of mine, which are all of one channel. Its
-// arrays have an element per exception.
+// recordingExceptions records the exceptions of mine. All batches have the same channel. The
+// arrays have one element for each exception.
 const recordingExceptions = `told as (
     select (select channel from mine limit 1) as channel, e.* from unnest(@e_batches::bigint[], @e_users::bigint[], @e_outcomes::text[], @e_reasons::text[],
         @e_details::text[], @e_fingerprints::text[], @e_attempts::int[],
@@ -139,14 +138,14 @@ const recordingExceptions = `told as (
         first_at = least(g.first_at, excluded.first_at), last_at = greatest(g.last_at, excluded.last_at)
 )`
 
-// removingAccepted removes what was recorded message by message of mine: the set
-// of those sent has it now.
+// removingAccepted removes the individually recorded messages of mine: the set of sent
+// messages now contains them.
 const removingAccepted = `away as (
     delete from accepted_messages a using mine m where m.done and a.batch_id = m.id
 )`
 
-// checkpoints records what the leases achieved; the answers are in the order
-// of list, which has a batch once at most.
+// checkpoints records the progress of the leases. The answers are in the order of list, which
+// contains each batch at most once.
 func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
 	has := func(one func(c checkpoint) bool) bool { return slices.ContainsFunc(list, one) }
 	parts := checkpointParts{
@@ -248,8 +247,8 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 	return answer.stop, nil
 }
 
-// lostOrRecorded distinguishes a lost lease from a last checkpoint that was
-// committed although its answer never arrived and that is now being repeated.
+// lostOrRecorded distinguishes two cases: the lease was lost, or this is the repetition of a
+// last checkpoint that was committed and whose answer was lost.
 func (l *lease) lostOrRecorded(ctx context.Context, p delivery.Progress, c tallied) error {
 	if !p.Done {
 		return delivery.ErrLeaseLost
@@ -280,7 +279,7 @@ func (l *lease) outcomesWith(p delivery.Progress) map[user.ID]delivery.Outcome {
 
 type tallied struct{ sent, skipped, expired, dead, failed int }
 
-// tally counts the outcomes; the rest, if it has one, is all other recipients.
+// tally counts the outcomes; the outcome p.Rest, if set, applies to all other recipients.
 func tally(outcomes map[user.ID]delivery.Outcome, sent uint64, due int, p delivery.Progress) tallied {
 	t := tallied{sent: int(sent)}
 	for _, o := range outcomes {

@@ -36,8 +36,8 @@ func exceptionArgs(list []checkpoint) pgx.StrictNamedArgs {
 		"e_details": details, "e_fingerprints": prints, "e_attempts": attempts, "e_next": next, "e_first": first, "e_last": last, "e_providers": providers}
 }
 
-// recordingProviders records whose messages of mine each provider took. Its arrays
-// have an element per batch and provider.
+// recordingProviders records the users of mine whose messages each provider accepted. The
+// arrays have one element for each batch and provider.
 const recordingProviders = `routed as (
     insert into batch_providers as p (batch_id, provider_id, users, sent_count)
     select m.id, r.provider_id, r.users, r.sent_count
@@ -46,15 +46,15 @@ const recordingProviders = `routed as (
     on conflict (batch_id, provider_id) do update set users = excluded.users, sent_count = excluded.sent_count
 )`
 
-// tookPart is what one provider took of a batch; users is nil if that is all that was
-// sent.
+// tookPart is the part of a batch that one provider accepted; users is nil if the provider
+// accepted all sent messages.
 type tookPart struct {
 	provider int64
 	users    []byte
 	count    int32
 }
 
-// viaWith returns the users by provider, with those of p.
+// viaWith returns the users by provider, including the users of p.
 func (l *lease) viaWith(p delivery.Progress) map[int64]*roaring64.Bitmap {
 	if len(p.Via) == 0 {
 		return l.via
@@ -100,7 +100,7 @@ func providerArgs(list []checkpoint) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{"p_batches": batches, "p_ids": ids, "p_users": users, "p_counts": counts}
 }
 
-// loadProviders reads whose messages which provider took.
+// loadProviders reads the users whose messages each provider accepted.
 func (l *lease) loadProviders(ctx context.Context) error {
 	rows, err := l.db.Pool.Query(ctx, `select provider_id, users from batch_providers where batch_id = $1`, l.batch.ID)
 	if err != nil {
@@ -110,8 +110,8 @@ func (l *lease) loadProviders(ctx context.Context) error {
 	return pg.Translate(err)
 }
 
-// usersByProvider reads rows of providers and sets of users; a provider without a set
-// took all that were sent.
+// usersByProvider reads rows of providers and sets of users. A provider without a set accepted
+// all sent messages.
 func usersByProvider(rows pgx.Rows, sent *roaring64.Bitmap) (map[int64]*roaring64.Bitmap, error) {
 	via := map[int64]*roaring64.Bitmap{}
 	var provider int64
@@ -127,8 +127,8 @@ func usersByProvider(rows pgx.Rows, sent *roaring64.Bitmap) (map[int64]*roaring6
 	return via, err
 }
 
-// providerOf returns the name of the provider that took the message of one who was sent
-// to; empty = the environment's.
+// providerOf returns a function that returns the name of the provider that accepted the
+// message to a user; empty = the environment's provider.
 func providerOf(ctx context.Context, tx pgx.Tx, batch int64, sent *roaring64.Bitmap) (func(user.ID) string, error) {
 	rows, err := tx.Query(ctx, `select b.provider_id, b.users, p.name from batch_providers b join providers p on p.id = b.provider_id where b.batch_id = $1`, batch)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Configured keeps the providers that staff configure; see [provider.Store].
+// Configured stores the providers that staff configure; see [provider.Store].
 type Configured struct{ *pg.DB }
 
 // NewConfigured returns the providers of db.
@@ -62,8 +62,8 @@ func (s Configured) Provider(ctx context.Context, id int64) (provider.Provider, 
 	return p, pg.Translate(err)
 }
 
-// changing is a lock on the number of providers, and on the order of their changes: a
-// change that commits later has the greater number.
+// changing locks the number of providers and the order of their changes: a change
+// that commits later gets the greater number.
 func changing(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:providers', 0))`)
 	return err
@@ -122,7 +122,7 @@ func (s Configured) Create(ctx context.Context, p provider.Provider, requestKey 
 	return created, err
 }
 
-// saveProviderSQL returns the provider, unless its version is another.
+// saveProviderSQL returns the provider, or no row if its version has changed.
 const saveProviderSQL = `
 update providers p set name = @name, priority = @priority, weight = @weight, countries = @countries, enabled = @enabled, settings = @settings,
     secrets = @secrets, secret_names = @names, version = version + 1, changed = nextval('provider_changes'), updated_at = clock_timestamp()
@@ -147,7 +147,7 @@ func (s Configured) Save(ctx context.Context, p provider.Provider, e staff.Entry
 	return saved, err
 }
 
-// Delete forgets a provider's secrets and settings and keeps its name; see
+// Delete deletes a provider's secrets and settings and keeps its name; see
 // [provider.Store].
 func (s Configured) Delete(ctx context.Context, p provider.Provider, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
@@ -167,7 +167,7 @@ func (s Configured) Delete(ctx context.Context, p provider.Provider, e staff.Ent
 	})
 }
 
-// Health returns how calls went by provider; see [provider.Store].
+// Health returns the results of calls by provider; see [provider.Store].
 func (s Configured) Health(ctx context.Context, c delivery.Channel) (map[int64]provider.Health, error) {
 	rows, err := s.Pool.Query(ctx, `select provider_id, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
 			coalesce((array_agg(error order by at desc) filter (where error <> ''))[1], ''),

@@ -31,8 +31,8 @@ func twilioInput() provider.Input {
 		Settings: map[string]string{"key_id": "AC1", "from": "+4915207770123"}, Secrets: map[string]string{"key_secret": "very secret token"}}
 }
 
-// TestSecretsOfProvidersAreSealed: the row has nothing of them, another key does not open
-// them, an empty field keeps them, and a deleted provider has none.
+// TestSecretsOfProvidersAreSealed: the row does not contain the plain secrets, and another key
+// does not open them. An empty form field keeps a secret. A deleted provider has no secrets.
 func TestSecretsOfProvidersAreSealed(t *testing.T) {
 	w := newFixture(t)
 	store := deliverydb.NewConfigured(w.DB)
@@ -92,7 +92,8 @@ func TestSecretsOfProvidersAreSealed(t *testing.T) {
 	}
 }
 
-// TestASecretThatNoKeyOpens can be replaced, and left out if it is not required.
+// TestASecretThatNoKeyOpens: such a secret can be replaced, and left out if it is not
+// required.
 func TestASecretThatNoKeyOpens(t *testing.T) {
 	w := newFixture(t)
 	s := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: providerBox(t, "key one"), Keyed: true}
@@ -108,8 +109,8 @@ func TestASecretThatNoKeyOpens(t *testing.T) {
 	}
 }
 
-// TestASecretOfAnotherProvider is refused as one whose key is missing, by staff's form and
-// by the programs that send.
+// TestASecretOfAnotherProvider: a secret that was sealed for another provider is refused like
+// a secret whose key is missing, by staff's form and by the programs that send.
 func TestASecretOfAnotherProvider(t *testing.T) {
 	w := newFixture(t)
 	s := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: providerBox(t, "key one"), Keyed: true, IsCountry: func(string) bool { return true }}
@@ -132,7 +133,7 @@ func TestASecretOfAnotherProvider(t *testing.T) {
 	}
 }
 
-// TestProvidersThatCannotBeStored: each mistake is named, and without a key no secret is.
+// TestProvidersThatCannotBeStored: each mistake is named. Without a key no secret is stored.
 func TestProvidersThatCannotBeStored(t *testing.T) {
 	w := newFixture(t)
 	s := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: providerBox(t), IsCountry: func(c string) bool { return c == "DE" }}
@@ -167,8 +168,8 @@ func TestProvidersThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestOutcomesNameTheirProvider, whichever took part in a batch, also those that a worker
-// had handed over before it died.
+// TestOutcomesNameTheirProvider: outcomes name their provider, whichever providers took part
+// in a batch. This includes messages that a worker had handed over before it died.
 func TestOutcomesNameTheirProvider(t *testing.T) {
 	w := newFixture(t)
 	for name, store := range w.stores() {
@@ -214,8 +215,8 @@ func TestOutcomesNameTheirProvider(t *testing.T) {
 	}
 }
 
-// TestABatchOfOneProviderNeedsNoSet: a finished batch whose messages one provider took
-// stores none, and its outcomes name the provider all the same.
+// TestABatchOfOneProviderNeedsNoSet: a finished batch whose messages one provider accepted
+// stores no set, and its outcomes still name the provider.
 func TestABatchOfOneProviderNeedsNoSet(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into providers (id, channel, kind, name, enabled, changed, created_by) overriding system value values (11, 0, 'json', 'First', true, 1, 'x')`)

@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// consentsTakenSQL returns whether another batch of the same drop, slot and channel with
-// users of the range is being delivered, as after an opening that was moved.
+// consentsTakenSQL returns whether another batch of the same drop, slot and channel is being
+// delivered to users of the range. This happens after the opening was moved.
 const consentsTakenSQL = `
 with running as materialized (
     select owner_id from batches where state = 'running' and kind = 'reminder' and template_id = @template and channel = @channel
@@ -19,7 +19,7 @@ with running as materialized (
 )
 select exists (select from running r join slots s on s.id = r.owner_id where s.slot = @slot)`
 
-// consentsSQL returns those of the users who have consented to the reminder of the slot.
+// consentsSQL returns the users among @users who have consented to the reminder of the slot.
 const consentsSQL = `
 select user_id from reservations
 where template_id = @template and user_id = any(@users) and consents & (1 << (@slot::int - 1)) <> 0`
@@ -51,9 +51,10 @@ func (s Batches) Consents(ctx context.Context, b *delivery.Batch, ids []user.ID)
 	return held, pg.Translate(err)
 }
 
-// removingConsents removes the consents that messages of mine have used up: of a user
-// possibly those of several slots, since a row is updated once. Its arrays have an element
-// per message. Rows are locked in the order in which reserving locks them.
+// removingConsents removes the consents that messages of mine have used. Consents of a user
+// for several slots are removed together, since a statement updates a row only once. The
+// arrays have one element for each message. Rows are locked in the same order as in a
+// reservation.
 const removingConsents = `used as (
     select r.template_id, r.user_id, c.slot
     from mine m join unnest(@c_batches::bigint[], @c_users::bigint[], @c_slots::int[]) as c (batch_id, user_id, slot) on c.batch_id = m.id

@@ -23,7 +23,7 @@ func (w *fixture) account(id user.ID, openID string) {
 	w.Must(err)
 }
 
-// consents returns the minutes that the user has consented to.
+// consents returns the slots, in minutes before the opening, to which the user has consented.
 func (w *fixture) consents(t template.Template, id user.ID) reminder.Consents {
 	w.Helper()
 	r, err := w.Reservations.Reservation(w.Context(), t.ID, id)
@@ -37,7 +37,7 @@ func (w *fixture) consent(t template.Template, id user.ID, slot template.Slot) {
 	w.Must(err)
 }
 
-// TestAConsentIsOneMessages: through the database, as each of the two stores records it.
+// TestAConsentIsOneMessages: a consent is used up by one message, with each of the two stores.
 func TestAConsentIsOneMessages(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
@@ -81,8 +81,8 @@ func TestAConsentIsOneMessages(t *testing.T) {
 	}
 }
 
-// TestConsentsOfOneUserThatAreUsedTogether: messages of several slots that are recorded in
-// one statement remove a consent each.
+// TestConsentsOfOneUserThatAreUsedTogether: one statement records messages of several slots
+// and removes one consent for each message.
 func TestConsentsOfOneUserThatAreUsedTogether(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(90 * time.Minute)
@@ -113,8 +113,8 @@ func TestConsentsOfOneUserThatAreUsedTogether(t *testing.T) {
 	}
 }
 
-// TestAConsentGoesWithItsReminder: with the reminder that is cancelled, the account that
-// another user takes, and nothing else.
+// TestAConsentGoesWithItsReminder: a consent is removed when its reminder is cancelled, or
+// when another user takes over the account. No other consent is removed.
 func TestAConsentGoesWithItsReminder(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(90 * time.Minute)
@@ -154,8 +154,8 @@ func TestAConsentGoesWithItsReminder(t *testing.T) {
 	}
 }
 
-// TestConsentsOfARunningBatch: after an opening that was moved, the reminder of the new one
-// waits while a batch of the old one may be using the same consents.
+// TestConsentsOfARunningBatch: after the opening was moved, reminders of the new opening wait
+// while a batch of the old opening may be using the same consents.
 func TestConsentsOfARunningBatch(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)

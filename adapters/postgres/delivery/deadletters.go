@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// DeadLetters keeps deliveries that used up their attempts and the jobs that
+// DeadLetters stores deliveries that used up their attempts, and the jobs that
 // replay or discard them.
 type DeadLetters struct{ *pg.DB }
 
@@ -23,19 +23,20 @@ func NewDeadLetters(db *pg.DB) DeadLetters { return DeadLetters{db} }
 // deadFrom selects dead rows e of batches b; conditions follow.
 const deadFrom = ` from exceptions e join batches b on b.id = e.batch_id where e.outcome = 'dead'`
 
-// The batches b of shops: a campaign's are those of its own shop, of whatever
-// template; without one, and all others, those of their template's shop. There
-// is a statement for each: either has an index, which an "or" between them could
-// not use.
+// Conditions for the batches b of shops. A campaign belongs to its own shop,
+// whatever its template is; without a shop of its own it belongs to its
+// template's shop. All other batches belong to their template's shop. Each
+// condition has a statement of its own that uses an index; an "or" of both could
+// use no index.
 const (
 	templatesOfShops = "b.kind <> 'campaign' and b.template_id in (select id from templates where shop_number = any(?))"
 	campaignsOfShops = "b.kind = 'campaign' and b.owner_id in (select c.id from campaigns c left join templates t on t.id = " + pg.CampaignTemplate +
 		" where coalesce(c.shop_number, t.shop_number) = any(?))"
 )
 
-// ofShops returns the conditions for statements that together find the batches
-// of the shops, each batch once; without shops one condition that is always
-// true.
+// ofShops returns the conditions for statements that together find the batches of
+// the shops, each batch once. Without shops it returns one condition that is
+// always true.
 func ofShops(shops []int64) []string {
 	if len(shops) == 0 {
 		return []string{""}
@@ -43,7 +44,8 @@ func ofShops(shops []int64) []string {
 	return []string{templatesOfShops, campaignsOfShops}
 }
 
-// together makes one statement of those that sql returns for each condition.
+// together joins the statements that sql returns for the conditions into one
+// statement.
 func together(conditions []string, sql func(where string) string) string {
 	parts := make([]string, len(conditions))
 	for i, where := range conditions {
@@ -55,8 +57,9 @@ func together(conditions []string, sql func(where string) string) string {
 	return "(" + strings.Join(parts, ") union all (") + ")"
 }
 
-// conditions returns the filter as SQL that follows deadFrom: one, or those
-// for statements that together find all, which have the same arguments.
+// conditions returns the filter as SQL that follows deadFrom. If there are
+// several conditions, their statements together find all dead letters; args are
+// the arguments of each statement.
 func conditions(f delivery.DeadLetterFilter) (wheres []string, args []any) {
 	for _, shops := range ofShops(f.Shops) {
 		c := &pg.Conditions{List: []string{""}}
@@ -86,8 +89,8 @@ func conditions(f delivery.DeadLetterFilter) (wheres []string, args []any) {
 	return wheres, args
 }
 
-// DeadLetterGroups returns counts by channel and fingerprint: from counters,
-// or from the rows when the filter narrows them further.
+// DeadLetterGroups returns counts by channel and fingerprint. They are read from
+// counters, or from the rows when the filter has further conditions.
 func (s DeadLetters) DeadLetterGroups(ctx context.Context, f delivery.DeadLetterFilter) ([]delivery.DeadLetterGroup, error) {
 	s.DB = s.Reports(ctx)
 	sql, args := `select channel, fingerprint, dead, first_at, last_at, sample from dead_letter_groups where dead > 0`, []any(nil)
@@ -141,9 +144,9 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 	return list, pg.Translate(err)
 }
 
-// inTime is a condition on batch b: its deadline lies ahead, and the opening has
-// neither moved nor been cancelled since. Its template's row must be locked for
-// the answer to last.
+// inTime is a condition on batch b: its deadline is in the future, and the
+// opening has neither moved nor been cancelled since. The result stays valid only
+// while the template's row is locked.
 const (
 	inTime    = `(` + unstopped + ` and ` + holding + `)`
 	unstopped = `b.worthless_after > clock_timestamp() and b.stop_reason is null`
@@ -156,14 +159,16 @@ const (
 		or b.kind = 'correction' and not exists (select from announcements a where a.id = b.owner_id and a.opens_at = t.opens_at)))`
 )
 
-// suspects are the sent marks of a batch b that dead recipients could have. If
-// each recipient has an outcome and the outcomes add up, none has two.
+// suspects are the sent marks of a batch b among which dead recipients may be. If
+// each recipient has an outcome and the outcomes add up to the number of
+// recipients, no recipient has two outcomes.
 const suspects = `case when b.state = 'done' and b.rest_outcome is null
 	and b.sent_count + b.skipped_count + b.expired_count + b.dead_count + b.failed_count = b.due_count then null else b.sent end`
 
-// Triage computes what a replay would do. It checks the sent marks of the dead
-// recipients batch by batch where they could have one, or where a rate decides
-// which are still in time; all others are counted by one statement.
+// Triage computes the result that a replay would have. It checks the sent marks
+// of the dead recipients batch by batch where marks are possible, or where a rate
+// decides which recipients are still in time. All other dead letters are counted
+// by one statement.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, rate int) (delivery.Triage, error) {
 	s.DB = s.Reports(ctx)
 	wheres, args := conditions(f)
@@ -203,7 +208,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		switch {
 		case timely && rate == 0:
 			fits = left
-		case timely: // those before them are released first
+		case timely: // earlier dead letters are released first
 			fits = min(left, max(0, int64(math.Ceil(seconds*float64(rate)))-t.InTime))
 			t.ByRate += left - fits
 		}
@@ -222,7 +227,7 @@ func triageParts(rate int) string {
 		union all select sent, timely, n, users, 0 from all_dead where sent is not null`
 }
 
-// split separates those without a sent mark from those with one.
+// split separates users without a sent mark from users with a sent mark.
 func split(users []int64, sent []byte) (left, done []int64, err error) {
 	if len(sent) == 0 {
 		return users, nil, nil
@@ -238,13 +243,13 @@ func split(users []int64, sent []byte) (left, done []int64, err error) {
 	return left, done, err
 }
 
-// RecountDeadLetters corrects the counters by what the rows say. Counting
-// takes long, and every checkpoint with an exception needs the counters; so nothing is
-// locked meanwhile, and the difference is added to the counter: it is the error at one
-// instant, and later changes affect rows and counter alike.
+// RecountDeadLetters corrects the counters to match the rows. Counting takes
+// long, and every checkpoint with an exception needs the counters, so the
+// counters are not locked meanwhile. The difference at the time of the count is
+// added to each counter; later changes affect rows and counters alike.
 func (s DeadLetters) RecountDeadLetters(ctx context.Context) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		// Of two concurrent counts one would correct for the other.
+		// Two concurrent counts would both add the same difference.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:letters', 0))`); err != nil {
 			return err
 		}
@@ -256,9 +261,9 @@ func (s DeadLetters) RecountDeadLetters(ctx context.Context) error {
 	})
 }
 
-// recountSQL counts and corrects, counters in the order in which checkpoints
-// change them. Where there is no counter yet, the difference is its value. A
-// group begins when the first of it died, not when it was first tried.
+// recountSQL counts the rows and corrects the counters, in the order in which
+// checkpoints change counters. A missing counter is created with the difference.
+// first_at of a group is the time of its first death, not of its first attempt.
 const recountSQL = `
 with counted as (
 	select channel, fingerprint, count(*) as n, min(last_at) as first_at, max(last_at) as last_at, max(detail) as sample

@@ -25,7 +25,7 @@ func scanJob(row pgx.CollectableRow) (j delivery.DeadLetterJob, err error) {
 	return j, json.Unmarshal(filter, &j.Filter)
 }
 
-// StartDeadLetterJob stores a job for the workers to find; see
+// StartDeadLetterJob stores a job for the workers; see
 // [delivery.DeadLetterStore].
 func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLetterJob, requestKey string, e staff.Entry) (delivery.DeadLetterJob, error) {
 	filter, err := json.Marshal(j.Filter)
@@ -58,8 +58,8 @@ func oneLetterJob(ctx context.Context, tx pgx.Tx, sql string, args ...any) (deli
 	return pgx.CollectExactlyOneRow(rows, scanJob)
 }
 
-// withinShops selects the jobs that reach no further than the shops $1. One
-// without shops reaches everywhere.
+// withinShops selects the jobs that are limited to some of the shops $1. A job
+// without shops concerns all shops.
 const withinShops = ` (cardinality($1::bigint[]) = 0 or filter->'shops' <> '[]' and filter->'shops' <@ to_jsonb($1::bigint[]))`
 
 // DeadLetterJobs lists recent jobs; see [delivery.DeadLetterStore].
@@ -92,8 +92,8 @@ func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []
 const DeadLetterJobsWait pg.Question = `select from dead_letter_jobs where state = 'running' order by id limit 1`
 
 // StepDeadLetterJob takes the next batch of the oldest job that no other worker
-// has locked, and settles it in one transaction with the job's progress: a
-// worker that dies leaves neither half a batch nor a wrong count.
+// has locked. One transaction settles the batch and stores the job's progress, so
+// a worker that dies leaves neither half a batch nor a wrong count.
 func (s DeadLetters) StepDeadLetterJob(ctx context.Context) (more bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		j, err := oneLetterJob(ctx, tx, `select `+jobColumns+` from dead_letter_jobs where state = 'running'
@@ -146,26 +146,26 @@ func stepJob(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
 	return settle(ctx, tx, j, b, p)
 }
 
-// longestCatchUp bounds how much of its rate a replay makes up for at once after
-// a while without a worker.
+// longestCatchUp bounds the time without a worker for which a replay makes up at
+// once.
 const longestCatchUp = 3 * time.Second
 
-// shortestPause is how long a replay that has used its rate up waits at least.
+// shortestPause is the minimum pause of a replay that has used up its rate.
 const shortestPause = 250 * time.Millisecond
 
-// pace is how many dead letters a replay may release now, and its position in
-// its batch.
+// pace is the number of dead letters that a replay may release now, and its
+// position in its batch.
 type pace struct {
 	rate  int
 	now   int // of the batch, unless it is no use
 	after int64
-	// since is for how long the rate has not been used.
+	// since is the time for which the rate has not been used.
 	since time.Duration
 }
 
-// paceOf reads the pace of job j for the batch. Dead letters are released when
-// it is their turn and not before: waiting ones can still be cancelled, and do
-// not count as failures of the provider when the deadline passes.
+// paceOf reads the pace of job j for the batch. Dead letters are not released
+// before their turn: until then they can still be cancelled, and do not count as
+// failures of the provider when the deadline passes.
 func paceOf(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int64) (pace, error) {
 	p := pace{rate: j.Rate, now: math.MaxInt32}
 	if j.Action == delivery.Discard {
@@ -187,10 +187,10 @@ type deadBatch struct {
 	sent    []byte
 }
 
-// lockDead locks a batch after its template and its slot or announcement, in
-// the order in which moving an opening does. The template's lock keeps the
-// answer whether the batch is in time; the owner's keeps it from being
-// finished while its batch is made ready again.
+// lockDead locks a batch after its template and its owner, such as a slot or an
+// announcement. Moving an opening uses the same order. While the template is
+// locked, the answer whether the batch is in time stays valid. While the owner is
+// locked, the owner cannot be finished before its batch is made ready again.
 func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error) {
 	for _, sql := range []string{
 		`select from templates where id = (select template_id from batches where id = $1) for share`,
@@ -208,16 +208,16 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 	return b, err
 }
 
-// settledSQL returns nothing. A batch that is dealt with in part is kept, with
-// the last user it has come to.
+// settledSQL returns nothing. A batch that is only partly settled is stored with
+// the last user that the job has reached.
 const settledSQL = `
 update dead_letter_jobs set after_batch = case when @more then after_batch else @batch end,
     part_batch = case when @more then @batch end, part_user = case when @more then greatest(@after::bigint, coalesce(@last::bigint, 0)) end,
     done = done + @acted, late = late + @late, sent = sent + @sent
 where id = @job`
 
-// settle applies the job to the dead letters of one batch, or to as many of
-// them as its rate allows.
+// settle applies the job to the dead letters of one batch, or to as many of them
+// as the rate allows.
 func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch, p pace) error {
 	if !b.inTime {
 		p.rate, p.now = 0, math.MaxInt32 // none is released
@@ -273,7 +273,8 @@ func last(users []int64) *int64 {
 	return &users[len(users)-1]
 }
 
-// spend records that n were released, and defers the job if the pace is used up.
+// spend records that n dead letters were released, and defers the job if the pace
+// is used up.
 func (p pace) spend(ctx context.Context, tx pgx.Tx, job int64, n int) error {
 	each := time.Second / time.Duration(p.rate)
 	left := p.since - time.Duration(n)*each
@@ -286,8 +287,8 @@ func (p pace) spend(ctx context.Context, tx pgx.Tx, job int64, n int) error {
 	return err
 }
 
-// lockGroups locks the counters that are about to change in the order in
-// which checkpoints change them.
+// lockGroups locks the counters that will change, in the order in which
+// checkpoints change counters.
 func lockGroups(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	_, err := tx.Exec(ctx, `select from dead_letter_groups where (channel, fingerprint) in (
 			select channel, fingerprint from exceptions where batch_id = $1 and user_id = any($2) and outcome = 'dead')
@@ -312,7 +313,7 @@ func acknowledge(ctx context.Context, tx pgx.Tx, batch int64, users []int64) err
 	return reopen(ctx, tx, batch)
 }
 
-// discard gives dead letters up; their outcome stays dead.
+// discard discards dead letters; their outcome stays dead.
 func discard(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	if len(users) == 0 {
 		return nil
@@ -325,8 +326,8 @@ func discard(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	return err
 }
 
-// revive makes dead letters ready for a retry with all attempts before them,
-// and their batch and its owner unfinished again.
+// revive makes dead letters ready for a retry and keeps their earlier attempts.
+// Their batch and its owner become unfinished again.
 func revive(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	if len(users) == 0 {
 		return nil
@@ -339,7 +340,8 @@ func revive(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 		batch, users); err != nil {
 		return err
 	}
-	// A batch that was ready keeps its turn: others in it may be due before.
+	// A batch that was ready keeps its next run: other recipients in it may be
+	// due before.
 	if _, err := tx.Exec(ctx, `
 		update batches b set state = 'ready', dead_count = dead_count - $2, failed_count = failed_count + $2,
 			next_run_at = least(case when b.state = 'ready' then b.next_run_at end, b.worthless_after,
@@ -351,7 +353,7 @@ func revive(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 }
 
 // reopen makes the batch's slot, announcement, campaign or run of notices
-// unfinished, so that its results are written once more when the batch is done.
+// unfinished, so that its results are written again when the batch is done.
 func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
 	_, err := tx.Exec(ctx, `
 		with slot as (
@@ -370,7 +372,8 @@ func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
 	return err
 }
 
-// ungroup takes dead letters out of the counters; it runs before they change.
+// ungroup subtracts dead letters from the counters; it runs before the letters
+// change.
 func ungroup(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	_, err := tx.Exec(ctx, `
 		with gone as (select channel, fingerprint, count(*) as n from exceptions

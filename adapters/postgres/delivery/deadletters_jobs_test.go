@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestDyingInMidJobRepeatsNothing lets every step fail at its very end a few
-// times: the work of the step is undone with it.
+// TestDyingInMidJobRepeatsNothing lets every step fail at its end a few times:
+// the whole work of the step is rolled back.
 func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(user.ID) string { return "status 500" }
@@ -55,8 +55,8 @@ func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 	}
 }
 
-// TestWorkersStepAtOnce: several workers on two jobs while others deliver
-// what comes back to life and finish slots.
+// TestWorkersStepAtOnce lets several workers step two jobs, while other workers
+// deliver the revived messages and finish slots.
 func TestWorkersStepAtOnce(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%3) }
@@ -120,13 +120,13 @@ func TestWorkersStepAtOnce(t *testing.T) {
 	m.CountersAgree("in the end")
 }
 
-// rest makes a paced replay believe that it had no worker for long.
+// rest makes a paced replay look as if it had been without a worker for long.
 func rest(m *pgtest.FailingHook) {
 	m.Exec(`update dead_letter_jobs set paced_at = now() - interval '1 hour', lease_until = null where state = 'running'`)
 }
 
-// TestReplayRate: letters are let go as the rate allows, across batches, with
-// three seconds' worth at once at most, each once.
+// TestReplayRate: dead letters are released at the rate, across batches, each
+// once. At most three seconds' worth is released at once.
 func TestReplayRate(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(user.ID) string { return "status 500" }
@@ -151,8 +151,8 @@ func TestReplayRate(t *testing.T) {
 	m.CountersAgree("in the end")
 }
 
-// TestAPacedReplay can be called off, and leaves those dead whose turn would
-// come after the deadline, as the dry run says.
+// TestAPacedReplay: a paced replay can be cancelled. Letters whose turn would
+// come after the deadline stay dead, as the dry run says.
 func TestAPacedReplay(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(user.ID) string { return "status 500" }
@@ -210,8 +210,8 @@ func TestReplayLeavesAWaitingBatchItsTurn(t *testing.T) {
 	}
 }
 
-// TestDeadLetterCountersInRandomHistories: deaths, replays, discards and
-// recounts in any order; after each the counters are what the rows say.
+// TestDeadLetterCountersInRandomHistories runs deaths, replays, discards and
+// recounts in random order. After each step the counters match the rows.
 func TestDeadLetterCountersInRandomHistories(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	seed := uint64(time.Now().UnixNano())
@@ -266,8 +266,8 @@ func TestDeadLetterCountersInRandomHistories(t *testing.T) {
 	}
 }
 
-// TestRepeatedCheckpointCountsTheDeadOnce: an answer that got lost is asked
-// for again.
+// TestRepeatedCheckpointCountsTheDeadOnce: a checkpoint is repeated because its
+// answer was lost.
 func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
@@ -287,8 +287,8 @@ func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
 	}
 }
 
-// TestReplayRateOfGreatUserIDs: a batch that is dealt with in part is kept with
-// the user it has come to, whose id may need 64 bits.
+// TestReplayRateOfGreatUserIDs: a partly settled batch is stored with the last
+// user reached, whose id may need 64 bits.
 func TestReplayRateOfGreatUserIDs(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(user.ID) string { return "status 500" }

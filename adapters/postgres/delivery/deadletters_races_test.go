@@ -32,8 +32,8 @@ func TestMovingSeesBatchesBeingStored(t *testing.T) {
 	}
 }
 
-// replaying begins to replay the letters of a slot in the given state and
-// stops it half-way; proceed lets it go on and waits.
+// replaying begins to replay the dead letters of a slot in the given state and
+// pauses halfway. proceed resumes the replay and waits for its end.
 func replaying(m *pgtest.FailingHook, state string) (tpl int64, slot int64, proceed func()) {
 	m.Helper()
 	m.Cause = func(user.ID) string { return "status 500" }

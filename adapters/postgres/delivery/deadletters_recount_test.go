@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Counting keeps no checkpoint from being stored, and rows stored meanwhile are counted
-// once.
+// TestRecountingLocksNothing: checkpoints are stored during a recount, and their
+// rows are counted once.
 func TestRecountingLocksNothing(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return []string{"even", "odd"}[id%2] }
@@ -40,8 +40,8 @@ func TestRecountingLocksNothing(t *testing.T) {
 	}
 }
 
-// A group's times are those of its first and its last death, in whatever order
-// batches are stored, and counting again does not change them.
+// TestTimesOfAGroup: a group's times are the times of its first and last death,
+// in whatever order batches are stored. A recount does not change them.
 func TestTimesOfAGroup(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(user.ID) string { return "away" }

@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestReplayedSlotFinishesOnceMore: finished → sending → finished, balanced
-// at every step, with all attempts before the recipients and the first end
-// of the batch kept.
+// TestReplayedSlotFinishesOnceMore: the slot goes from finished to sending and
+// back, and balances at every step. The recipients keep all earlier attempts, and
+// the batch keeps its first end.
 func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 20] }
@@ -58,8 +58,8 @@ func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 	m.CountersAgree("in the end")
 }
 
-// TestReplayDoesNotOutliveTheDeadline: a message that is replayed with time left and
-// then not sent expires.
+// TestReplayDoesNotOutliveTheDeadline: a message that is replayed in time and
+// then not sent before its deadline expires.
 func TestReplayDoesNotOutliveTheDeadline(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(user.ID) string { return "status 500" }
@@ -83,7 +83,7 @@ func TestReplayDoesNotOutliveTheDeadline(t *testing.T) {
 }
 
 // TestReplayWaitsForAWorker: a worker that holds the batch has outcomes in
-// memory that a replay must not change under it.
+// memory, which a replay must not change meanwhile.
 func TestReplayWaitsForAWorker(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(user.ID) string { return "status 500" }

@@ -92,8 +92,9 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 	}
 }
 
-// TestDryRunIsWhatTheJobDoes: in time, too late, moved, cancelled, closed and
-// sent all the same, by every kind of filter.
+// TestDryRunIsWhatTheJobDoes compares the dry run with the job by every kind of
+// filter. The letters are in time, too late, moved, cancelled, closed, or sent
+// after all.
 func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%2) }
@@ -178,8 +179,8 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 	}
 }
 
-// Staff who are limited to shops neither see nor stop jobs that concern other
-// shops.
+// TestDeadLetterJobsStayWithinShops: staff who are limited to shops neither see
+// nor stop jobs that concern other shops.
 func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	operator := func(shops ...int64) staff.Actor {

@@ -47,7 +47,8 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 	if sums[delivery.App] != want || sums[delivery.Webhook] != want {
 		t.Errorf("balance %+v", sums)
 	}
-	// The other reserved slot is untouched, and this one is closed for cancelling.
+	// The other reserved slot is unchanged, and this slot is closed for
+	// cancelling.
 	if v := w.Cancel(tpl, 1, pgtest.Reminders(delivery.App, 5)...); v.Applied {
 		t.Error("cancelled a reminder that was sent")
 	}
@@ -74,8 +75,8 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 	}
 }
 
-// TestCuttingAgainAfterACrash stores a part of the batches, lets another process
-// take over and checks that each recipient is in exactly one batch.
+// TestCuttingAgainAfterACrash stores a part of the batches and lets another
+// process take over. Each recipient must be in exactly one batch.
 func TestCuttingAgainAfterACrash(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
@@ -191,8 +192,8 @@ func TestNothingIsSentAfterTheOpening(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersOneBatch: the second does nothing; a worker whose lease was
-// taken over can no longer record anything.
+// TestTwoWorkersOneBatch: the second worker gets no lease. A worker whose lease
+// was taken over can no longer record anything.
 func TestTwoWorkersOneBatch(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
@@ -296,8 +297,8 @@ func TestCancelledDropSendsNothingMore(t *testing.T) {
 	}
 }
 
-// TestNoGapAtTheEdge reserves and cancels as fast as it can while the slot
-// fires: every accepted reminder is in a batch, no cancelled one is.
+// TestNoGapAtTheEdge reserves and cancels as fast as possible while the slot
+// fires. Every accepted reminder is in a batch, and no cancelled reminder is.
 func TestNoGapAtTheEdge(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
@@ -331,7 +332,8 @@ func TestNoGapAtTheEdge(t *testing.T) {
 	w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(t.Context(), sl.ID))
 	all.Wait()
 	for i := len(accepted) - 1; i > 0 && after.Load() == 0; i-- {
-		// The machine was fast enough to be done before the instant: still one refused.
+		// The machine was done before the due time; a later reservation is still
+		// refused.
 		if v := w.Reserve(tpl, user.ID(100000+i), bit...); v.Applied {
 			t.Fatal("accepted after firing")
 		}

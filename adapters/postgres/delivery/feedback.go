@@ -15,21 +15,21 @@ import (
 	"dropbell/domain/user"
 )
 
-// Feedback stores what providers report. Reports that are given at the same time are
-// stored by one transaction.
+// Feedback stores the providers' reports. One transaction stores the reports of concurrent
+// calls.
 type Feedback struct {
 	*pg.DB
 	groups *pg.Committer[struct{}, []feedback.Report, taken]
 }
 
-// taken counts the reports of one call by what became of them.
+// taken counts the reports of one call by result.
 type taken struct{ stored, known, ignored int }
 
 // NewFeedback starts the groups. observe may be nil.
 func NewFeedback(db *pg.DB, observe func(size int, took time.Duration)) *Feedback {
 	f := &Feedback{DB: db}
-	// One at a time: two would wait for the rows of the same batches, and what comes
-	// meanwhile makes the next group larger.
+	// Groups are stored one at a time: two groups would wait for the rows of the same batches,
+	// and reports that arrive meanwhile make the next group larger.
 	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 256, MaxCrowd: 2048, MaxQueue: 16384, Timeout: 15 * time.Second, Observe: observe}
 	f.groups = pg.NewCommitter[struct{}](cfg, nil, f.store)
 	return f
@@ -44,28 +44,28 @@ func (f *Feedback) Take(ctx context.Context, reports []feedback.Report) error {
 	return err
 }
 
-// Count is [Feedback.Take] that tells how many of the reports changed what is known,
-// and how many were ignored: those that name no message of a batch that there is.
+// Count is [Feedback.Take] that also returns how many of the reports changed the stored
+// status, and how many were ignored. A report is ignored if it names no message of an existing
+// batch.
 func (f *Feedback) Count(ctx context.Context, reports []feedback.Report) (feedback.Taken, error) {
 	n, err := f.groups.Do(ctx, reports)
 	return feedback.Taken{Stored: n.stored, Known: n.known, Ignored: n.ignored}, err
 }
 
-// addFeedbackSQL adds the rows of batches that have none yet, in the order of their
-// ids, so that two transactions never wait for each other.
+// addFeedbackSQL adds rows for batches that have none yet, in the order of their ids, so that
+// two transactions cannot deadlock.
 const addFeedbackSQL = `
 insert into batch_feedback (batch_id, kind, owner_id, channel)
 select b.id, b.kind, b.owner_id, b.channel from batches b
 where b.id = any($1) and not exists (select from batch_feedback f where f.batch_id = b.id)
 order by b.id on conflict do nothing`
 
-// lockFeedbackSQL returns what is known of the batches, with the set of those whom
-// they are for.
+// lockFeedbackSQL returns the reported sets of the batches, with the set of their recipients.
 const lockFeedbackSQL = `
 select f.batch_id, f.delivered, f.bounced, f.complained, f.soft, b.due from batch_feedback f join batches b on b.id = f.batch_id
 where f.batch_id = any($1) order by f.batch_id for update of f`
 
-// saveFeedbackSQL has an element per batch.
+// saveFeedbackSQL has arrays with one element for each batch.
 const saveFeedbackSQL = `
 update batch_feedback f set delivered = g.delivered, bounced = g.bounced, complained = g.complained, soft = g.soft,
     delivered_count = g.delivered_count, bounced_count = g.bounced_count, complained_count = g.complained_count
@@ -74,7 +74,8 @@ from unnest(@ids::bigint[], @delivered::bytea[], @bounced::bytea[], @complained:
     as g (id, delivered, bounced, complained, soft, delivered_count, bounced_count, complained_count)
 where f.batch_id = g.id`
 
-// saveReportsSQL has an element per report, of which each message has one at most.
+// saveReportsSQL has arrays with one element for each report; each message has at most one
+// report.
 const saveReportsSQL = `
 insert into feedback_reports as r (batch_id, user_id, status, provider, cause, price_micros, currency, happened_at)
 select batch_id, user_id, status, provider, cause, price_micros, currency, nullif(happened_at, '0001-01-01')
@@ -117,7 +118,7 @@ func (f *Feedback) store(ctx context.Context, calls [][]feedback.Report) ([]take
 	})
 }
 
-// lockFeedback returns what is known of those of the batches that there are.
+// lockFeedback returns the reported sets of the existing batches among ids.
 func lockFeedback(ctx context.Context, tx pgx.Tx, ids []int64) (*gathered, error) {
 	g := &gathered{batches: map[int64]*marks{}, reports: map[feedback.Ref]feedback.Report{}, forgotten: map[feedback.Ref]struct{}{}}
 	if len(ids) == 0 {
@@ -144,7 +145,7 @@ func lockFeedback(ctx context.Context, tx pgx.Tx, ids []int64) (*gathered, error
 	return g, tx.SendBatch(ctx, both).Close()
 }
 
-// marks are what is known of one batch's messages.
+// marks are the reported sets of one batch's messages.
 type marks struct {
 	pg.Reported
 	due     *roaring64.Bitmap
@@ -160,7 +161,7 @@ func decodeMarks(reported [4][]byte, due []byte) (m *marks, err error) {
 	return m, err
 }
 
-// mark notes a status that replaces what was known.
+// mark stores a status that replaces the previous status of the message.
 func (m *marks) mark(id user.ID, s feedback.Status) {
 	n := uint64(id)
 	m.changed = true
@@ -180,7 +181,7 @@ func (m *marks) mark(id user.ID, s feedback.Status) {
 	}
 }
 
-// gathered is what a group of reports changes.
+// gathered holds the changes of a group of reports.
 type gathered struct {
 	batches   map[int64]*marks
 	reports   map[feedback.Ref]feedback.Report
@@ -193,7 +194,8 @@ func (g *gathered) take(r feedback.Report, n *taken) {
 	m, ok := g.batches[r.Ref.Batch]
 	if !ok || !r.Status.Valid() || !m.due.Contains(uint64(r.Ref.User)) {
 		n.ignored++
-		// Of the address is known all the same that no mail reaches it, or none is to.
+		// The report still shows that no mail reaches the address, or that no mail is wanted
+		// there.
 		if r.Status == feedback.Bounced || r.Status == feedback.Complained {
 			g.addressed.note(r)
 		}
@@ -223,7 +225,7 @@ func (g *gathered) take(r feedback.Report, n *taken) {
 	g.reports[r.Ref] = r
 }
 
-// save writes what has changed.
+// save writes the changes.
 func (g *gathered) save(ctx context.Context, tx pgx.Tx) error {
 	all := &pgx.Batch{}
 	if err := g.queueSets(all); err != nil {
@@ -287,7 +289,8 @@ func (g *gathered) queueReports(all *pgx.Batch) {
 	prices, instants := make([]int64, 0, n), make([]time.Time, 0, n)
 	for ref, r := range g.reports {
 		batches, users, statuses = append(batches, ref.Batch), append(users, int64(ref.User)), append(statuses, string(r.Status))
-		// Once more, whatever the source did: the provider's words may not contain addresses.
+		// The cause is cleaned again, whatever its source did: providers' texts must not
+		// contain addresses.
 		providers, causes = append(providers, r.Provider), append(causes, delivery.DetailOf(r.Cause))
 		prices, currencies, instants = append(prices, r.PriceMicros), append(currencies, delivery.DetailOf(r.Currency)), append(instants, r.At)
 	}

@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// reportsOf returns what was reported of a batch's messages, and the causes.
+// reportsOf returns the reports about a batch's messages, and their causes.
 func reportsOf(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) (m pg.Reported, causes map[user.ID]string, err error) {
 	var sets [4][]byte
 	err = tx.QueryRow(ctx, `select delivered, bounced, complained, soft from batch_feedback where batch_id = $1`, q.BatchID).

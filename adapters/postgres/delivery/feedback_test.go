@@ -39,13 +39,13 @@ func report(batch int64, id user.ID, s feedback.Status) feedback.Report {
 	return feedback.Report{Ref: feedback.Ref{Batch: batch, User: id}, Status: s, Provider: "ses", Cause: "550 no such user <ada@shop.example>"}
 }
 
-// counts is how many are delivered, bounced and complained, as one number.
+// counts returns the numbers of delivered, bounced and complained messages, as one number.
 func (w *fixture) counts(batch int64) int64 {
 	return w.Number(`select delivered_count * 10000 + bounced_count * 100 + complained_count from batch_feedback where batch_id = $1`, batch)
 }
 
-// In every order of reports, with every repetition and division into calls, the same is
-// stored.
+// TestReportsComeInAnyOrder: any order, repetition and division of reports into calls stores
+// the same state.
 func TestReportsComeInAnyOrder(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)
@@ -86,8 +86,8 @@ func TestReportsComeInAnyOrder(t *testing.T) {
 	}
 }
 
-// Reports about no known message change nothing and are no error: the provider would
-// repeat them for days.
+// TestReportsOfNoMessageAreIgnored: reports about unknown messages change nothing and return
+// no error; with an error the provider would repeat them for days.
 func TestReportsOfNoMessageAreIgnored(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)
@@ -107,8 +107,8 @@ func TestReportsOfNoMessageAreIgnored(t *testing.T) {
 	w.Must(f.Take(t.Context(), nil))
 }
 
-// A receipt may be there before the answer of the call that sent the message; a
-// checkpoint of the batch keeps it.
+// TestReceiptsBeforeTheAnswer: a receipt may arrive before the answer of the call that sent
+// the message. A checkpoint of the batch keeps the receipt.
 func TestReceiptsBeforeTheAnswer(t *testing.T) {
 	w := newFixture(t)
 	f := w.feedback()
@@ -143,8 +143,8 @@ func TestReceiptsBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// The page and the list of batches show what was reported of sent messages, as the sums do,
-// and not reports about messages that are recorded as failed.
+// TestReportsOfMessagesThatFailed: the batch's page and the list of batches show reports about
+// sent messages, as the sums do, and no reports about messages that are recorded as failed.
 func TestReportsOfMessagesThatFailed(t *testing.T) {
 	w := newFixture(t)
 	f := w.feedback()
@@ -172,8 +172,8 @@ func TestReportsOfMessagesThatFailed(t *testing.T) {
 	}
 }
 
-// A live page asks every second: the sets of thousands of batches are not read each time,
-// those of a few are.
+// TestTheSetsOfManyBatchesAreReadOnce: a live page asks every second. The sets of thousands of
+// batches are not read each time, but the sets of a few batches are.
 func TestTheSetsOfManyBatchesAreReadOnce(t *testing.T) {
 	for batches, want := range map[int]int64{20: 40, 150: 150} {
 		w := newFixture(t)
@@ -192,7 +192,8 @@ func TestTheSetsOfManyBatchesAreReadOnce(t *testing.T) {
 	}
 }
 
-// A price that comes later is kept, and stays when a status without one follows.
+// TestPricesAreKept: a price that arrives later is kept, also when a status without a price
+// follows.
 func TestPricesAreKept(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)
@@ -252,7 +253,8 @@ func TestProcessesTakeReportsTogether(t *testing.T) {
 	}
 }
 
-// The list of recipients says what was reported of each message, and why.
+// TestRecipientsWithReports: the list of recipients shows the report about each message, and
+// its cause.
 func TestRecipientsWithReports(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)

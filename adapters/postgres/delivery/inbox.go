@@ -26,19 +26,20 @@ type Inbox struct {
 	// Track, if set, returns the tracked address that replaces a campaign's link
 	// in one user's text.
 	Track func(campaign int64, id user.ID, variant int) string
-	// TrackDrop, if set, does so for the link in a reminder or a correction.
+	// TrackDrop, if set, returns the tracked address that replaces the link in a
+	// reminder or a correction.
 	TrackDrop func(s *delivery.Subject, c delivery.Channel, id user.ID) string
 }
 
 // NewInbox returns the store on db.
 func NewInbox(db *pg.DB) Inbox { return Inbox{DB: db} }
 
-// inboxWindow is how many of a user's newest reservations, cancelled ones
-// included, the inbox looks at.
+// inboxWindow is the number of a user's newest reservations, including cancelled
+// ones, that the inbox reads.
 const inboxWindow = 200
 
-// Page derives the user's in-app messages from the batches that reached
-// them; nothing is stored per message.
+// Page derives the user's in-app messages from the batches that reached the user;
+// no message is stored separately.
 func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int) (inbox.Page, error) {
 	p := paging{Page: inbox.Page{UserID: by}, before: before, limit: max(limit, 1)}
 	err := s.Pool.QueryRow(ctx, `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01')`, by).Scan(&p.ReadThrough)
@@ -80,8 +81,8 @@ func (s Inbox) addReminders(ctx context.Context, p *paging) error {
 	return err
 }
 
-// paging is a page that is being made: all messages that were found so far, of which
-// it shows some and counts others as unread.
+// paging is a page that is being composed. all are the messages found so far; the
+// page shows some of them and counts others as unread.
 type paging struct {
 	inbox.Page
 	before time.Time // zero = now
@@ -89,9 +90,9 @@ type paging struct {
 	all    []message
 }
 
-// count counts the unread messages and returns those that the page shows, newest
-// first. The next page begins after an instant, so messages of the same one stay
-// together.
+// count counts the unread messages and returns the messages that the page shows,
+// newest first. The next page begins before a time, so messages of the same time
+// stay on one page.
 func (p *paging) count() (shown []message) {
 	slices.SortStableFunc(p.all, func(a, b message) int { return b.At.Compare(a.At) })
 	p.Unread = 0
@@ -108,24 +109,24 @@ func (p *paging) count() (shown []message) {
 	return shown
 }
 
-// complete reports whether messages of the instant and earlier ones would change
-// nothing: the page is full of newer messages, and they are read or as many are
-// unread as are counted.
+// complete reports whether messages of the instant or earlier cannot change the
+// page. The page must be full of newer messages. Also, such messages must be read
+// already, or the number of unread messages must have reached its maximum.
 func (p *paging) complete(instant time.Time) bool {
 	shown := p.count()
 	return len(shown) >= p.limit && instant.Before(shown[len(shown)-1].At) &&
 		(p.Unread == inbox.MaxUnread || !instant.After(p.ReadThrough))
 }
 
-// message is one message of a page, and the subject of its text. batch, if set, is the
-// campaign's batch that has all else.
+// message is one message of a page, with the subject of its text. batch, if set,
+// is the campaign's batch from which the other fields are still to be read.
 type message struct {
 	inbox.Message
 	subject delivery.Subject
 	batch   int64
 }
 
-// render adds what campaigns say and the words of the messages that are shown.
+// render adds the content of campaigns and the texts of the shown messages.
 func (s Inbox) render(ctx context.Context, by user.ID, shown []message) ([]inbox.Message, error) {
 	shown, err := s.readCampaigns(ctx, shown)
 	if err != nil {
@@ -149,9 +150,9 @@ func (s Inbox) render(ctx context.Context, by user.ID, shown []message) ([]inbox
 	return items, nil
 }
 
-// renderer returns what renders a subject's message in the app. An app finds its
-// way by ClaimURL, which stays the claim page itself; a link in a text is the
-// tracked one.
+// renderer returns the renderer of a subject's message in the app. Apps navigate
+// by ClaimURL, which stays the claim page itself. A link in a text is the tracked
+// link.
 func (s Inbox) renderer(ctx context.Context, about delivery.Subject) (*delivery.Renderer, error) {
 	switch of := about; {
 	case s.Track != nil && about.Kind == delivery.KindCampaign:
@@ -166,7 +167,7 @@ func (s Inbox) renderer(ctx context.Context, about delivery.Subject) (*delivery.
 	return delivery.NewRenderer(book, about, delivery.App), err
 }
 
-// said returns the message with its words for u.
+// said returns the message with its text for u.
 func (m message) said(r *delivery.Renderer, u user.User) inbox.Message {
 	content, item := r.For(u), m.Message
 	item.Title, item.Text, item.ClaimURL = content.Title, content.Text, m.subject.Link()
@@ -190,8 +191,8 @@ func (s Inbox) toAll(ctx context.Context, m message, ids []user.ID) (map[user.ID
 	return items, nil
 }
 
-// reminderOf is a reminder, a correction or a cancellation as its reader finds it
-// in the app: with the time that was left when it was recorded.
+// reminderOf returns a reminder, a correction or a cancellation as shown in the
+// app. The text states the time that was left when the message was recorded.
 func reminderOf(d reminder.Delivered, about delivery.Subject) message {
 	shop, _ := strconv.ParseInt(about.ShopNumber, 10, 64)
 	about.Kind, about.TemplateID, about.Slot, about.OpensAt, about.TextsUpTo = d.Kind, d.TemplateID, int(d.Slot), d.OpensAt, d.TextsUpTo
@@ -202,14 +203,15 @@ func reminderOf(d reminder.Delivered, about delivery.Subject) message {
 	}, subject: about.At(d.At)}
 }
 
-// headColumns are what messages show of template t and shop h; see [headFields].
+// headColumns are the facts about template t and shop h that messages show; see
+// [headFields].
 const headColumns = `t.shop_number::text, t.name, h.name, ` + pg.ClaimURL + `, ` + pg.SubjectColumns
 
 func headFields(about *delivery.Subject) []any {
 	return append([]any{&about.ShopNumber, &about.TemplateName, &about.ShopName, &about.ClaimURL}, pg.SubjectFields(about)...)
 }
 
-// heads returns what messages show of the templates.
+// heads returns the facts about the templates that messages show.
 func (s Inbox) heads(ctx context.Context, ids []int64) (map[int64]delivery.Subject, error) {
 	rows, err := s.Pool.Query(ctx, `select t.id, `+headColumns+` from templates t join shops h on h.number = t.shop_number where t.id = any($1)`, ids)
 	if err != nil {
@@ -232,8 +234,8 @@ func (s Inbox) MarkRead(ctx context.Context, by user.ID, through time.Time) (sta
 	return stands, pg.Translate(err)
 }
 
-// Arrival returns what a finished in-app batch shows the connected users; see
-// [inbox.Store].
+// Arrival returns the messages of a finished in-app batch for the connected
+// users; see [inbox.Store].
 func (s Inbox) Arrival(ctx context.Context, k delivery.Kind, batchID int64, connected inbox.Connected) (inbox.Arrival, bool, error) {
 	switch k {
 	case delivery.KindCampaign, delivery.KindTest:
@@ -264,9 +266,9 @@ func (s idSet) All() iter.Seq[user.ID] {
 	}
 }
 
-// recentSQL are the users and ends of up to $2 app batches that have ended since
-// $1, and all users if dead letters were replayed lately: a replay leaves a
-// batch's end as it was.
+// recentSQL returns the user ranges and ends of up to $2 app batches that have
+// ended since $1. If dead letters were replayed lately, it also returns the range
+// of all users, because a replay does not change a batch's end.
 const recentSQL = `
 (select from_user, to_user, finished_at from batches where channel = 0 and finished_at >= $1 limit $2)
 union all
@@ -282,8 +284,8 @@ func (s Inbox) Recent(ctx context.Context, since time.Time, limit int) ([]inbox.
 	return spans, len(spans) <= limit, pg.Translate(err)
 }
 
-// arrivalOf returns what a batch shows each of the connected users in their
-// language; false if it reached none of them.
+// arrivalOf returns the messages of a batch for each connected user, in the
+// user's language; false if the batch reached none of them.
 func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Connected,
 	read func(context.Context, int64, inbox.Connected) (map[user.ID]inbox.Message, error)) (inbox.Arrival, bool, error) {
 	messages, err := read(ctx, batchID, connected)
@@ -291,7 +293,7 @@ func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Con
 }
 
 // reminderMessages returns the messages of a finished app batch of reminders,
-// corrections or cancellations for the connected users whom it reached.
+// corrections or cancellations for the connected users whom the batch reached.
 func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	var from, to user.ID
 	var d reminder.Delivered

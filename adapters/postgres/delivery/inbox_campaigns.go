@@ -13,26 +13,26 @@ import (
 	"dropbell/domain/user"
 )
 
-// campaignWindow is how many of the newest in-app campaigns an inbox looks at.
+// campaignWindow is the number of newest in-app campaigns that an inbox reads.
 const campaignWindow = 200
 
-// campaignBatchColumns are what a campaign c's message in batch b shows, with the
-// template t and the shop h it is about.
+// campaignBatchColumns are the data that the message of campaign c in batch b shows, with
+// template t and shop h of the campaign.
 const campaignBatchColumns = `b.id, b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
 	coalesce(t.name, ''), ` + pg.ClaimURL + `, coalesce(t.opens_at, '0001-01-01'), b.due_at,
 	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, b.messages_upto, ` + pg.SubjectColumns
 
 const campaignBatchJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
-// recentCampaignsSQL returns the newest in-app campaigns, the latest ended first, and
-// an instant that none of a campaign's messages is later than.
+// recentCampaignsSQL returns the newest in-app campaigns, the latest ended first. The second
+// column is a time that is not before any message of the campaign.
 const recentCampaignsSQL = `
 select id, coalesce(settled_at, 'infinity') from (
 	select id, settled_at, archived from campaigns where channel = 0 order by id desc limit $1
 ) c where not archived order by 2 desc, 1 desc`
 
-// campaignProbeSQL returns the batches of campaigns $2 whose range holds user $1: one
-// step per campaign into the unique index of ranges.
+// campaignProbeSQL returns the batches of campaigns $2 whose range contains user $1, with one
+// lookup for each campaign in the unique index of ranges.
 const campaignProbeSQL = `
 select b.id, b.kind, b.owner_id, b.due_at, coalesce(b.finished_at, b.started_at, b.created_at), b.sent
 from unnest($2::bigint[]) as c (id) cross join lateral (
@@ -40,15 +40,16 @@ from unnest($2::bigint[]) as c (id) cross join lateral (
 	order by b.from_user desc limit 1
 ) b where b.to_user >= $1 and b.sent is not null`
 
-// testProbeSQL returns the batches of tests of campaigns $2 to $3 whose range holds
-// user $1. They are few and small, and stand together in the unique index of ranges.
+// testProbeSQL returns the batches of tests of campaigns $2 to $3 whose range contains user
+// $1. Test batches are few and small, and lie next to each other in the unique index of
+// ranges.
 const testProbeSQL = `
 select b.id, b.kind, b.owner_id, b.due_at, coalesce(b.finished_at, b.started_at, b.created_at), b.sent
 from batches b where b.kind = 'test' and b.owner_id between $2 and $3 and b.channel = 0 and b.from_user <= $1 and b.to_user >= $1
 	and b.sent is not null`
 
-// firstProbes is how many campaigns are probed at first, then twice as many each
-// time: a reader who comes often needs the first few.
+// firstProbes is the number of campaigns in the first probe; each further probe has twice as
+// many. A user who opens the inbox often needs only the first probe.
 const firstProbes = 25
 
 // campaignBatch is one in-app campaign batch.
@@ -69,8 +70,8 @@ func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
 	return l, err
 }
 
-// addCampaigns adds the campaign messages that reached the user, by the end of their
-// campaigns, until the page needs no more of them.
+// addCampaigns adds the campaign messages that reached the user, in the order of the
+// campaigns' ends, until the page needs no more of them.
 func (s Inbox) addCampaigns(ctx context.Context, p *paging) error {
 	ids, ends, err := s.recentCampaigns(ctx)
 	if err != nil || len(ids) == 0 {
@@ -89,8 +90,7 @@ func (s Inbox) addCampaigns(ctx context.Context, p *paging) error {
 	return nil
 }
 
-// recentCampaigns returns the newest in-app campaigns, the latest ended first, and
-// their ends.
+// recentCampaigns returns the newest in-app campaigns, the latest ended first, and their ends.
 func (s Inbox) recentCampaigns(ctx context.Context) (ids []int64, ends []pgtype.Timestamptz, err error) {
 	rows, err := s.Pool.Query(ctx, recentCampaignsSQL, campaignWindow)
 	if err != nil {
@@ -105,8 +105,8 @@ func (s Inbox) recentCampaigns(ctx context.Context) (ids []int64, ends []pgtype.
 	return ids, ends, pg.Translate(err)
 }
 
-// probe adds the messages of those batches in the statement's result that reached the
-// user. Their texts are read once it is known which of them are shown.
+// probe adds the messages of the batches in the statement's result that reached the user.
+// Texts are read later, only for the messages that the page shows.
 func (s Inbox) probe(ctx context.Context, p *paging, sql string, args ...any) error {
 	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {
@@ -126,8 +126,8 @@ func (s Inbox) probe(ctx context.Context, p *paging, sql string, args ...any) er
 	return pg.Translate(err)
 }
 
-// readCampaigns reads what the campaign messages among these say, and leaves out those
-// whose batches are gone since they were probed.
+// readCampaigns reads the content of the campaign messages among shown. It leaves out messages
+// whose batches were removed since the probe.
 func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, error) {
 	var ids []int64
 	for _, m := range shown {
@@ -153,8 +153,8 @@ func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, e
 	return slices.DeleteFunc(shown, func(m message) bool { return m.batch != 0 }), pg.Translate(err)
 }
 
-// readers returns what rendering for the users takes; those without a row
-// read the default language.
+// readers returns the data needed to render messages for the users. Users without a row read
+// the default language.
 func (s Inbox) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
 	list := make(map[user.ID]user.User, len(ids))
 	for _, id := range ids {
@@ -172,9 +172,8 @@ func (s Inbox) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.Use
 	return list, pg.Translate(err)
 }
 
-// campaignMessages returns the messages of a finished app batch of a campaign
-// for the connected users whom it reached; connected is called with the
-// candidates.
+// campaignMessages returns the messages of a finished app batch of a campaign for the
+// connected users whom the batch reached; connected is called with the candidates.
 func (s Inbox) campaignMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	l, err := scanCampaignBatch(s.Pool.QueryRow(ctx, `select `+campaignBatchColumns+` from batches b join campaigns c on c.id = b.owner_id`+campaignBatchJoins+`
 		where b.id = $1 and b.channel = 0 and b.kind in ('campaign', 'test')`, batchID))

@@ -13,12 +13,12 @@ import (
 	"dropbell/domain/user"
 )
 
-// noticeWindow is how many of a user's newest notices an inbox looks at.
+// noticeWindow is the number of a user's newest notices that an inbox reads.
 const noticeWindow = 200
 
-// noticeSQL finds the in-app batches that hold the newest notices of user $1:
-// the user's own rows first, then one step per row into the unique index of
-// ranges.
+// noticeSQL finds the in-app batches that contain the newest notices of user $1.
+// It reads the user's rows, and for each row makes one lookup in the unique index
+// of ranges.
 const noticeSQL = `
 with mine as (
 	select template_id, run_id, days, expires_at from notices where user_id = $1 and run_id is not null order by run_id desc limit $2
@@ -37,7 +37,7 @@ type notice struct {
 	sent []byte
 }
 
-// complete sets what of the message follows from its row.
+// complete sets the fields of the message that follow from its row.
 func (n *notice) complete() {
 	it := &n.Message
 	it.ShopNumber, _ = strconv.ParseInt(n.subject.ShopNumber, 10, 64)
@@ -74,7 +74,8 @@ func (s Inbox) addNotices(ctx context.Context, p *paging) error {
 }
 
 // noticeMessages returns the messages of a finished app batch of notices for the
-// connected users whom it reached; connected is called with the candidates.
+// connected users whom the batch reached; connected is called with the
+// candidates.
 func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	var n notice
 	var from, to user.ID
@@ -113,7 +114,8 @@ func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbo
 	return items, err
 }
 
-// noticeExpiries returns until when the coupons are good of which a run told.
+// noticeExpiries returns the expiry of the coupons about which the run notified
+// each user.
 func (s Inbox) noticeExpiries(ctx context.Context, run int64, ids []user.ID) (map[user.ID]time.Time, error) {
 	rows, err := s.Pool.Query(ctx, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
 	if err != nil {

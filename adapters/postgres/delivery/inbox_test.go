@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestInboxPagesDivideNoInstant: pages go on before the instant of their last
-// message, so none that came in the same one may be left for the next page.
+// TestInboxPagesDivideNoInstant: the next page begins before the time of the last
+// message, so messages of the same time must not be divided between pages.
 func TestInboxPagesDivideNoInstant(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	for range 4 {
@@ -42,8 +42,9 @@ func TestInboxPagesDivideNoInstant(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentStaysInTheInbox: a user who cancels the rest of a reservation
-// keeps the sent messages, and has them once when they reserve again.
+// TestWhatWasSentStaysInTheInbox: a user who cancels the remaining reminders of a
+// reservation keeps the sent messages. After reserving again the user still has
+// each message once.
 func TestWhatWasSentStaysInTheInbox(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	count := func(id user.ID) int {
@@ -79,7 +80,8 @@ func TestWhatWasSentStaysInTheInbox(t *testing.T) {
 	}
 }
 
-// TestInboxShowsAnnouncements: and live push brings the same items.
+// TestInboxShowsAnnouncements: the inbox and the live push contain the same
+// items.
 func TestInboxShowsAnnouncements(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -140,8 +142,9 @@ func TestInboxShowsAnnouncements(t *testing.T) {
 	}
 }
 
-// TestRecentIsWhatEndedSince in the app, and everything while dead letters are
-// replayed, since that leaves a batch's end as it was.
+// TestRecentIsWhatEndedSince: Recent returns the app batches that ended since a
+// time. While dead letters are replayed it returns all users, because a replay
+// does not change a batch's end.
 func TestRecentIsWhatEndedSince(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -169,9 +172,10 @@ func TestRecentIsWhatEndedSince(t *testing.T) {
 	}
 }
 
-// TestCampaignsInTheInbox: probing campaigns by their end and stopping early gives the
-// pages that all campaigns together would give. Campaigns end in another order than
-// they began, some have not ended, some reached others only, and some were tested.
+// TestCampaignsInTheInbox: probing campaigns by their end and stopping early
+// gives the same pages as reading all campaigns. Campaigns end in another order
+// than they began; some have not ended, some reached only other users, and some
+// were tested.
 func TestCampaignsInTheInbox(t *testing.T) {
 	const me = user.ID(7)
 	n := pgtest.NewNotifier(t)

@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Ledger reads batches and what became of their recipients.
+// Ledger reads batches and the outcomes of their recipients.
 type Ledger struct{ *pg.DB }
 
 // NewLedger returns the ledger of db.
@@ -42,8 +42,8 @@ func ledgerFields(r *delivery.BatchRow) []any {
 		&r.Reported.Delivered, &r.Reported.Bounced, &r.Reported.Complained, &r.Providers}
 }
 
-// withOutcome says that a batch has recipients with the outcome, in the words
-// of the partial indexes.
+// withOutcome are the conditions for batches that have recipients with the
+// outcome, written as in the partial indexes.
 var withOutcome = map[delivery.Outcome]string{
 	delivery.Sent: "b.sent_count > 0", delivery.Skipped: "b.skipped_count > 0", delivery.Expired: "b.expired_count > 0",
 	delivery.Dead: "b.dead_count > 0", delivery.Failed: "b.failed_count > 0",
@@ -51,7 +51,8 @@ var withOutcome = map[delivery.Outcome]string{
 	delivery.InFlight: "b.state <> 'done' and b.due_count > b.sent_count + b.skipped_count + b.expired_count + b.dead_count",
 }
 
-// ledgerConditions is the query as SQL, with one of [ofShops].
+// ledgerConditions returns the query as SQL, with one of the conditions of
+// [ofShops].
 func ledgerConditions(q delivery.BatchQuery, shops string) (where string, args []any) {
 	c := &pg.Conditions{}
 	add := c.Add
@@ -95,7 +96,7 @@ func ledgerConditions(q delivery.BatchQuery, shops string) (where string, args [
 	return c.Where(), c.Params()
 }
 
-// lookAt is how many batches one search for a user decodes at most.
+// lookAt is the maximum number of batches that one search for a user decodes.
 const lookAt = 300
 
 // Batches lists batches, latest due first; see [delivery.LedgerStore].
@@ -157,8 +158,8 @@ func batchPage(rows pgx.Rows, q delivery.BatchQuery, limit int) (page delivery.B
 	return page, rows.Err()
 }
 
-// countReported corrects what was reported of batches whose counts are not of sent messages
-// only.
+// countReported corrects the reported counts of batches whose counts include
+// messages that were not sent.
 func countReported(ctx context.Context, tx pgx.Tx, list []delivery.BatchRow) error {
 	var ids []int64
 	for _, r := range list {
@@ -178,8 +179,8 @@ func countReported(ctx context.Context, tx pgx.Tx, list []delivery.BatchRow) err
 	return err
 }
 
-// scanBatchRow reads one row; fits is false if the user who was asked for is not
-// in the batch, or has another outcome.
+// scanBatchRow reads one row. fits is false if the user of the query is not in
+// the batch, or has another outcome.
 func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fits bool, err error) {
 	if q.UserID == 0 {
 		return r, true, rows.Scan(ledgerFields(&r)...)
@@ -217,7 +218,7 @@ func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err e
 }
 
 // Recipients lists recipients of a batch by ascending id. A batch has about a
-// thousand, so its bitmaps and exceptions are read whole.
+// thousand recipients, so its bitmaps and exceptions are read completely.
 func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list []delivery.Recipient, err error) {
 	l.DB = l.Reports(ctx)
 	// A checkpoint between two queries would show recipients twice or not at all.

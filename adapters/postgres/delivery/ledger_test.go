@@ -22,7 +22,7 @@ type told struct {
 	who map[user.ID]delivery.Outcome
 }
 
-// books fills a ledger with batches of every kind and outcome.
+// books stores batches of every kind and outcome.
 func (w *fixture) books(n int) []told {
 	w.Helper()
 	random := rand.New(rand.NewPCG(7, 7))
@@ -226,7 +226,7 @@ func TestBatchesOfOtherShops(t *testing.T) {
 	}
 }
 
-// A user id at the very end of the range has a batch too.
+// TestBatchOfTheGreatestUser: the greatest possible user id has a batch too.
 func TestBatchOfTheGreatestUser(t *testing.T) {
 	w := newFixture(t)
 	const last = user.ID(1<<63 - 1)

@@ -14,32 +14,33 @@ import (
 	"dropbell/domain/user"
 )
 
-// optOuts answers which of the recipients of sparse batches have opted out of a channel. An
-// id that is looked up in the index costs one to three microseconds. Once lookups have cost
-// as much as reading all users who have opted out of the channel, these are remembered for a
-// while, and each answer asks only for the users whose opt-outs have changed since: it is
-// as new as if the ids had been looked up.
+// optOuts finds the recipients of sparse batches who have opted out of a channel. Looking up
+// an id in the index costs one to three microseconds. Once lookups have cost as much as
+// reading all users who have opted out of the channel, these users are read and remembered for
+// a while. Each answer then reads only the users whose opt-outs have changed since, so the
+// answer is as new as a lookup.
 type optOuts struct {
 	db       *pg.DB
 	channels [delivery.Channels]channelOptOuts
-	// life ends with close, and every reading of users with it.
+	// life ends with close and ends every reading of users.
 	life    context.Context
 	end     context.CancelFunc
 	mu      sync.Mutex // of ended, and before reading.Go
 	ended   bool
 	reading sync.WaitGroup
 
-	// history is SQL for the name of the server's history of transactions.
+	// history is SQL that names the server's transaction history.
 	history string
-	// few is how many ids are looked up at least before users are read.
+	// few is the minimum number of ids that are looked up before all users are read.
 	few int64
-	// lasting is how long they are remembered.
+	// lasting is how long users are remembered.
 	lasting time.Duration
-	// most is above how many changes remembered users are no longer used: each answer reads them.
+	// most is the number of changes above which remembered users are no longer used: each
+	// answer has to read all changes.
 	most int64
-	// slow is how long reading the changes may take, if users are to be remembered.
+	// slow is how long reading the changes may take while users are remembered.
 	slow time.Duration
-	// patience is how long an answer waits for the changes before ids are looked up.
+	// patience is how long an answer waits for the changes before it looks up the ids instead.
 	patience time.Duration
 }
 
@@ -48,7 +49,7 @@ func newOptOuts(db *pg.DB) *optOuts {
 	return &optOuts{db: db, life: life, end: end, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: time.Second / 5, patience: time.Second}
 }
 
-// close ends what reads users.
+// close ends the reading of users.
 func (o *optOuts) close() {
 	o.mu.Lock()
 	o.ended = true
@@ -59,41 +60,44 @@ func (o *optOuts) close() {
 
 type channelOptOuts struct {
 	known atomic.Pointer[knownOptOuts] // nil = none
-	// asked counts the ids that were looked up since users were last read, and enough is how
-	// many of them are worth reading all, as far as that is known.
+	// asked counts the ids that were looked up since users were last read. enough is the
+	// number of lookups that justifies reading all users, as far as it is known.
 	asked, enough atomic.Int64
 	busy          atomic.Bool // users are being read
-	// rest is until when none are read, in nanoseconds since 1970.
+	// rest is the time until which no users are read, in nanoseconds since 1970.
 	rest atomic.Int64
 }
 
-// knownOptOuts are the users who had opted out of a channel when they were read, ascending,
-// and since when changes are to be asked for. They are not changed.
+// knownOptOuts are the ascending ids of the users who had opted out of a channel at the time
+// of the reading. since is the horizon after which changes must be read. knownOptOuts are
+// immutable.
 type knownOptOuts struct {
 	users []int64
 	since horizon
 	end   *time.Timer
 }
 
-// A horizon is a state of the database, in which all transactions before one have ended.
-// The history is part of it: after a failover to a standby that lacks some of them, and
-// after a crash that lost the newest ones, their numbers are given again.
+// A horizon is a state of the database in which all transactions numbered below before have
+// ended. The history is part of the horizon, because transaction numbers can be reused: after
+// a failover to a standby that lacks some transactions, and after a crash that lost the
+// newest transactions.
 type horizon struct {
 	before  string // the first transaction that had not ended
 	history string
 	at      time.Time // by the database's clock
 }
 
-// historySQL tells a server's history from others: by the timeline of its write-ahead log,
-// which a promotion changes; its last checkpoint, as recovery from a crash ends with one;
-// and the start of its postmaster.
+// historySQL distinguishes a server's history from other histories. It consists of the
+// timeline of the write-ahead log, which a promotion changes; the last checkpoint, because
+// recovery from a crash ends with a checkpoint; and the start time of the postmaster.
 const historySQL = `(select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ' ' || checkpoint_lsn || ' ' || extract(epoch from pg_postmaster_start_time()) from pg_control_checkpoint())`
 
-// tableSQL names the stored table, so that one that was emptied or restored is another one.
+// tableSQL names the stored table, so that a table that was truncated or restored has another
+// name.
 const tableSQL = ` || ' ' || (select oid from pg_database where datname = current_database()) || ' ' || pg_relation_filenode('users')`
 
-// horizonSQL returns the horizon, about how many users have opted out of any channel, and
-// how many changes up to $1 are not before the horizon.
+// horizonSQL returns the horizon, the approximate number of users who have opted out of any
+// channel, and the number of changes that are not before the horizon, at most $1.
 func (o *optOuts) horizonSQL() string {
 	return `
 with here as (select pg_snapshot_xmin(pg_current_snapshot()) as before)
@@ -105,13 +109,13 @@ from here`
 }
 
 // changedSQL returns
-//   - whether users who were read at the horizon $1, $2, $3 are of use: it is of the same
-//     history, no older than $4, and no more than $6 changes were made since;
+//   - whether users who were read at the horizon $1, $2, $3 can be used: the history is the same, the
+//     horizon is no older than $4, and at most $6 changes were made since;
 //   - the users who have changed since;
-//   - those of them who have opted out of channel $5.
+//   - the users among them who have opted out of channel $5.
 //
-// Numbers of transactions that are not begun yet are those of a server that the rows were
-// restored from.
+// Changes with transaction numbers that this server has not reached yet are left out: they
+// come from the server of which the rows are a restored copy.
 func (o *optOuts) changedSQL() string {
 	return `
 with changed as materialized (
@@ -124,27 +128,28 @@ select yes, case when yes then array(select user_id from changed) end,
 from usable`
 }
 
-// optOutsSQL returns those of the users $1 who have opted out of channel $2.
+// optOutsSQL returns the users among $1 who have opted out of channel $2.
 const optOutsSQL = `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`
 
-// allOptOutsSQL returns the first $3 users behind $2 who have opted out of channel $1.
+// allOptOutsSQL returns the first $3 users after $2 who have opted out of channel $1.
 const allOptOutsSQL = `select array(select id from users where opt_outs <> 0 and opt_outs & (1 << $1::int) <> 0 and id > $2 order by id limit $3)`
 
 const (
-	// optOutsPage is how many users are read by one statement.
+	// optOutsPage is the number of users that one statement reads.
 	optOutsPage = 100_000
-	// lookupCost is how many users are read in the time in which one id is looked up.
+	// lookupCost is the number of users that can be read in the time of one id lookup.
 	lookupCost = 16
 	// readingFor is how long reading all users may take.
 	readingFor = 30 * time.Second
-	// optOutsMost is above how many users who have opted out none are remembered: each takes eight bytes.
+	// optOutsMost is the maximum number of remembered users of a channel, of eight bytes each.
+	// With more opted-out users none are remembered.
 	optOutsMost = 10_000_000
 )
 
-// load sets, for those of the leases whose statement did not, which of their recipients have
-// opted out: by the ids, once for all leases. Between the first and the last id of a batch
-// of a small drop may lie a large part of all users: reading all opted-out users in between
-// made 200 drops of 2,000 users among 4 million take over a minute.
+// load sets the opted-out recipients of leases whose own statement did not read them. It looks
+// up the ids of all these leases together. Between the first and the last id of a small drop's
+// batch may lie a large part of all users. Reading all opted-out users in between took over a
+// minute for 200 drops of 2,000 users among 4 million.
 func (o *optOuts) load(ctx context.Context, c delivery.Channel, leases []*lease) error {
 	var ids []user.ID
 	for _, l := range leases {
@@ -173,7 +178,7 @@ func (o *optOuts) load(ctx context.Context, c delivery.Channel, leases []*lease)
 	return nil
 }
 
-// among returns those of the users who have opted out of the channel. It sorts ids.
+// among returns the users among ids who have opted out of the channel. It sorts ids.
 func (o *optOuts) among(ctx context.Context, c delivery.Channel, ids []user.ID) (map[user.ID]bool, error) {
 	slices.Sort(ids) // PostgreSQL would, for longer
 	of := &o.channels[c]
@@ -201,8 +206,9 @@ func (o *optOuts) among(ctx context.Context, c delivery.Channel, ids []user.ID) 
 	return found, nil
 }
 
-// begin reads the users of the channel while the answer, which belongs to leases that run
-// out, is used. Until they are remembered, ids are looked up.
+// begin reads the users of the channel in the background. The present answer does not wait for
+// them, because the answer belongs to leases that expire. Until the users are remembered, ids
+// are looked up.
 func (o *optOuts) begin(c delivery.Channel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -218,8 +224,8 @@ func (o *optOuts) begin(c delivery.Channel) {
 	})
 }
 
-// amongKnown returns those of ids, which are sorted, who have opted out, or nil if the known
-// users are of no use: ids are looked up then.
+// amongKnown returns the users among the sorted ids who have opted out. It returns nil if the
+// remembered users cannot be used; the ids must then be looked up.
 func (o *optOuts) amongKnown(ctx context.Context, c delivery.Channel, known *knownOptOuts, ids []user.ID) map[user.ID]bool {
 	var usable bool
 	var changed, out []int64
@@ -257,9 +263,9 @@ func (o *optOuts) amongKnown(ctx context.Context, c delivery.Channel, known *kno
 	return found
 }
 
-// rests reports whether the changes, which were read from start on, took too long, as while
-// a statement changes a million users, whose rows each answer would visit. No users are read
-// for a while then.
+// rests reports whether reading the changes, begun at start, took too long. This happens while
+// a statement changes a million users, whose rows each answer would visit. Users are then not
+// read for a while.
 func (o *optOuts) rests(c delivery.Channel, start time.Time) bool {
 	if time.Since(start) <= o.slow {
 		return false
@@ -268,8 +274,8 @@ func (o *optOuts) rests(c delivery.Channel, start time.Time) bool {
 	return true
 }
 
-// read remembers all users who have opted out of the channel, if looking up ids has come to
-// cost as much.
+// read reads and remembers all users who have opted out of the channel, if lookups have cost
+// as much as this reading.
 func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 	of := &o.channels[c]
 	known := &knownOptOuts{}
@@ -288,7 +294,8 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 		return nil
 	}
 	known.users = make([]int64, 0, max(about, 0))
-	// Not in one snapshot: users who changed since the horizon are asked for anyway.
+	// The pages need no common snapshot: users who changed since the horizon are read again by
+	// every answer.
 	for last, more := int64(0), true; more; {
 		var page []int64
 		if err := o.db.PlannedOnce(ctx, allOptOutsSQL, []any{c, last, optOutsPage}, func(rows pgx.Rows) error {
@@ -304,7 +311,7 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 			last = page[len(page)-1]
 		}
 	}
-	if 2*len(known.users) < cap(known.users) { // about counts those of all channels
+	if 2*len(known.users) < cap(known.users) { // about counts the users of all channels
 		known.users = slices.Clone(known.users)
 	}
 	known.end = time.AfterFunc(o.lasting, func() { of.known.CompareAndSwap(known, nil) })
@@ -314,7 +321,7 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 	return nil
 }
 
-// forget frees the users unless others have taken their place.
+// forget drops the remembered users unless other users have replaced them.
 func (of *channelOptOuts) forget(known *knownOptOuts) {
 	known.end.Stop()
 	of.known.CompareAndSwap(known, nil)

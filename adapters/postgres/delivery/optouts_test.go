@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// optOuts are those of a worker that reads users once one id was looked up, and forgets them
-// after more than twenty changes.
+// optOuts returns the opt-outs of a worker that reads users after one looked-up id, and
+// forgets them after more than twenty changes.
 func (w *fixture) optOuts() deliverydb.OptOuts {
 	w.Helper()
 	w.Exec(`create table histories (name text not null)`)
@@ -29,8 +29,8 @@ func (w *fixture) optOuts() deliverydb.OptOuts {
 	return o
 }
 
-// ended waits until no transaction that began before the changes so far is under way, of
-// whichever database of the server: others' tests make databases meanwhile.
+// ended waits until all transactions that began before the latest change have ended, in all
+// databases of the server: other tests create databases meanwhile.
 func (w *fixture) ended() {
 	w.Helper()
 	for end := time.Now().Add(30 * time.Second); w.Number(`select count(*) from opt_out_changes where changed >= pg_snapshot_xmin(pg_current_snapshot())`) != 0; {
@@ -40,7 +40,7 @@ func (w *fixture) ended() {
 	}
 }
 
-// remembering are opt-outs that remember those of the app.
+// remembering returns opt-outs that remember the users of the app.
 func (w *fixture) remembering() (o deliverydb.OptOuts, known any) {
 	w.Helper()
 	o = w.optOuts()
@@ -53,7 +53,8 @@ func (w *fixture) remembering() (o deliverydb.OptOuts, known any) {
 	return o, known
 }
 
-// optedOut fails unless exactly those of users 1 to 50 are found who have opted out of the app by their rows.
+// optedOut fails unless o finds exactly the users 1 to 50 whose rows say that they have opted
+// out of the app.
 func (w *fixture) optedOut(o deliverydb.OptOuts) {
 	w.Helper()
 	ids := make([]user.ID, 50)
@@ -78,7 +79,7 @@ func (w *fixture) optedOut(o deliverydb.OptOuts) {
 }
 
 // TestOptOutsAreAsNewAsTheirRows: each change after users were read is in the next answer,
-// without all being read again.
+// without reading all users again.
 func TestOptOutsAreAsNewAsTheirRows(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"opts out":                    {`update users set opt_outs = opt_outs | 1 where id in (2, 3)`},
@@ -105,7 +106,8 @@ func TestOptOutsAreAsNewAsTheirRows(t *testing.T) {
 	}
 }
 
-// TestOtherChangesAreNotNoted: those of users who import, sign in and change their names.
+// TestOtherChangesAreNotNoted: imports, sign-ins and name changes of users are not recorded as
+// changes of opt-outs.
 func TestOtherChangesAreNotNoted(t *testing.T) {
 	w := newFixture(t)
 	w.optOuts()
@@ -119,8 +121,8 @@ func TestOtherChangesAreNotNoted(t *testing.T) {
 	}
 }
 
-// TestOptOutsOfTransactionsUnderWay: a change that was begun before users were read, and
-// committed after that, is in the next answer, also if housekeeping came in between.
+// TestOptOutsOfTransactionsUnderWay: a change that began before users were read and committed
+// after that is in the next answer, even if housekeeping ran in between.
 func TestOptOutsOfTransactionsUnderWay(t *testing.T) {
 	w := newFixture(t)
 	o := w.optOuts()
@@ -154,7 +156,8 @@ func TestOptOutsOfTransactionsUnderWay(t *testing.T) {
 	}
 }
 
-// TestChangesOfOptOutsAreRemoved: an hour after housekeeping saw them.
+// TestChangesOfOptOutsAreRemoved: recorded changes are removed an hour after housekeeping saw
+// them.
 func TestChangesOfOptOutsAreRemoved(t *testing.T) {
 	w := newFixture(t)
 	w.optOuts()
@@ -172,8 +175,8 @@ func TestChangesOfOptOutsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestOptOutsAreReadAgain: where the remembered users are of no use any more, ids are
-// looked up, and users read again.
+// TestOptOutsAreReadAgain: when the remembered users can no longer be used, ids are looked up,
+// and the users are read again.
 func TestOptOutsAreReadAgain(t *testing.T) {
 	for name, change := range map[string]func(*fixture, deliverydb.OptOuts){
 		"all users are removed": func(w *fixture, _ deliverydb.OptOuts) { w.Exec(`truncate users cascade`) },
@@ -198,8 +201,8 @@ func TestOptOutsAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestOptOutsAreNotReadInVain: while a transaction has been open for so long that many have
-// changed since, and while reading the changes is slow.
+// TestOptOutsAreNotReadInVain: users are not read while a transaction has been open for so
+// long that many users have changed since, nor while reading the changes is slow.
 func TestOptOutsAreNotReadInVain(t *testing.T) {
 	w := newFixture(t)
 	o, _ := w.remembering()
@@ -231,8 +234,8 @@ func TestOptOutsAreNotReadInVain(t *testing.T) {
 	}
 }
 
-// TestOptOutsAreReadOnceItIsWorthIt: not for a few ids of a small drop, when a million users
-// may have opted out.
+// TestOptOutsAreReadOnceItIsWorthIt: users are not read for a few ids of a small drop when a
+// million users may have opted out.
 func TestOptOutsAreReadOnceItIsWorthIt(t *testing.T) {
 	w := newFixture(t)
 	o := w.optOuts()
@@ -253,7 +256,7 @@ func TestOptOutsAreReadOnceItIsWorthIt(t *testing.T) {
 	}
 }
 
-// TestManyOptOutsAreReadPageByPage: the last page is not full.
+// TestManyOptOutsAreReadPageByPage reads several pages, of which the last is not full.
 func TestManyOptOutsAreReadPageByPage(t *testing.T) {
 	w := newFixture(t)
 	o := w.optOuts()
@@ -273,8 +276,9 @@ func TestManyOptOutsAreReadPageByPage(t *testing.T) {
 	}
 }
 
-// TestOptOutsDuringChanges: several callers' answers, each asked for right after a change of
-// the caller's own user, while others change theirs and all are read again and again.
+// TestOptOutsDuringChanges: several callers each change one user and ask for it right
+// afterwards. Other callers change their users at the same time, and all users are read again
+// and again.
 func TestOptOutsDuringChanges(t *testing.T) {
 	w := newFixture(t)
 	o, first := w.remembering()
@@ -304,7 +308,8 @@ func TestOptOutsDuringChanges(t *testing.T) {
 	}
 }
 
-// TestClosedOptOutsReadNothing: a task that outlives its program's end asks for opt-outs.
+// TestClosedOptOutsReadNothing: a task that outlives its program's end asks for opt-outs; no
+// users are read.
 func TestClosedOptOutsReadNothing(t *testing.T) {
 	w := newFixture(t)
 	o := w.optOuts()
@@ -315,7 +320,7 @@ func TestClosedOptOutsReadNothing(t *testing.T) {
 	}
 }
 
-// TestHistoryOfTheServer: any role may ask for it, and a checkpoint makes it another one.
+// TestHistoryOfTheServer: any role may read the history's name, and a checkpoint changes it.
 func TestHistoryOfTheServer(t *testing.T) {
 	w := newFixture(t)
 	name := func() (name string) {

@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// ProviderCalls are the calls of one provider of a channel that one worker made.
+// ProviderCalls are the calls of one worker to one provider of a channel.
 type ProviderCalls struct {
 	Channel  delivery.Channel
 	Provider int64 // 0 = the environment's
@@ -33,7 +33,7 @@ const recordCallsSQL = `
 insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error, provider_id)
 values (@channel, @worker, clock_timestamp(), @calls, @messages, @failed, @total_ms, @slowest_ms, @error, @provider)`
 
-// RecordCalls adds a worker's counts since its last call, and removes counts
+// RecordCalls adds a worker's counts since its previous call, and removes counts
 // that are no longer shown.
 func (s Channels) RecordCalls(ctx context.Context, worker string, list []ProviderCalls) error {
 	if len(list) == 0 {
@@ -53,7 +53,7 @@ func (s Channels) RecordCalls(ctx context.Context, worker string, list []Provide
 	})
 }
 
-// Providers returns how the calls of the last minute went, over all workers.
+// Providers returns the results of the last minute's calls, over all workers.
 func (s Channels) Providers(ctx context.Context) (all [delivery.Channels]delivery.ProviderHealth, err error) {
 	rows, err := s.Pool.Query(ctx, `select channel, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
 			coalesce((array_agg(error order by at desc) filter (where error <> ''))[1], '')

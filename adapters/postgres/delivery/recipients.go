@@ -21,7 +21,7 @@ var contactColumns = [delivery.Channels]string{
 	delivery.App: noContact, delivery.Email: "email, exists (select from suppressions s where s.address = lower(email) and s.released_at is null)::int::text", delivery.SMS: "phone, coalesce(extract(epoch from phone_verified_at)::bigint::text, '')", delivery.WebPush: "push::text, devices::text", delivery.Webhook: noContact,
 }
 
-// Recipients returns what is known of the users; see [delivery.Store].
+// Recipients returns the stored data of the users; see [delivery.Store].
 func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
 	where, args := pg.UsersAmong(ids)
 	if !named && contactColumns[c] == noContact {
@@ -46,12 +46,13 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 	return known, pg.Translate(err)
 }
 
-// suppressedSQL returns those of the users $1 whose mail address is suppressed.
+// suppressedSQL returns the users among $1 whose mail address is suppressed.
 const suppressedSQL = `select id from users where id = any($1)
 	and exists (select from suppressions s where s.address = lower(email) and s.released_at is null)`
 
-// Refusals returns those of the users who have opted out of the channel, and for mail those
-// whose address is suppressed; see [delivery.Store]. It sorts ids.
+// Refusals returns the users among ids who have opted out of the channel and, for
+// mail, the users whose address is suppressed; see [delivery.Store]. It sorts
+// ids.
 func (s Batches) Refusals(ctx context.Context, c delivery.Channel, ids []user.ID) (delivery.Refusals, error) {
 	optedOut, err := s.optOuts.among(ctx, c, ids)
 	if err != nil {
@@ -75,7 +76,7 @@ func (s Batches) Refusals(ctx context.Context, c delivery.Channel, ids []user.ID
 	return refusals, pg.Translate(err)
 }
 
-// readRecipient takes the values straight from the wire, since the generic
+// readRecipient decodes the values from the wire format, because the generic
 // scanner costs more than the query.
 func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.User, err error) {
 	u.ID = user.ID(pg.Uint64(raw[0]))
@@ -97,7 +98,7 @@ func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.U
 	return u, err
 }
 
-// sameOr returns before if it reads like raw, so that nothing is allocated.
+// sameOr returns before if it equals raw, so that no memory is allocated.
 func sameOr(before string, raw []byte) string {
 	if string(raw) == before {
 		return before
@@ -105,8 +106,8 @@ func sameOr(before string, raw []byte) string {
 	return string(raw)
 }
 
-// alike returns of each user the language and zone alone. Few differ in them,
-// so a row for each pair costs half of what a row for each user does.
+// alike returns only language and time zone of each user. There are few different
+// pairs, so a row for each pair costs half as much as a row for each user.
 func (s Batches) alike(ctx context.Context, where string, args []any, ids []user.ID) ([]user.User, error) {
 	known := make([]user.User, len(ids))
 	err := s.PlannedOnce(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args, func(rows pgx.Rows) error {
@@ -125,11 +126,11 @@ func (s Batches) alike(ctx context.Context, where string, args []any, ids []user
 	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), pg.Translate(err)
 }
 
-// nearby is how far behind the last one an id is looked for one by one.
+// nearby is the number of ids after the last place that are compared one by one.
 const nearby = 8
 
-// placeOf returns where id is among the ascending ids, given the place of the
-// one before it: most come in ascending order too, a few places apart.
+// placeOf returns the index of id in the ascending ids, given the index of the
+// previous id. Most ids come in ascending order, a few places apart.
 func placeOf(id user.ID, ids []user.ID, after int) (at int, found bool) {
 	for at = after; at < min(after+nearby, len(ids)); at++ {
 		if ids[at] == id {

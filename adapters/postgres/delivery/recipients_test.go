@@ -14,7 +14,7 @@ import (
 )
 
 // TestRecipients reads ids that lie close together and ids that lie far apart,
-// which take different ways, for every channel.
+// for every channel. The two kinds of ids are read by different statements.
 func TestRecipients(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, name, email, phone, locale, timezone, push, devices)
@@ -38,7 +38,7 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// recipients are those who are known, with what the channel takes.
+// recipients are the known users, with the data that the channel needs.
 func recipients(ids []user.ID, c delivery.Channel, named bool) []user.User {
 	list := []user.User{}
 	for _, id := range ids {
@@ -73,8 +73,8 @@ func recipients(ids []user.ID, c delivery.Channel, named bool) []user.User {
 	return list
 }
 
-// TestContactsAreReadTogether: each of many small batches finds its own recipients
-// among those that were read for all of them.
+// TestContactsAreReadTogether: the users of many small batches are read together,
+// and each batch finds its own recipients among them.
 func TestContactsAreReadTogether(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, name, email, locale, timezone) select i, 'u' || i, 'u' || i || '@example.com', 'en', 'UTC' from generate_series(1, 200) i`)

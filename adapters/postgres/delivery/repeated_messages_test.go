@@ -42,11 +42,11 @@ func sendAs(n *pgtest.Notifier, t template.Template, o reminder.Order) reminder.
 	return reach
 }
 
-// TestNobodyGetsMoreThanThreeCorrections moves an opening eleven times, sends
-// a correction after each move, and counts what each user gets. Users 1–10 are
-// reminded before the first move, users 11–15 after the third. The preview says
-// before each correction how many users it reaches, how many of them had one
-// before, and how many are left out.
+// TestNobodyGetsMoreThanThreeCorrections moves an opening eleven times, sends a
+// correction after each move, and counts the corrections of each user. Users 1–10
+// are reminded before the first move, users 11–15 after the third. Before each
+// correction the preview says how many users it reaches, how many of them had a
+// correction before, and how many users are left out.
 func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -76,8 +76,8 @@ func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
 	}
 }
 
-// TestNobodyAgain: staff may leave out users who have had a correction; users
-// who have not are told.
+// TestNobodyAgain: staff may leave out users who have had a correction; all other
+// users are told.
 func TestNobodyAgain(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -134,10 +134,10 @@ func moveOnce(n *pgtest.Notifier, t template.Template, by time.Duration) templat
 	return moved
 }
 
-// TestRemindOnce moves an opening back and forth eleven times while its
-// reminders go out, each time with the choice not to remind users again. Every
-// user gets one reminder of the slot; a user who reserves meanwhile gets it too,
-// and the user's own view says that it was sent.
+// TestRemindOnce moves an opening back and forth eleven times while its reminders
+// are being sent, each time with the choice not to remind users again. Every user
+// gets one reminder of the slot. A user who reserves meanwhile gets it too, and
+// the user's own view shows it as sent.
 func TestRemindOnce(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)

@@ -16,8 +16,7 @@ import (
 // today is the day of budgets by the database's clock.
 const today = `(clock_timestamp() at time zone 'utc')::date`
 
-// SMSBudget counts the parts of text messages of a day and of each drop, over all
-// workers.
+// SMSBudget counts the parts of text messages by day and by drop, over all workers.
 type SMSBudget struct {
 	*pg.DB
 	perDay, perDrop, microsPerDay int64
@@ -28,8 +27,8 @@ func NewSMSBudget(db *pg.DB, perDay, perDrop int) SMSBudget {
 	return SMSBudget{db, orAny(perDay), orAny(perDrop), orAny(0)}
 }
 
-// WithMoney returns the budget with a bound on what the parts of a day cost, in millionths of a unit;
-// 0 = none.
+// WithMoney returns the budget with a limit on the cost of a day's parts, in millionths of a
+// unit; 0 = no limit.
 func (b SMSBudget) WithMoney(microsPerDay int64) SMSBudget {
 	b.microsPerDay = orAny(microsPerDay)
 	return b
@@ -42,8 +41,8 @@ func orAny[N int | int64](n N) int64 {
 	return int64(n)
 }
 
-// takeSQL returns the day if it had room for the parts and what they cost, and whether
-// the drop had. A drop that has none takes nothing from the day.
+// takeSQL returns the day if the day had room for the parts and their cost, and whether the
+// drop had room. If the drop has no room, the day is not charged.
 const takeSQL = `
 with of_drop as (
 	insert into sms_spent_drops as s (template_id, parts) select @drop::bigint, @parts::bigint where @drop <> 0 and @parts <= @per_drop::bigint
@@ -58,11 +57,11 @@ with of_drop as (
 )
 select (select day from of_day), @drop = 0 or exists (select from of_drop)`
 
-// errNoRoom takes back what one budget gave when the other has no room.
+// errNoRoom rolls back the charge of one budget when the other budget has no room.
 var errNoRoom = errors.New("no room")
 
-// Take takes parts from what is left of the day and of the drop, all or nothing; see
-// [delivery.BudgetTaking]. That it did not is noted for staff.
+// Take takes parts from the budgets of the day and of the drop, all or nothing; see
+// [delivery.BudgetTaking]. A refusal is recorded for staff.
 func (b SMSBudget) Take(ctx context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error) {
 	var day *time.Time
 	var ofDrop bool
@@ -93,8 +92,8 @@ func (b SMSBudget) Take(ctx context.Context, drop int64, size delivery.BudgetSiz
 	return delivery.BudgetTaking{}, short, pg.Translate(err)
 }
 
-// GiveBack returns what was taken and not sent: to the drop and then to the day,
-// each in a transaction of its own, so that no two of them wait for one another.
+// GiveBack returns parts that were taken and not sent, first to the drop and then to the day.
+// Each step is a transaction of its own, so that two calls cannot deadlock.
 func (b SMSBudget) GiveBack(ctx context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error {
 	if from.Drop != 0 {
 		_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2) where template_id = $1`, from.Drop, size.Parts)
@@ -112,7 +111,7 @@ type DropOverBudget struct {
 	Name             string
 }
 
-// DropsOver returns the drops, not closed yet, whose budgets had no room for a
+// DropsOver returns the drops that are not closed yet and whose budgets had no room for a
 // message.
 func (b SMSBudget) DropsOver(ctx context.Context) ([]DropOverBudget, error) {
 	rows, err := b.Pool.Query(ctx, `select t.id, t.shop_number, t.name from sms_spent_drops s join templates t on t.id = s.template_id
@@ -131,7 +130,7 @@ type SMSSpent struct {
 	RefusedAt *time.Time
 }
 
-// Spent returns what was spent today.
+// Spent returns the parts and money spent today.
 func (b SMSBudget) Spent(ctx context.Context) (s SMSSpent, err error) {
 	err = b.Pool.QueryRow(ctx, `select parts, micros, refused_at from sms_spent where day = `+today).Scan(&s.Parts, &s.Micros, &s.RefusedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -140,7 +139,7 @@ func (b SMSBudget) Spent(ctx context.Context) (s SMSSpent, err error) {
 	return s, pg.Translate(err)
 }
 
-// Serials keeps the names that providers give to messages; see [feedback.Serials].
+// Serials stores the names that providers give to messages; see [feedback.Serials].
 type Serials struct{ *pg.DB }
 
 // NewSerials returns the serials of db.

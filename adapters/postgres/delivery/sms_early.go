@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// Early keeps reports whose serials are not known yet; see [feedback.Serials].
+// Early stores reports whose serials are not known yet; see [feedback.Serials].
 func (s Serials) Early(ctx context.Context, provider string, list []feedback.Early) error {
 	serials, statuses, causes, instants := make([]string, len(list)), make([]string, len(list)), make([]string, len(list)), make([]*time.Time, len(list))
 	for i, e := range list {
@@ -25,8 +25,8 @@ func (s Serials) Early(ctx context.Context, provider string, list []feedback.Ear
 	return pg.Translate(err)
 }
 
-// EarlyReceiptsWait asks whether a report of the last minutes, see [feedback.Matcher], waits
-// for its serial.
+// EarlyReceiptsWait asks whether a report of the last minutes waits for its
+// serial, see [feedback.Matcher].
 const EarlyReceiptsWait pg.Question = `select from sms_early where kept_at > statement_timestamp() - interval '10 minutes' order by kept_at desc limit 1`
 
 // Match returns early reports whose serials are known; see [feedback.EarlyStore].

@@ -23,8 +23,9 @@ func (k *taker) Take(_ context.Context, list []feedback.Report) error {
 	return k.err
 }
 
-// A receipt that comes before the name of its message is stored once that is known,
-// whichever is stored first, and however often the process dies in between.
+// TestReceiptsBeforeTheirSerials: a receipt that arrives before its message's
+// serial is stored once the serial is known. Receipt and serial may be stored in
+// any order, and the process may die in between any number of times.
 func TestReceiptsBeforeTheirSerials(t *testing.T) {
 	w := newFixture(t)
 	s, refs, reports := deliverydb.NewSerials(w.DB), feedback.NewRefs("a secret"), &taker{}
@@ -61,8 +62,8 @@ func TestReceiptsBeforeTheirSerials(t *testing.T) {
 	if n := w.Number(`select count(*) from sms_early`); n != 1 {
 		t.Errorf("%d are left, want the one of another program", n)
 	}
-	// Reports that have waited a while in vain are not looked at again, except by a worker
-	// that was away.
+	// Reports that have waited in vain for a while are no longer tried, except by
+	// a worker that was away.
 	old := []feedback.Early{{Serial: "1", Report: feedback.Report{Status: feedback.Complained}}}
 	w.Must(s.Early(t.Context(), "tencent", old))
 	w.Exec(`update sms_early set kept_at = kept_at - interval '11 minutes'`)

@@ -60,8 +60,9 @@ func TestTheBudgetIsShared(t *testing.T) {
 	}
 }
 
-// Money is counted in the same statement: many workers never spend more than the day's,
-// and a message without room in one budget is counted in none.
+// TestTheMoneyIsShared: money is counted in the same statement as parts. Many workers never
+// spend more than the day's budget, and a message without room in one budget is charged to
+// neither.
 func TestTheMoneyIsShared(t *testing.T) {
 	w := newFixture(t)
 	drop := w.Published(time.Hour).ID
@@ -113,8 +114,9 @@ func TestSerials(t *testing.T) {
 	}
 }
 
-// Many workers never spend more than a drop's budget on it, nor more than the day's on
-// all drops; a message that the day has no room for is not counted for the drop.
+// TestTheBudgetOfADropIsShared: many workers never spend more than a drop's budget on the
+// drop, nor more than the day's budget on all drops. A message for which the day has no room
+// is not charged to the drop.
 func TestTheBudgetOfADropIsShared(t *testing.T) {
 	w := newFixture(t)
 	one, other := w.Published(time.Hour).ID, w.Published(time.Hour).ID

@@ -14,14 +14,15 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Suppressions keeps the mail addresses that nothing is sent to.
+// Suppressions stores the mail addresses to which no mail is sent.
 type Suppressions struct{ *pg.DB }
 
 // NewSuppressions returns the list of db.
 func NewSuppressions(db *pg.DB) Suppressions { return Suppressions{db} }
 
-// suppressSQL suppresses addresses that providers reported, an element each. One that
-// staff released stays so, unless what was reported happened later.
+// suppressSQL suppresses reported addresses; its arrays have one element for each report. An
+// address that staff released stays released, unless the reported event happened after the
+// release.
 const suppressSQL = `
 insert into suppressions as s (address, reason, provider, cause)
 select distinct on (lower(g.address)) lower(g.address), g.reason, g.provider, g.cause
@@ -34,8 +35,8 @@ on conflict (address) do update set reason = excluded.reason, provider = exclude
     since = clock_timestamp(), released_at = null
 where s.released_at is not null`
 
-// refuseSQL counts one more mail that was refused for each of the addresses, and
-// suppresses those with @most of them. The count begins anew when one is released.
+// refuseSQL counts one more refused mail for each of the addresses, and suppresses addresses
+// with @most refused mails. The count starts again when an address is released.
 const refuseSQL = `
 with counted as (
     insert into soft_bounces as b (address, count)
@@ -51,13 +52,13 @@ on conflict (address) do update set reason = excluded.reason, provider = exclude
     since = clock_timestamp(), released_at = null
 where s.released_at is not null`
 
-// addressed is what a group of reports says about mail addresses.
+// addressed collects the reports of a group about mail addresses.
 type addressed struct {
 	suppressed, refused []feedback.Report
 	reached             []string
 }
 
-// note takes a report that changed what is known of a message, or names none.
+// note adds a report that changed the status of a message, or that names no message.
 func (a *addressed) note(r feedback.Report) {
 	if !strings.Contains(r.Address, "@") || strings.ContainsRune(r.Address, 0) || len(r.Address) > 254 {
 		return // of a text message, or none
@@ -73,8 +74,8 @@ func (a *addressed) note(r feedback.Report) {
 	}
 }
 
-// queue adds the statements. An address that a mail of the group reached is counted
-// as reached last, since the order within a group says nothing.
+// queue adds the statements. If a mail of the group was delivered to an address, the delivery
+// counts as the address's last event, since the order within a group is unknown.
 func (a *addressed) queue(all *pgx.Batch) {
 	if len(a.suppressed) > 0 {
 		addresses, providers, causes := columnsOf(a.suppressed)
@@ -144,7 +145,7 @@ func (s Suppressions) Latest(ctx context.Context, reason string, after feedback.
 	return list[:limit], places[limit-1], nil
 }
 
-// Suppression returns that of one address; see [feedback.SuppressionStore].
+// Suppression returns the suppression of one address; see [feedback.SuppressionStore].
 func (s Suppressions) Suppression(ctx context.Context, address string) (feedback.Suppression, error) {
 	rows, err := s.Pool.Query(ctx, `select `+suppressionColumns+` from suppressions where released_at is null and address = $1`, address)
 	if err != nil {

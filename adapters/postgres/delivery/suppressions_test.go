@@ -34,8 +34,9 @@ func about(batch int64, id user.ID, s feedback.Status, address string) feedback.
 	return r
 }
 
-// A hard bounce and a complaint suppress an address at once, whatever its case and
-// whether or not the message is known; text messages and deliveries suppress none.
+// TestReportsSuppressAddresses: a hard bounce or a complaint suppresses an address at once,
+// whatever its case and whether or not the message is known. Reports about text messages, and
+// deliveries, suppress no address.
 func TestReportsSuppressAddresses(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)
@@ -50,8 +51,8 @@ func TestReportsSuppressAddresses(t *testing.T) {
 	}
 }
 
-// Five mails in a row that were refused for now suppress an address; one that arrived
-// begins the count anew, and a report that comes twice counts once.
+// TestSoftBouncesInARow: five successive mails that were temporarily refused suppress an
+// address. A delivered mail resets the count. A report that arrives twice counts once.
 func TestSoftBouncesInARow(t *testing.T) {
 	w := newFixture(t)
 	f := w.feedback()
@@ -80,8 +81,8 @@ func TestSoftBouncesInARow(t *testing.T) {
 	}
 }
 
-// A released address stays released: neither the report of before nor its repetition
-// suppresses it again, a later one does.
+// TestReleasedAddresses: a released address stays released. Neither the earlier report nor its
+// repetition suppresses the address again; a later report does.
 func TestReleasedAddresses(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)
@@ -128,8 +129,8 @@ func TestReleasedAddresses(t *testing.T) {
 	}
 }
 
-// Pages of the latest hold every address once, also where many were suppressed at one
-// time; released ones are on none.
+// TestLatestSuppressions: the pages of the latest suppressions contain every address once,
+// even if many were suppressed at the same time. Released addresses are on no page.
 func TestLatestSuppressions(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into suppressions (address, reason, since, released_at) select 'u' || n || '@shop.example', case when n % 2 = 0 then 'bounced' else 'staff' end,
@@ -170,8 +171,8 @@ func TestLatestSuppressions(t *testing.T) {
 	}
 }
 
-// Recipients with a suppressed address are known as such with their contacts; a
-// changed address is not suppressed.
+// TestSuppressedRecipients: recipients with a suppressed address are reported with the
+// contacts; a changed address is not suppressed.
 func TestSuppressedRecipients(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, email) select n, 'User' || n || '@shop.example' from generate_series(1, 4) n`)

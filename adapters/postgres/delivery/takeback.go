@@ -10,16 +10,16 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// benefitOfDoubt is how long a worker whose lease has expired may still extend
-// it. It must exceed the pause between two attempts of a checkpoint.
+// benefitOfDoubt is how long a worker may still extend an expired lease. It must
+// exceed the pause between two attempts of a checkpoint.
 const benefitOfDoubt = 2 * time.Second
 
-// takeBackSQL takes silent batches back in two steps. When the database was away
-// for longer than a lease, every lease has expired at the same moment, and the
-// first sweep would take batches from workers that are alive and wait to record
-// their results: their recipients would be reached again. So the first sweep
-// only stores, in next_run_at, until when the worker may still extend its lease;
-// an extension clears it.
+// takeBackSQL takes back batches with expired leases in two steps. If the
+// database was away for longer than a lease, all leases expire at the same
+// moment. A sweep in one step would then take batches from live workers that wait
+// to record their results, and their recipients would get a second message. So
+// the first sweep only stores, in next_run_at, the time until which the worker
+// may still extend its lease. An extension clears this time.
 //
 // $1 is benefitOfDoubt. A batch that is taken back counts as overdue, so that
 // workers are woken for it at once.
@@ -34,9 +34,9 @@ with silent as (
 update batches b set state = 'ready', lease_token = null, lease_until = null, next_run_at = clock_timestamp() - $1::interval
 from silent s where b.id = s.id and s.noted and s.enough`
 
-// TakeBack makes batches whose worker fell silent ready again and returns how
-// many. It has to be called again and again: a batch is given up at the first
-// call two seconds or more after the one that found its lease run out.
+// TakeBack makes batches whose lease has expired ready again and returns their
+// number. It must be called repeatedly: the first call notes an expired lease,
+// and a call at least two seconds later takes the batch back.
 func (s Batches) TakeBack(ctx context.Context) (int, error) {
 	tag, err := s.Pool.Exec(ctx, takeBackSQL, benefitOfDoubt)
 	return int(tag.RowsAffected()), pg.Translate(err)

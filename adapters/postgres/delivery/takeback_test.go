@@ -9,9 +9,10 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestALivingWorkerKeepsItsBatchAfterAnOutage: when the database comes back and
-// every lease has expired meanwhile, a worker that extends its lease in time
-// keeps its batch although a sweep has run before; a silent one loses it soon.
+// TestALivingWorkerKeepsItsBatchAfterAnOutage: the database comes back after
+// every lease has expired. A worker that extends its lease in time keeps its
+// batch, although a sweep has run before. A worker that does not extend its lease
+// soon loses its batch.
 func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)

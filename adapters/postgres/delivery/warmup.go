@@ -17,9 +17,9 @@ type WarmUps struct{ *pg.DB }
 // NewWarmUps returns the counts of db.
 func NewWarmUps(db *pg.DB) WarmUps { return WarmUps{db} }
 
-// warmUpSQL returns how many of @mails are taken from what is left of @most. The row of
-// the day is locked, so that several workers take no more together. That mails were
-// left over is noted for staff.
+// warmUpSQL returns how many of @mails are taken from the remainder of @most. It
+// locks the day's row, so that several workers together take no more than @most.
+// If mails are left over, the time is recorded for staff.
 const warmUpSQL = `
 update mail_warmup w set mails = w.mails + o.taken, refused_at = case when o.taken < @mails then coalesce(w.refused_at, clock_timestamp()) else w.refused_at end
 from (select day, least(@mails::bigint, greatest(0, @most::bigint - mails)) as taken from mail_warmup where day = @day::date for update) o
@@ -72,7 +72,8 @@ func (w WarmUps) GiveBack(ctx context.Context, day time.Time, mails int64) error
 	return pg.Translate(err)
 }
 
-// Budget returns what is left of the day's plan; the zero value without one.
+// Budget returns the remainder of the day's plan; the zero value if there is no
+// plan.
 func (w WarmUps) Budget(ctx context.Context, plan delivery.WarmUp, now time.Time) (b delivery.ChannelBudget, err error) {
 	if b.PerDay = plan.Most(now); b.PerDay == 0 {
 		return b, nil

@@ -10,8 +10,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// Workers that take at once take no more together than the day has, each as many as are
-// left; mails given back can be taken again, and the next day begins anew.
+// TestWarmUpDays: workers that take mails at the same time together take no more
+// than the day has; each takes as many as are left. Returned mails can be taken
+// again, and the next day starts at zero.
 func TestWarmUpDays(t *testing.T) {
 	w := newFixture(t)
 	days := deliverydb.NewWarmUps(w.DB)

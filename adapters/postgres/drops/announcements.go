@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Announcements keeps corrections and notices and cuts their batches.
+// Announcements stores corrections and notices and cuts their batches.
 type Announcements struct{ Templates }
 
 // NewAnnouncements returns the announcements of db.
@@ -29,7 +29,7 @@ func announcementFields(a *reminder.Announcement) []any {
 		&a.CreatedAt, &a.WorthlessAfter, &a.PerPerson, &a.CutAt, &a.FinishedAt}
 }
 
-// Misled reports whether reminders went out for another opening.
+// Misled reports whether reminders were sent for another opening.
 func (s Announcements) Misled(ctx context.Context, templateID int64, opensAt time.Time) (bool, error) {
 	var misled bool
 	err := s.Pool.QueryRow(ctx, `select exists (select from slots where template_id = $1 and opens_at <> $2 and fired_at is not null)`,
@@ -37,8 +37,9 @@ func (s Announcements) Misled(ctx context.Context, templateID int64, opensAt tim
 	return misled, pg.Translate(err)
 }
 
-// createSQL stores an announcement if the template is as it was when that was
-// decided; the lock keeps it so until the announcement is committed.
+// createSQL stores an announcement if the template has not changed since the
+// decision to announce. The template stays locked until the announcement is
+// committed.
 const createSQL = `
 insert into announcements as a (template_id, kind, opens_at, created_by, worthless_after, per_person, created_at)
 select t.id, $2, t.opens_at, $4, $5, $6, greatest(clock_timestamp(),
@@ -51,7 +52,8 @@ for share of t
 on conflict (template_id, kind, opens_at) where superseded_at is null do nothing
 returning ` + announcementColumns
 
-// CreateAnnouncement stores a, or returns the one there is; see [reminder.AnnouncementStore].
+// CreateAnnouncement stores a, or returns the existing announcement; see
+// [reminder.AnnouncementStore].
 func (s Announcements) CreateAnnouncement(ctx context.Context, a reminder.Announcement, e staff.Entry) (reminder.Announcement, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, createSQL, a.TemplateID, a.Kind, a.OpensAt, a.CreatedBy, a.WorthlessAfter, a.PerPerson).Scan(announcementFields(&a)...)
@@ -80,8 +82,8 @@ func existingAnnouncement(ctx context.Context, tx pgx.Tx, a *reminder.Announceme
 	return err
 }
 
-// Announcements lists the template's announcements with what their batches
-// add up to, newest first.
+// Announcements lists the template's announcements with the sums over their
+// batches, newest first.
 func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]reminder.AnnouncementStatus, error) {
 	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 order by a.id desc`, templateID)
 	if err != nil {
@@ -115,9 +117,9 @@ func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]r
 	return list, pg.Translate(err)
 }
 
-// endCorrections stops corrections of a template whose opening moves again or
-// that is cancelled, since their text is no longer true. It returns those whose
-// batches are to be stopped.
+// endCorrections stops a template's corrections because its opening moves again
+// or it is cancelled, so their text is no longer true. It returns the ids of the
+// corrections whose batches must be stopped.
 func endCorrections(ctx context.Context, tx pgx.Tx, templateID int64, reason string) ([]int64, error) {
 	return pg.LockIDs(ctx, tx, `
 		update announcements set superseded_at = now(),

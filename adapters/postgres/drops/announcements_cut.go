@@ -13,9 +13,10 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// cuttable says that announcement a may be cut now. A correction waits for
-// batches about other openings to end: users who were reached until then have to be
-// corrected too, and a second look after a crash must find the same users.
+// cuttable is the condition that announcement a may be cut now. A correction
+// waits until batches about other openings have ended. Users whom these batches
+// still reach have to be corrected too, and a second cut after a crash must find
+// the same users.
 const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_until < clock_timestamp())
 	and (a.kind <> 'correction' or a.stop_reason is not null
 		or not exists (select from slots s where s.template_id = a.template_id and s.opens_at <> a.opens_at and s.state in ('firing', 'sending'))
@@ -40,8 +41,8 @@ func (s Announcements) BeginAnnouncing(ctx context.Context, id int64, lasting ti
 	return cut, err
 }
 
-// misinformed selects the batches b whose recipients were told an opening of
-// template $1 other than $2, by a reminder or by an earlier correction.
+// misinformed selects the batches b whose recipients were told another opening of
+// template $1 than $2, by a reminder or by an earlier correction.
 const misinformed = ` from batches b where b.template_id = $1 and b.sent_count > 0 and (
 	b.kind = 'reminder' and exists (select from slots s where s.id = b.owner_id and s.opens_at <> $2)
 	or b.kind = 'correction' and exists (select from announcements a where a.id = b.owner_id and a.opens_at <> $2))`
@@ -60,7 +61,7 @@ func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcemen
 	return pg.Divide(first, last, expected), pg.Translate(err)
 }
 
-// ReadAudience reads the users of the part whom the announcement is for.
+// ReadAudience reads the recipients of the announcement within the part.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
 	if cut.Kind == delivery.KindCancelled {
 		return pg.ReadUsers(ctx, s.DB, `select user_id, `+anyOnChannelSQL+` from reservations
@@ -73,8 +74,8 @@ func (s Announcements) ReadAudience(ctx context.Context, cut reminder.Announceme
 	return told.due(part), nil
 }
 
-// storeAnnouncementSQL returns the ids of the new batches in their order, nothing
-// if the right to cut was lost.
+// storeAnnouncementSQL returns the ids of the new batches in their order. It
+// returns no rows if the lease for cutting was lost.
 const storeAnnouncementSQL = `
 with mine as (
     update announcements set cut_lease_until = clock_timestamp() + interval '10 seconds'
@@ -90,8 +91,8 @@ from mine m, unnest(@channels::smallint[], @from_users::bigint[], @to_users::big
 order by b.i
 returning id`
 
-// StoreAnnouncementBatches stores batches; a stop of the announcement that
-// came first is inherited by them.
+// StoreAnnouncementBatches stores batches. If the announcement was stopped
+// before, the batches are stored as stopped.
 func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminder.AnnouncementCut, bs []reminder.NewBatch) ([]int64, error) {
 	args, err := pg.BatchArgs(bs)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminde
 	return pg.StoreBatches(ctx, s.DB, storeAnnouncementSQL, args)
 }
 
-// KeepAnnouncing renews the right to cut; see [reminder.AnnouncingStore].
+// KeepAnnouncing renews the lease for cutting; see [reminder.AnnouncingStore].
 func (s Announcements) KeepAnnouncing(ctx context.Context, cut reminder.AnnouncementCut, lasting time.Duration) error {
 	return pg.KeepCut(ctx, s.DB, `update announcements set cut_lease_until = clock_timestamp() + $3::interval
 		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token, lasting)
@@ -114,8 +115,8 @@ func (s Announcements) EndAnnouncing(ctx context.Context, cut reminder.Announcem
 	return pg.Translate(err)
 }
 
-// DueAnnouncements returns announcements that no task has taken, and those
-// whose cutting was abandoned.
+// DueAnnouncements returns announcements that no task has taken, and
+// announcements whose cutting was abandoned.
 func (s Announcements) DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `select a.id from announcements a where a.state in ('waiting', 'cutting')
 		and a.created_at < clock_timestamp() - $1::interval and `+cuttable+` order by a.id limit $2`, grace, limit)
@@ -129,8 +130,8 @@ func (s Announcements) DueAnnouncements(ctx context.Context, grace time.Duration
 // AnnouncementsWait asks for announcements that have not ended.
 const AnnouncementsWait pg.Question = `select from announcements where state <> 'finished' order by id limit 1`
 
-// FinishAnnouncements finishes announcements whose batches are all done, the
-// way [Slots.FinishSlots] does.
+// FinishAnnouncements finishes announcements whose batches are all done, as
+// [Slots.FinishSlots] does for slots.
 func (s Announcements) FinishAnnouncements(ctx context.Context) (int, error) {
 	finished := 0
 	err := s.Tx(ctx, func(tx pgx.Tx) error {

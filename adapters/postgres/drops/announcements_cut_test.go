@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestCuttingAnAnnouncementAgainAfterACrash stores a part, lets another process
-// take over and checks that each recipient gets one message.
+// TestCuttingAnAnnouncementAgainAfterACrash stores a part of the batches and lets
+// another process take over. Each recipient gets one message.
 func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -66,8 +66,9 @@ func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	}
 }
 
-// TestCorrectionWaitsForWhatItCorrects: while reminders of the old opening are
-// still being sent, the recipients of the correction are not known.
+// TestCorrectionWaitsForWhatItCorrects: a correction is not cut while reminders
+// of the old opening are still being sent, because its recipients are not known
+// yet.
 func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -115,8 +116,8 @@ func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	}
 }
 
-// TestCorrectionStopsWhenItIsWrong: moved or cancelled meanwhile, whatever the
-// correction is at.
+// TestCorrectionStopsWhenItIsWrong moves or cancels the drop in every state of
+// the correction.
 func TestCorrectionStopsWhenItIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name, reason string

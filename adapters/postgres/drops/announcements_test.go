@@ -20,8 +20,8 @@ import (
 )
 
 // TestCorrectionReachesWhoeverWasReminded: users 1–40 are reminded twice in app,
-// 21–60 once by webhook, 61–80 were not reminded yet. One of the first could not
-// be reached and needs no correction.
+// users 21–60 once by webhook, and users 61–80 not at all. One of the first group
+// could not be reached and needs no correction.
 func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -73,8 +73,8 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	n.Balanced(moved)
 }
 
-// TestCorrectionAfterSecondMove: those who were corrected once are told again,
-// also when the opening comes back to where it was before.
+// TestCorrectionAfterSecondMove: users who were corrected once are corrected
+// again, even if the opening returns to its first time.
 func TestCorrectionAfterSecondMove(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -166,7 +166,7 @@ func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
 	}
 }
 
-// TestSendingTwiceSendsOnce: concurrent requests, in any interleaving, make one
+// TestSendingTwiceSendsOnce: concurrent requests, in any interleaving, create one
 // announcement, one event and one audit entry.
 func TestSendingTwiceSendsOnce(t *testing.T) {
 	n := pgtest.NewNotifier(t)
@@ -213,8 +213,8 @@ func TestSendingTwiceSendsOnce(t *testing.T) {
 	}
 }
 
-// TestNoticeOfACancelledDrop: each channel's recipients are all users with a
-// reminder on it, reminded or not.
+// TestNoticeOfACancelledDrop: the recipients on a channel are all users who
+// reserved a reminder on the channel, whether they were reminded or not.
 func TestNoticeOfACancelledDrop(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -250,7 +250,8 @@ func TestNoticeOfACancelledDrop(t *testing.T) {
 	}
 }
 
-// TestNoticesRetryAndDie: announcements have what reminders have.
+// TestNoticesRetryAndDie: announcements are retried and become dead letters, as
+// reminders do.
 func TestNoticesRetryAndDie(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)

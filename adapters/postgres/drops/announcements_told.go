@@ -11,7 +11,8 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// told is what the users of one part were told about a template's opening.
+// told is the information that the users of one part got about a template's
+// opening.
 type told struct {
 	// wrong are the users, by channel, whose last message named another opening
 	// than the announcement does.
@@ -20,10 +21,10 @@ type told struct {
 	corrected []roaring64.Bitmap
 }
 
-// readTold reads the batches of the template in the order in which they were
-// made, which is that of the messages: a correction is cut when everything
-// about another opening has ended. The announcement's own batches are left
-// out, so that cutting it again after a crash finds the same users.
+// readTold reads the template's batches in the order of their creation. This is
+// the order of the messages too, because a correction is cut only after all
+// batches about other openings have ended. The announcement's own batches are
+// left out, so that a second cut after a crash finds the same users.
 func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, part delivery.Range) (*told, error) {
 	rows, err := s.Pool.Query(ctx, `
 		-- one row a batch: what it is, whether it named the opening $2, and the users it reached
@@ -67,7 +68,7 @@ func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, pa
 	return t, pg.Translate(err)
 }
 
-// count adds one correction to the numbers of its users.
+// count increments the number of corrections of these users.
 func (t *told) count(users *roaring64.Bitmap) {
 	for n := len(t.corrected) - 1; n > 0; n-- {
 		t.corrected[n].Or(roaring64.And(&t.corrected[n-1], users))
@@ -101,7 +102,7 @@ func (t *told) add(n *reminder.Reach, part delivery.Range) {
 	}
 }
 
-// Reach counts the users the announcement would be sent to.
+// Reach counts the users to whom the announcement would be sent.
 func (s Announcements) Reach(ctx context.Context, a reminder.Announcement) (n reminder.Reach, err error) {
 	parts, err := s.audienceParts(ctx, a)
 	if err != nil {

@@ -30,7 +30,8 @@ func (m *interposer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 	}
 }
 
-// Deliveries while a sheet is counted do not change that the sheet is of one instant.
+// TestBalanceIsOfOneInstant: deliveries during the count do not change the
+// balance sheet, which is of one moment.
 func TestBalanceIsOfOneInstant(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	meddle := &interposer{}

@@ -14,7 +14,7 @@ var (
 	slotsSQL    = fmt.Sprintf("generate_series(1, %d)", template.Slots)
 	channelsSQL = fmt.Sprintf("generate_series(0, %d)", delivery.Channels-1)
 	// openBit is the bit above the reminders' bits. A cancellation with this bit removes the
-	// requested reminders that are still open and ignores the others.
+	// requested reminders that are still open and ignores reminders that are no longer open.
 	openBit    int64 = 1 << reminder.Bits
 	openBitSQL       = fmt.Sprintf("%d::bigint", openBit)
 )
@@ -34,8 +34,8 @@ func slotsOfSQL(bits string, c delivery.Channel) string {
 	return fmt.Sprintf("((%s >> %d) & %d)", bits, template.Slots*int(c), reminder.ChannelBits)
 }
 
-// anyOnChannelSQL reduces a reservation to the first bit of each channel, set if the user has
-// any reminder on the channel. [readDue] looks there.
+// anyOnChannelSQL reduces the bits of a reservation to the first bit of each channel. The bit
+// is set if the user has any reminder on the channel. [readDue] reads this bit.
 var anyOnChannelSQL = func() string {
 	var parts []string
 	for _, c := range delivery.AllChannels() {

@@ -13,8 +13,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// Boards reads what staff watch: counters while reminders wait, sums over
-// batches (a thousand users each) while they go out, stored results after.
+// Boards reads the figures that staff watch: counters while reminders wait, sums
+// over batches of a thousand users each while reminders are sent, and stored
+// results afterwards.
 type Boards struct{ *pg.DB }
 
 // NewBoards returns the boards of db.
@@ -81,7 +82,7 @@ func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (rem
 	return board, err
 }
 
-// fillReported adds what providers reported of the messages of the current slots.
+// fillReported adds the providers' reports about messages of the current slots.
 func fillReported(ctx context.Context, db *pg.DB, tx pgx.Tx, board *reminder.Board) error {
 	ids := make([]int64, len(board.Rows))
 	for i, r := range board.Rows {
@@ -94,8 +95,8 @@ func fillReported(ctx context.Context, db *pg.DB, tx pgx.Tx, board *reminder.Boa
 	return err
 }
 
-// deadLetters counts the reminders of the template's present opening that are
-// dead and not discarded.
+// deadLetters counts the dead reminders of the template's present opening that
+// are not discarded.
 func deadLetters(ctx context.Context, tx pgx.Tx, templateID int64) (n int64, err error) {
 	err = tx.QueryRow(ctx, `select count(*) from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
 		join batches b on b.kind = 'reminder' and b.owner_id = s.id and b.dead_count > 0
@@ -123,8 +124,8 @@ func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminde
 	return err
 }
 
-// resultSQL sums the batches of slots that are going out and takes the stored
-// results of those that have finished.
+// resultSQL sums the batches of slots that are being sent. For finished slots it
+// reads the stored results.
 const resultSQL = `
 select s.id, b.channel, sum(b.due_count), sum(b.sent_count), sum(b.skipped_count), sum(b.expired_count), sum(b.dead_count),
     sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
@@ -174,9 +175,9 @@ func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]rem
 	return list, pg.Translate(err)
 }
 
-// Balance recomputes the balance sheet of every fired slot from the bitmaps
-// and the exception rows, not from any counter, all as of one instant. Slots
-// whose rows are past their retention are left out.
+// Balance recomputes the balance sheet of every fired slot from the bitmaps and
+// the exception rows, not from counters, in one snapshot. Slots whose rows are
+// past their retention are left out.
 func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder.BalanceLine, err error) {
 	s.DB = s.Reports(ctx)
 	err = s.Instant(ctx, func(tx pgx.Tx) error {
@@ -262,8 +263,9 @@ func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) 
 	return all, err
 }
 
-// Lateness returns how long after it was due the slot's batches were recorded,
-// per channel: the median and the 99th percentile over recipients' batches.
+// Lateness returns, by channel, the time from the slot's due time until its
+// batches were recorded. The two values are the median and the 99th percentile
+// over the recipients' batches.
 func (s Boards) Lateness(ctx context.Context, slotID int64) (map[delivery.Channel][2]time.Duration, error) {
 	rows, err := s.Pool.Query(ctx, `select channel,
 			percentile_disc(0.5) within group (order by finished_at - greatest(due_at, planned_at)),

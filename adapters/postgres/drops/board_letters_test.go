@@ -8,13 +8,14 @@ import (
 	"dropbell/domain/user"
 )
 
-// A dead letter that is discarded or tried again waits for no decision any more; on the
-// balance sheet the discarded are dead for ever.
+// TestBoardCountsTheDeadLettersThatAreLeft: the board does not count dead letters
+// that were discarded or retried. The balance sheet still counts discarded
+// letters as dead.
 func TestBoardCountsTheDeadLettersThatAreLeft(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 4] }
 	tpl, _ := m.Bury(1, 10, 5)
-	m.Bury(1, 4, 5) // those of another drop
+	m.Bury(1, 4, 5) // dead letters of another drop
 	known := cockpit(m, tpl).Settled()
 	check := func(when string, want, dead int64) {
 		t.Helper()

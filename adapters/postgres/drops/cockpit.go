@@ -14,8 +14,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// expectedRate is what the forecast says of channel c.n - 1; see
-// [forecast.Forecaster]. $3 are the rates assumed where nothing was measured.
+// expectedRate is the forecast rate of channel c.n - 1; see
+// [forecast.Forecaster]. $3 are the rates assumed for channels without
+// measurements.
 const expectedRate = `(select least(coalesce((select percentile_cont(0.5) within group (order by per_second) from ` + loadingSlots + `), ($3::float8[])[c.n]),
 	nullif(which.rate_per_second, 0)) from channel_settings which where which.channel = c.n - 1)`
 
@@ -27,7 +28,7 @@ func assumedRates() []float64 {
 	return rates
 }
 
-// Cockpits reads what the cockpits of drops show.
+// Cockpits reads the data of drops' cockpits.
 type Cockpits struct{ *pg.DB }
 
 // NewCockpits returns the cockpits of db.
@@ -48,7 +49,7 @@ func (s Cockpits) Cockpit(ctx context.Context, templateID int64, known []reminde
 	return c, err
 }
 
-// cockpitReader reads one cockpit; rows maps slots to their place in it.
+// cockpitReader reads one cockpit; rows maps slots to their index in the cockpit.
 type cockpitReader struct {
 	tx         pgx.Tx
 	templateID int64
@@ -83,8 +84,8 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 	return r.Cockpit, r.causes(ctx)
 }
 
-// dead counts the dead letters. A discard changes no row, so cached counts of
-// finished slots do not show it.
+// dead counts the dead letters. Discarding a letter changes no row of its slot,
+// so cached counts of finished slots would not show it.
 func (r *cockpitReader) dead(ctx context.Context) (err error) {
 	for _, row := range r.Rows {
 		if row.Counts().Dead > 0 {
@@ -136,8 +137,8 @@ func (r *cockpitReader) booked(ctx context.Context) error {
 	return err
 }
 
-// unread takes over what is known of finished slots and returns the slots
-// whose lanes are to be read.
+// unread copies the known lanes of finished slots into the rows. It returns the
+// slots whose lanes must be read.
 func (r *cockpitReader) unread(known []reminder.CockpitRow) (running, finished []int64) {
 	for i, row := range r.Rows {
 		if row.Running() {
@@ -207,9 +208,9 @@ func (r *cockpitReader) lanes(ctx context.Context, sql string, slots []int64) er
 	return err
 }
 
-// Causes are counted among the exceptions of at most so many batches per
-// channel, and so many of each, because a failing provider makes one for every
-// recipient.
+// Causes are counted in the exceptions of at most causeBatches batches of a
+// channel, and in at most causeRows exceptions of each batch. A failing provider
+// creates an exception for every recipient, so counting all would take too long.
 const (
 	causeBatches = 10
 	causeRows    = 200
@@ -258,7 +259,7 @@ func (r *cockpitReader) causes(ctx context.Context) error {
 	return err
 }
 
-// Spans returns what went out lately; see [reminder.CockpitStore].
+// Spans returns the recently sent messages; see [reminder.CockpitStore].
 func (s Cockpits) Spans(ctx context.Context, templateID int64, back time.Duration) ([]reminder.Span, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select b.channel, date_trunc('second', b.started_at) as begun, date_trunc('second', coalesce(b.finished_at, clock_timestamp())) as ended, sum(b.sent_count)
@@ -273,7 +274,8 @@ func (s Cockpits) Spans(ctx context.Context, templateID int64, back time.Duratio
 	return list, pg.Translate(err)
 }
 
-// SlotSpans returns what went out of one slot, about as it did.
+// SlotSpans returns the approximate times at which the messages of one slot were
+// sent.
 func (s Cockpits) SlotSpans(ctx context.Context, slotID int64) ([]reminder.Span, error) {
 	rows, err := s.Pool.Query(ctx, `
 		-- the batches of a slot by channel and by the seconds in which they began and ended

@@ -82,7 +82,8 @@ func TestCockpitWhileASlotGoesOut(t *testing.T) {
 		t.Errorf("current slots %+v", got)
 	}
 
-	// Dead letters, once the attempts are used up; then the slot is finished.
+	// Recipients become dead letters once the attempts are used up; then the slot
+	// is finished.
 	m.Daemon.Policy.MaxAttempts = 1
 	m.Exec(`update exceptions set next_retry_at = now() where next_retry_at is not null`)
 	m.Exec(`update batches set next_run_at = now() where state = 'ready'`)
@@ -103,8 +104,9 @@ func TestCockpitWhileASlotGoesOut(t *testing.T) {
 	}
 }
 
-// The counts of a finished slot are not read again; a replay that unfinishes it makes
-// it unknown.
+// TestCockpitDoesNotReadFinishedSlotsAgain: the counts of a finished slot are not
+// read again. A replay of dead letters that reopens the slot makes the counts
+// unknown.
 func TestCockpitDoesNotReadFinishedSlotsAgain(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id == 1] }
@@ -128,8 +130,8 @@ func TestCockpitDoesNotReadFinishedSlotsAgain(t *testing.T) {
 	}
 }
 
-// A checkpoint whose answer got lost is repeated; its messages are as late as
-// the first one and counted once.
+// TestLatenessIsCountedOnce: a checkpoint whose answer was lost is repeated. The
+// lateness of its messages is that of the first checkpoint and counted once.
 func TestLatenessIsCountedOnce(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
@@ -199,7 +201,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// A stopped slot keeps its row: moving the opening makes twelve others.
+// A stopped slot keeps its row: moving the opening creates twelve new slots.
 func TestCockpitShowsThePresentOpening(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl, sl := m.Bury(1, 4, 4)

@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// consentSQL stores the consent, or that there is none any more, if the push reminder of
-// the slot is reserved and its slot waits. The lock on the slot is that of reserveRows: a
-// slot that fires first takes no further consent. A row comes back if it was stored.
+// consentSQL stores or removes the consent if the push reminder of the slot is reserved and
+// the slot waits. The slot is locked as in reserveRows, so a slot that fires first accepts no
+// further consent. The statement returns a row if the change was stored.
 const consentSQL = `
 with waiting as (
     select from slots where template_id = @template and slot = @slot and state = 'waiting' and due_at > clock_timestamp() for share

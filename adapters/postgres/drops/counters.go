@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// Counters keeps the console's booking counters from events, which arrive at
-// least once: each is counted in the transaction that remembers its id.
+// Counters maintains the console's booking counters from events. Events arrive at least once,
+// so an event is counted in the transaction that stores its id.
 type Counters struct{ *pg.DB }
 
 // NewCounters returns the counters of db.
@@ -56,7 +56,7 @@ func addBookings(ctx context.Context, tx pgx.Tx, e event.Reservations) error {
 		templates, slots = append(templates, k.template), append(slots, int16(k.slot))
 		channels, deltas = append(channels, int16(k.channel)), append(deltas, d)
 	}
-	// In key order, so that two handlers cannot deadlock.
+	// Rows are updated in key order, so that two handlers cannot deadlock.
 	if _, err := tx.Exec(ctx, `
 		insert into bookings as b (template_id, slot, channel, booked)
 		select * from unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[]) as u (t, s, c, d) order by t, s, c
@@ -79,8 +79,9 @@ func addBookings(ctx context.Context, tx pgx.Tx, e event.Reservations) error {
 	return nil
 }
 
-// countedBookingsSQL is the numbers that the counters of template $1 must have now: those of the
-// reservations, less those that waiting events will add. The growth must be the sum of the counters.
+// countedBookingsSQL computes the numbers that the counters of template $1 must have now: the
+// numbers of the reservations minus the numbers that waiting events will add. The growth must
+// equal the sum of the counters.
 var countedBookingsSQL = `
 waiting as materialized (` + pg.WaitingEvents("bookings", event.ReservationsChanged) + `
 ), bits as (
@@ -101,9 +102,9 @@ waiting as materialized (` + pg.WaitingEvents("bookings", event.ReservationsChan
 
 const offBookingsSQL = ` select coalesce((select sum(abs(n)) from off), 0)::bigint + abs((select n from grown))::bigint`
 
-// Off returns by how many reminders the counters of the template differ from its
-// reservations. It reads them all: for audits, and only until an hour after the opening,
-// when reservations begin to leave.
+// Off returns the difference, in reminders, between the template's counters and its
+// reservations. Off reads all reservations, so it is for audits. From an hour after the
+// opening it returns 0, because reservations are removed then.
 func (s Counters) Off(ctx context.Context, templateID int64) (n int64, err error) {
 	err = s.Pool.QueryRow(ctx, `with `+countedBookingsSQL+offBookingsSQL+` from templates where id = $1 and `+recountedSQL, templateID).Scan(&n)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -116,8 +117,8 @@ func (s Counters) Off(ctx context.Context, templateID int64) (n int64, err error
 const recountedSQL = `state in ('published', 'paused') and opens_at > now() - interval '1 hour'`
 
 // ToRecount returns up to limit templates whose counters are to be compared with the rows:
-// those that open within horizon, or have opened within the last hour, and once a day the
-// others that are published.
+// templates that open within horizon or opened within the last hour, and once a day all other
+// published templates.
 func (s Counters) ToRecount(ctx context.Context, horizon time.Duration, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `select id from templates t left join figure_recounts r on r.template_id = t.id and r.figure = 'bookings'
 		where `+recountedSQL+` and (opens_at < now() + $1::interval or r.at is null or r.at < now() - interval '1 day')
@@ -129,8 +130,9 @@ func (s Counters) ToRecount(ctx context.Context, horizon time.Duration, limit in
 	return ids, pg.Translate(err)
 }
 
-// Impossible returns up to limit templates with a counter below 0. It may be, for as long as
-// the event of a reservation waits that is older than that of its cancellation.
+// Impossible returns up to limit templates with a counter below 0. A counter may be below 0 as
+// long as the event of a cancellation was counted and the older event of its reservation still
+// waits.
 func (s Counters) Impossible(ctx context.Context, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `select distinct b.template_id from bookings b join templates t on t.id = b.template_id
 		where b.booked < 0 and `+recountedSQL+` limit $1`, limit)
@@ -141,10 +143,10 @@ func (s Counters) Impossible(ctx context.Context, limit int) ([]int64, error) {
 	return ids, pg.Translate(err)
 }
 
-// Recount replaces counters of the template that differ from its reservations, and returns
-// by how many reminders they did. The difference of the growth is added to the present minute. It
-// is exact while events are handled: those that wait are counted by their handler, which
-// waits for the rows where they are locked. They are only if the counters differ.
+// Recount replaces counters of the template that differ from its reservations and returns the
+// difference in reminders. The difference in growth is added to the present minute. The result
+// is exact even while events are handled: waiting events are left to their handler, which
+// waits while the rows are locked. The rows are locked only if the counters differ.
 func (s Counters) Recount(ctx context.Context, templateID int64) (off int64, err error) {
 	if off, err = s.Off(ctx, templateID); err != nil || off == 0 {
 		return 0, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "bookings"))

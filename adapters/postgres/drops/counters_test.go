@@ -16,8 +16,8 @@ import (
 )
 
 // TestBookingsAreRecounted: the counters differ from the reservations by exactly the events
-// that wait in the outbox, and those that were relayed and are not handled. Any other
-// difference is found and corrected, also in the growth, without counting those events twice.
+// that wait in the outbox and the relayed events that are not handled. Any other difference,
+// also in the growth, is found and corrected, without counting the waiting events twice.
 func TestBookingsAreRecounted(t *testing.T) {
 	w := newFixture(t)
 	tpl, counters := w.Published(2*time.Hour), dropsdb.NewCounters(w.DB)
@@ -78,7 +78,7 @@ func TestBookingsAreRecounted(t *testing.T) {
 	if n := w.Number(`select sum(delta) from booking_growth where template_id = $1`, tpl.ID); n != 19 {
 		t.Errorf("the growth counts %d reminders of 19", n)
 	}
-	// Events that no handler will get any more.
+	// Events that will never be handled.
 	w.Exec(`delete from reservations where user_id = 2`)
 	off(true)
 	if n, err := counters.Recount(t.Context(), tpl.ID); err != nil || n == 0 {
@@ -90,8 +90,8 @@ func TestBookingsAreRecounted(t *testing.T) {
 	}
 }
 
-// TestWhichBookingsAreRecounted: those of drops that open soon each time, the others once a
-// day.
+// TestWhichBookingsAreRecounted: counters of drops that open soon are compared each time,
+// counters of other drops once a day.
 func TestWhichBookingsAreRecounted(t *testing.T) {
 	w := newFixture(t)
 	soon, late, counters := w.Published(2*time.Hour), w.Published(72*time.Hour), dropsdb.NewCounters(w.DB)

@@ -37,9 +37,9 @@ func (s slowAnnouncements) ReadAudience(ctx context.Context, c reminder.Announce
 	return s.Announcements.ReadAudience(ctx, c, part)
 }
 
-// TestATakeoverIsKeptWhereEverythingIsCovered: a worker that takes over a slot
-// or an announcement all of whose batches exist stores nothing, and still keeps
-// its lease while it reads.
+// TestATakeoverIsKeptWhereEverythingIsCovered: a worker takes over a slot or an
+// announcement whose batches all exist. The worker stores nothing, and still
+// keeps its lease while it reads.
 func TestATakeoverIsKeptWhereEverythingIsCovered(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)

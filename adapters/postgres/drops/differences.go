@@ -11,18 +11,18 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// A Recount is what became of recent slots, recounted from the rows.
+// A Recount is the result of recounting recent slots from the rows.
 type Recount struct {
-	// Slots is how many were recounted.
+	// Slots is the number of recounted slots.
 	Slots int
 	// Differences are the lines that do not balance.
 	Differences []reminder.BalanceLine
-	// Expired is how many reminders were not sent before the opening.
+	// Expired is the number of reminders that were not sent before the opening.
 	Expired [delivery.Channels]int64
 }
 
-// Recount recounts slots that are going out or finished within the last
-// window, the newest first, at most limit of them.
+// Recount recounts at most limit slots that are being sent or finished within the
+// last window, the newest first.
 func (s Boards) Recount(ctx context.Context, window time.Duration, limit int) (Recount, error) {
 	lines, err := s.recentLines(ctx, window, limit)
 	if err != nil {
@@ -45,8 +45,9 @@ func (s Boards) Recount(ctx context.Context, window time.Duration, limit int) (R
 	return r, nil
 }
 
-// off counts the line and reports whether it does not balance. Counters and
-// rows are read as of one instant: between two looks a checkpoint may fall.
+// off counts the line and reports whether the line does not balance. Counters and
+// rows are read in one snapshot, because a checkpoint may commit between two
+// reads.
 func (s Boards) off(ctx context.Context, l *reminder.BalanceLine) (bool, error) {
 	err := s.Instant(ctx, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `select s.state, r.reserved, r.sent, r.skipped, r.expired, r.dead

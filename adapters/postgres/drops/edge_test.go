@@ -14,9 +14,9 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// TestFiringWaitsForAGroupBeingCommitted holds a group's transaction open across
-// the due instant. Firing must wait for it and then find its user: if the slot
-// was not locked, firing would read before the group commits, and an
+// TestFiringWaitsForAGroupBeingCommitted keeps a group's transaction open across
+// the due time. Firing must wait for the group and then find its user. Without
+// the lock on the slot, firing would read before the group commits, and an
 // acknowledged reservation would be in no batch.
 func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	ctx := t.Context()
@@ -25,8 +25,9 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	t.Cleanup(db.Close)
 	drop := rows.Drop{}.Add(t, db.Pool)
 	slotID := rows.ID(t, db.Pool, "slots", rows.Row{"template_id": drop})
-	// The slot falls due while the group is open. On a machine that needs longer than the
-	// margin to reserve, the reservation is refused and the margin doubled.
+	// The slot becomes due while the group is open. If the machine needs longer
+	// than the margin to reserve, the reservation is refused, and the test tries
+	// again with twice the margin.
 	var group pgx.Tx
 	defer func() { _ = group.Rollback(ctx) }()
 	for margin := 500 * time.Millisecond; ; margin *= 2 {
@@ -76,8 +77,8 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	}
 }
 
-// waitsForLock reports whether a session waits for a lock before anything
-// arrives on done.
+// waitsForLock reports whether a session waits for a lock before a value arrives
+// on done.
 func waitsForLock(t *testing.T, db *pg.DB, done <-chan reminder.Cut) bool {
 	t.Helper()
 	deadline := time.After(20 * time.Second)

@@ -13,13 +13,13 @@ import (
 	"dropbell/domain/user"
 )
 
-// stepOf maps what the audit log calls a change to the timeline's words.
+// stepOf maps the audit log's names of changes to the timeline's names.
 var stepOf = map[string]reminder.StepKind{
 	"template.publish": reminder.StepPublished, "template.move": reminder.StepMoved, "template.pause": reminder.StepPaused,
 	"template.resume": reminder.StepResumed, "template.reopen": reminder.StepResumed, "template.close": reminder.StepClosed, "template.cancel": reminder.StepCancelled,
 }
 
-// TemplateSteps returns what happened to the template, oldest first.
+// TemplateSteps returns the template's changes, oldest first.
 func (r *Reservations) TemplateSteps(ctx context.Context, templateID int64) ([]reminder.TemplateStep, error) {
 	return templateSteps(ctx, r.DB, templateID)
 }
@@ -49,7 +49,8 @@ func templateSteps(ctx context.Context, db *pg.DB, templateID int64) ([]reminder
 	return list, pg.Translate(err)
 }
 
-// Planned returns when late-born slots were planned for; see [reminder.ExplainStore].
+// Planned returns the planned times of slots that were created after their due
+// time; see [reminder.ExplainStore].
 func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[int64]time.Time, error) {
 	rows, err := r.Pool.Query(ctx, `select id, planned_at from slots where template_id = $1 and planned_at > due_at`, templateID)
 	if err != nil {
@@ -65,7 +66,7 @@ func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[int64
 	return planned, pg.Translate(err)
 }
 
-// Withdrawn returns when the user cancelled all that was left; see
+// Withdrawn returns when the user cancelled all remaining reminders; see
 // [reminder.ExplainStore].
 func (r *Reservations) Withdrawn(ctx context.Context, templateID int64, by user.ID) (at time.Time, err error) {
 	err = r.Pool.QueryRow(ctx, `select at from former_reservations where user_id = $1 and template_id = $2`, by, templateID).Scan(&at)
@@ -75,7 +76,7 @@ func (r *Reservations) Withdrawn(ctx context.Context, templateID int64, by user.
 	return at, pg.Translate(err)
 }
 
-// openingIn returns the opening of a spec as the audit log keeps it.
+// openingIn returns the opening of a spec as stored in the audit log.
 func openingIn(spec []byte) *time.Time {
 	var s struct{ OpensAt *time.Time }
 	_ = json.Unmarshal(spec, &s) // an older form of the entry has no opening to show

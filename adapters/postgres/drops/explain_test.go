@@ -46,7 +46,8 @@ func tells(m *pgtest.FailingHook, tpl template.Template, id user.ID, want ...str
 	return line
 }
 
-// TestExplainBeforeTheDrop: the future steps, and that they changed.
+// TestExplainBeforeTheDrop: the timeline has the future steps and the changes to
+// them.
 func TestExplainBeforeTheDrop(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
@@ -82,8 +83,8 @@ func TestExplainBeforeTheDrop(t *testing.T) {
 	}
 }
 
-// TestExplainWithdrawn: a user who cancels everything has a timeline, whether or not
-// anything was sent before, and also after reserving again.
+// TestExplainWithdrawn: a user who cancels everything has a timeline, whether or
+// not a message was sent before, and also after reserving again.
 func TestExplainWithdrawn(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
@@ -157,8 +158,8 @@ func TestExplainOutcomes(t *testing.T) {
 	m.Finish(tpl)
 }
 
-// TestExplainMovedWhileBeingSent: reminded of one opening, skipped at it,
-// reminded of the next.
+// TestExplainMovedWhileBeingSent: the user is reminded of one opening, skipped at
+// the second, and reminded of the third.
 func TestExplainMovedWhileBeingSent(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
@@ -187,7 +188,8 @@ func TestExplainMovedWhileBeingSent(t *testing.T) {
 	}
 }
 
-// TestExplainWhoeverLeftAfterBeingReminded: the row is gone, the past is not.
+// TestExplainWhoeverLeftAfterBeingReminded: the user's reservation is deleted,
+// but the timeline remains.
 func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)

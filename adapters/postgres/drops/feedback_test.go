@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestReportsInTheBalance: the reported messages are a part of the sent ones, and the
-// sheet balances as before; each user's own message says which report there is of it.
+// TestReportsInTheBalance: the reported messages are a part of the sent messages, and the
+// balance sheet still balances. Each user's message shows its report.
 func TestReportsInTheBalance(t *testing.T) {
 	w := pgtest.New(t)
 	tpl := w.Published(2 * time.Hour)
@@ -36,7 +36,7 @@ func TestReportsInTheBalance(t *testing.T) {
 	report := func(n int, s feedback.Status) feedback.Report {
 		return feedback.Report{Ref: feedback.Ref{Batch: batch, User: id(n)}, Status: s, Provider: "ses", Cause: "550 unknown user"}
 	}
-	// The first was refused, so a receipt for it counts nowhere.
+	// The first message was refused, so a report about it is not counted.
 	reports := []feedback.Report{report(0, feedback.Delivered), report(1, feedback.Bounced), report(2, feedback.Complained), report(3, feedback.SoftBounced)}
 	for n := 4; n < 20; n++ {
 		reports = append(reports, report(n, feedback.Delivered))
@@ -56,7 +56,7 @@ func TestReportsInTheBalance(t *testing.T) {
 			t.Errorf("%s is off by %d: %+v", l.Channel, l.Difference(), l.Reported)
 		}
 	}
-	// All figures follow the one rule.
+	// All figures follow the rule of [pg.CountReported].
 	want := feedback.Tally{Delivered: 17, Bounced: 2, Complained: 1}
 	board, err := w.Boards.Board(t.Context(), tpl.ID)
 	w.Must(err)
@@ -81,7 +81,7 @@ func TestReportsInTheBalance(t *testing.T) {
 			}
 		}
 	}
-	// Also the sums that outlive the batch.
+	// The sums that outlive the batch follow the rule too.
 	w.Exec(`update batches set worthless_after = now() - interval '20 days'`)
 	w.Clean()
 	kept, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{w.Slot(tpl, 1).ID})

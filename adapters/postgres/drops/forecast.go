@@ -11,14 +11,14 @@ import (
 	"dropbell/domain/forecast"
 )
 
-// Forecasts reads what forecasts are made from.
+// Forecasts reads the data from which forecasts are computed.
 type Forecasts struct{ *pg.DB }
 
 // NewForecasts returns the forecast store of db.
 func NewForecasts(db *pg.DB) Forecasts { return Forecasts{db} }
 
-// Jobs returns booked reminders of waiting slots and what is left of those
-// being sent.
+// Jobs returns the booked reminders of waiting slots, and the remaining reminders of slots
+// that are being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone, sh.number
@@ -39,8 +39,9 @@ func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, e
 	return list, pg.Translate(err)
 }
 
-// loadingSlots are those of the last ten slots of a channel that loaded it: with at least half as
-// many messages as the largest. An earlier part of the statement names the channel.
+// loadingSlots selects, among the last ten slots of a channel, the slots that loaded the
+// channel: slots with at least half as many messages as the largest. The enclosing statement
+// names the channel as "which".
 const loadingSlots = `(select per_second from (select per_second, messages, max(messages) over () as most from (
 		select per_second, messages from channel_rates where channel = which.channel order by at desc limit 10) recent) compared
 	where 2 * messages >= most) loading`
@@ -64,14 +65,15 @@ func (s Forecasts) Rates(ctx context.Context) (measured [delivery.Channels]forec
 	return measured, limits, pg.Translate(err)
 }
 
-// androidSampled is of how many users the share of Android phones is read.
+// androidSampled is the number of users from which the share of Android phones is estimated.
 const androidSampled = 20_000
 
-// sampledPages are the most pages of users that are read while it is not known how many users
-// there are: after a restore, until they are analyzed. They have about 100,000 users.
+// sampledPages is the maximum number of pages of users that are read while the number of users
+// is unknown: after a restore, until the table is analyzed. The pages have about 100,000
+// users.
 const sampledPages = 2000
 
-// SamplePercent is which part of the pages of users, in percent, has about as many users.
+// SamplePercent returns the percentage of the pages of users that contains about users rows.
 func (s Forecasts) SamplePercent(ctx context.Context, users float64) (percent float64, err error) {
 	err = s.Pool.QueryRow(ctx, `select least(100, 100 * case when reltuples > 0 then $1::float8 / reltuples
 		else $2::float8 / greatest(pg_relation_size(oid)::float8 / current_setting('block_size')::int, 1) end)
@@ -79,8 +81,8 @@ func (s Forecasts) SamplePercent(ctx context.Context, users float64) (percent fl
 	return percent, pg.Translate(err)
 }
 
-// AndroidShares estimates them from a sample of pages, so that it costs the same
-// however many users there are.
+// AndroidShares estimates, from a sample of pages, the share of users with an Android phone
+// for each app. The cost does not depend on the number of users.
 func (s Forecasts) AndroidShares(ctx context.Context) (map[string]float64, error) {
 	percent, err := s.SamplePercent(ctx, androidSampled)
 	if err != nil {
@@ -104,15 +106,15 @@ func (s Forecasts) AndroidShares(ctx context.Context) (map[string]float64, error
 	return shares, pg.Translate(err)
 }
 
-// leastSample is how many messages a slot must have had on a channel for its
-// throughput to say something.
+// leastSample is the least number of messages of a slot on a channel for which its throughput
+// is meaningful.
 const leastSample = 200
 
-// recordRates keeps the throughput of slots that finish for the first time; one
-// that was finished before has results, and only replayed dead letters since. It
-// runs before the results are written.
+// recordRates stores the throughput of slots that finish for the first time. A slot that was
+// finished before has results, and has since sent only replayed dead letters. recordRates runs
+// before the results are written.
 func recordRates(ctx context.Context, tx pgx.Tx, slotIDs []int64) error {
-	// Whether a slot has results is asked for each slot: a join might look at all results for each batch.
+	// Results are looked up slot by slot: a join might scan all results for each batch.
 	_, err := tx.Exec(ctx, `
 		insert into channel_rates (channel, at, per_second, messages)
 		select channel, clock_timestamp(), sum(sent_count) / greatest(extract(epoch from max(finished_at) - min(started_at)), 0.001), sum(sent_count)

@@ -10,9 +10,10 @@ import (
 	"dropbell/domain/forecast"
 )
 
-// The sample of a template is at most contactRows reservations of each of contactParts parts of its
-// users' ids, which are equally wide. A part that stands for too many of the bookings, since its ids
-// lie closer together at its beginning, is divided into contactSplit parts again, contactRounds times at most.
+// The range of a template's user ids is divided into contactParts parts of equal width. At
+// most contactRows reservations are read from the beginning of each part. If the ids at the
+// beginning of a part are dense, the part would stand for too many of the bookings. Such a
+// part is divided into contactSplit parts again, at most contactRounds times.
 const (
 	contactParts  = 20
 	contactRows   = 50
@@ -20,15 +21,16 @@ const (
 	contactRounds = 22 // until a part has one id: 20 × 8^20 > 2^63
 )
 
-// A contactPart is a range of user ids of one template, and what the first reservations in it say.
+// A contactPart is a range of user ids of one template, with the counts of its first
+// reservations.
 type contactPart struct {
 	template, low, high int64
 	read, last          int64
 	forecast.Contacts
 }
 
-// stands returns for how many reservations each one that was read stands: for as many as the part has
-// if it goes on as densely.
+// stands returns the number of reservations that each read reservation stands for, assuming
+// that the whole part is as dense as the range that was read.
 func (p contactPart) stands() float64 {
 	if p.read < contactRows {
 		return 1
@@ -53,9 +55,10 @@ select t.id, e.first, e.last from unnest(@templates::bigint[]) as t (id), latera
     select (select min(user_id) from reservations where template_id = t.id) as first, (select max(user_id) from reservations where template_id = t.id) as last) e
 where e.first is not null`
 
-// contactsSQL returns for each part and channel how many of the reservations that were read have booked
-// it, and how many of these have a contact, as the channel's batches look for it, and have not opted
-// out; and how many were read and which was the last.
+// contactsSQL returns for each part and channel how many of the read reservations have booked
+// the channel, and how many of these users can be reached. A user can be reached if the user
+// has a contact, as the channel's batches look it up, and has not opted out. It also returns
+// the number of reservations read and the last user id.
 var contactsSQL = `
 with sample as (
     select p.n, r.user_id, r.slots, count(*) over part as read, max(r.user_id) over part as last
@@ -72,8 +75,9 @@ with sample as (
 )
 select n, channel, count(*)::float8, (count(*) filter (where reached))::float8, read, last from judged group by n, channel, read, last`
 
-// Contacts estimates for how many of the bookings of each template there is a contact, at a cost that
-// does not grow with them. verified is whether text messages go to verified numbers alone.
+// Contacts estimates, for each template, how many of its bookings have a contact. The cost
+// does not grow with the number of bookings. verified says whether text messages are sent to
+// verified numbers only.
 func (s Forecasts) Contacts(ctx context.Context, templates []int64, verified bool) (map[int64]forecast.Contacts, error) {
 	parts, err := s.contactParts(ctx, templates)
 	all, known := map[int64]forecast.Contacts{}, map[int64]float64{} // known: for how many bookings the parts stand that are done
@@ -107,12 +111,12 @@ func (s Forecasts) Contacts(ctx context.Context, templates []int64, verified boo
 	return all, err
 }
 
-// Verified is Contacts where text messages go to verified numbers alone.
+// Verified is [Forecasts.Contacts] for text messages to verified numbers only.
 func (s Forecasts) Verified(ctx context.Context, templates []int64) (map[int64]forecast.Contacts, error) {
 	return s.Contacts(ctx, templates, true)
 }
 
-// contactParts divides the ids of each template's users.
+// contactParts divides the range of user ids of each template into parts.
 func (s Forecasts) contactParts(ctx context.Context, templates []int64) (parts []contactPart, err error) {
 	rows, err := s.Pool.Query(ctx, contactEdgesSQL, pgx.StrictNamedArgs{"templates": templates})
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// mailsSampled is of how many users the shares of mail domains are read.
+// mailsSampled is the number of users from which the shares of mail domains are estimated.
 const mailsSampled = 20_000
 
-// mailSharesSQL returns each of the domains that occurs in a sample of pages, with its
-// part of the users who have a mail address.
+// mailSharesSQL returns each of the domains that occurs in a sample of pages, with its share
+// of the users who have a mail address.
 const mailSharesSQL = `
 with sample as (select lower(substring(email from '[^@]*$')) as domain from users tablesample system (@percent) where email <> '')
 select domain, count(*)::float8 / (select count(*) from sample) from sample where domain = any(@domains::text[]) group by domain`
 
-// MailShares estimates which part of the users with a mail address has one at each of the
-// domains, from a sample of pages, so that it costs the same however many users there are.
+// MailShares estimates, from a sample of pages, the share of each domain among the users with
+// a mail address. The cost does not depend on the number of users.
 func (s Forecasts) MailShares(ctx context.Context, domains []string) (map[string]float64, error) {
 	percent, err := s.SamplePercent(ctx, mailsSampled)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 )
 
-// The shares are of users with a mail address, in any case, without subdomains; of many
-// users they are estimated from a sample.
+// TestSharesOfMailDomains: the shares are of users with a mail address, ignoring
+// case, without subdomains. For many users the shares are estimated from a
+// sample.
 func TestSharesOfMailDomains(t *testing.T) {
 	w := newFixture(t)
 	forecasts := dropsdb.NewForecasts(w.DB)
@@ -25,7 +26,7 @@ func TestSharesOfMailDomains(t *testing.T) {
 	if got := read(); len(got) != 2 || got["qq.com"] != 0.25 || got["gmail.com"] != 0.25 {
 		t.Errorf("%v", got)
 	}
-	// Before they are analyzed it is not known how many there are.
+	// Before the table is analyzed, the number of users is unknown.
 	w.Exec(`insert into users (id, name) select n, repeat('x', 1500) from generate_series(60001, 75000) n`)
 	if percent, err := forecasts.SamplePercent(t.Context(), 20_000); err != nil || percent > 60 || percent < 20 {
 		t.Errorf("%f %% of users that are not analyzed, %v", percent, err)

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// keepSQL stores the forecasts of slots that wait, in the place of earlier ones.
+// keepSQL stores the forecasts of waiting slots and replaces earlier forecasts.
 const keepSQL = `
 insert into slot_forecasts (slot_id, channel, opens_at, made_at, booked, messages, missed, per_second, finish_at)
 select s.id, f.channel, s.opens_at, clock_timestamp(), f.booked, f.messages, f.missed, f.rate, f.finish_at
@@ -53,8 +53,8 @@ func (s Forecasts) PastForecasts(ctx context.Context, templateID int64) ([]forec
 	return list, pg.Translate(err)
 }
 
-// errorsSQL returns the errors of the last drops, as [forecast.ErrorOf] computes them. It reads the
-// latest forecasts only, as many as so many drops have at most.
+// errorsSQL returns the forecast errors of the last drops, computed like [forecast.ErrorOf].
+// It reads only the latest @rows forecasts; @drops drops have at most as many.
 const errorsSQL = `
 select sum(abs(f.in_time - r.sent))::float8 / greatest(1, sum(greatest(f.in_time, r.sent)))::float8
 from (select slot_id, channel, opens_at, messages - missed as in_time from slot_forecasts where opens_at < statement_timestamp()

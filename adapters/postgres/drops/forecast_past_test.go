@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestContactsOfBookings: of 4,000 users who booked push 3,516 have no phone. Users who opted out,
-// addresses that are suppressed and numbers that are not verified count as no contact; bookings of
+// TestContactsOfBookings: of 4,000 users who booked push, 3,516 have no phone. Users who opted
+// out, suppressed addresses and unverified numbers count as having no contact. Bookings of
 // other channels and other templates do not count.
 func TestContactsOfBookings(t *testing.T) {
 	w := newFixture(t)
@@ -27,7 +27,8 @@ func TestContactsOfBookings(t *testing.T) {
 		}
 		return got[7]
 	}
-	// Only every tenth user of the app has a row. All book push of slot 1, app of slot 2 and webhook.
+	// Only every tenth user of the app has a row. All users book push of slot 1, app of slot 2
+	// and webhook.
 	w.Exec(`insert into reservations (template_id, user_id, slots) select 7, n, (1::bigint << 36) | 2 | (1::bigint << 48) from generate_series(1, 800) n`)
 	w.Exec(`insert into reservations (template_id, user_id, slots) select 8, n, 1::bigint << 36 from generate_series(1, 800) n`)
 	w.Exec(`insert into users (id, devices, opt_outs) select n, case n % 20 when 0 then '[{"platform":"ios"}]' else '[]' end::jsonb, case n when 20 then 8 when 30 then 1 else 0 end
@@ -49,11 +50,12 @@ func TestContactsOfBookings(t *testing.T) {
 	}
 }
 
-// TestContactsAreSampled: users whose ids lie close together count for as many as they are, though as many
-// rows are read of them as of others.
+// TestContactsAreSampled: users with ids close together count with their full number, although
+// no more rows are read of them than of other users.
 func TestContactsAreSampled(t *testing.T) {
 	w := newFixture(t)
-	// 4,000 users with ids close together, all without a phone but the newest 484; and 200 ids far apart with one.
+	// 4,000 users have ids close together; only the newest 484 of them have a phone. 200 users
+	// have ids far apart and a phone.
 	w.Exec(`insert into reservations (template_id, user_id, slots) select 7, n, 1::bigint << 36 from generate_series(1, 4000) n`)
 	w.Exec(`insert into users (id, devices) select n, case when n > 3516 then '[{"platform":"ios"}]' else '[]' end::jsonb from generate_series(1, 4000) n`)
 	share := func() float64 {
@@ -72,8 +74,9 @@ func TestContactsAreSampled(t *testing.T) {
 	}
 }
 
-// TestForecastsAreKeptUntilSlotsFire: the last forecast of a slot that waits is kept; none of a slot
-// that has fired is changed, and none of a slot that is due but late is taken for one made before.
+// TestForecastsAreKeptUntilSlotsFire: the last forecast of a waiting slot is kept. A forecast
+// of a fired slot does not change. A forecast made for a slot that is overdue does not count
+// as made before.
 func TestForecastsAreKeptUntilSlotsFire(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	forecasts := dropsdb.NewForecasts(m.DB)
@@ -115,7 +118,8 @@ func TestForecastsAreKeptUntilSlotsFire(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheLastDrops: of drops that have opened, the latest first, computed as the domain does.
+// TestErrorsOfTheLastDrops: the errors are of drops that have opened, the latest first, and
+// computed as the domain does.
 func TestErrorsOfTheLastDrops(t *testing.T) {
 	w := newFixture(t)
 	forecasts := dropsdb.NewForecasts(w.DB)
@@ -135,7 +139,8 @@ func TestErrorsOfTheLastDrops(t *testing.T) {
 	for i, d := range drops[:3] {
 		w.Exec(`update slots set opens_at = now() - $2 * interval '1 hour', state = 'finished' where template_id = $1`, d.ID, i+1)
 	}
-	// Two slots each: foreseen 100 and 50 in time, sent as many less as the drop's number × 10.
+	// Each drop has two slots, with forecasts of 100 and 50 messages in time. Ten times the
+	// drop's number fewer messages were sent.
 	w.Exec(`insert into slot_forecasts select id, 1, opens_at, now(), 120, 110, case slot when 1 then 10 else 60 end, 5, now() from slots where slot <= 2`)
 	w.Exec(`insert into slot_results (slot_id, channel, reserved, sent) select s.id, 1, 120, case slot when 1 then 100 else 50 end - 10 * s.template_id from slots s where slot <= 2`)
 	want := make([]float64, 3)

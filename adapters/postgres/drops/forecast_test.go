@@ -31,8 +31,9 @@ func forecastJobs(w *pgtest.Fixture, within time.Duration) map[string]int64 {
 	return found
 }
 
-// TestForecastJobsFollowTheSlots: booked while they wait, what is left while
-// they go out, nothing once they are done, stopped or called off.
+// TestForecastJobsFollowTheSlots: a job has the bookings of a waiting slot, or
+// the remaining reminders of a slot that is being sent. Done, stopped and
+// cancelled slots have no job.
 func TestForecastJobsFollowTheSlots(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	near, far := m.Published(2*time.Hour), m.Published(5*time.Hour)
@@ -72,8 +73,9 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 	expect("cancelled", 4*time.Hour, map[string]int64{})
 }
 
-// TestRatesAreMeasuredOnce: from slots with enough messages, the median of the
-// last ten that loaded the channel; a replay of dead letters later says nothing about throughput.
+// TestRatesAreMeasuredOnce: the rate is the median of the last ten slots with
+// enough messages that loaded the channel. A later replay of dead letters does
+// not change the throughput.
 func TestRatesAreMeasuredOnce(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	store := dropsdb.NewForecasts(m.DB)

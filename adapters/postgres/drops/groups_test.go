@@ -17,9 +17,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestAGroupOfAllKinds stores one group in which some reservations are made, some
-// refused for each reason, and some repeated. The event counts those that were made.
-// Whether a key was taken to be new or looked up first makes no difference.
+// TestAGroupOfAllKinds stores one group in which some reservations are made, some are refused
+// for each reason, and some are repeated. The event counts the reservations that were made.
+// The result is the same whether a key was assumed to be new or looked up first.
 func TestAGroupOfAllKinds(t *testing.T) {
 	ctx := t.Context()
 	db, err := pg.Open(ctx, localstack.Database(t), pg.Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})
@@ -30,7 +30,7 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		_, err := db.Pool.Exec(ctx, sql, args...)
 		must(t, err)
 	}
-	// Template 1 has two slots that wait and one that was fired, template 2 has opened.
+	// Template 1 has two waiting slots and a fired slot; template 2 has opened.
 	rows.Drop{}.Add(t, db.Pool)
 	rows.Drop{OpensAt: time.Now().Add(-time.Hour), ClosesAt: time.Now().Add(5 * time.Hour)}.Add(t, db.Pool)
 	rows.Fill(t, db.Pool, "slots", "templates, generate_series(1, 3) s", rows.Row{"template_id": rows.SQL("id"), "slot": rows.SQL("s"), "opens_at": rows.SQL("opens_at"),
@@ -73,7 +73,7 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		refused(2, 42, 1, reminder.Decision{Opened: true}, true),
 		refused(1, 51, 1, reminder.Decision{Repeated: true}, true),
 	}
-	again := []wanted{ // requests whose key is known are repeated, the rest is decided anew
+	again := []wanted{ // requests with a known key are repeated, all others are decided anew
 		refused(1, 31, 1, reminder.Decision{Repeated: true}, true), refused(1, 33, 3, reminder.Decision{Before: bitmap(3), Open: open}, false),
 		refused(1, 41, 1, reminder.Decision{Repeated: true}, true), made(1, 34, 1, 1, true),
 	}
@@ -120,8 +120,8 @@ func TestAGroupOfAllKinds(t *testing.T) {
 	}
 }
 
-// announcedSums returns the sums of the one event in the outbox, sorted; nil if there
-// is no event.
+// announcedSums returns the sums of the only event in the outbox, sorted; nil if there is no
+// event.
 func announcedSums(t *testing.T, db *pg.DB) []event.Booking {
 	t.Helper()
 	var payloads []string
@@ -138,8 +138,8 @@ func announcedSums(t *testing.T, db *pg.DB) []event.Booking {
 	return e.Added
 }
 
-// TestEachStatementOfAGroup runs the statements for all kinds of groups, of one
-// reservation each, which has to be told to a shop's server where it is listed.
+// TestEachStatementOfAGroup runs the statement for each kind of group with one reservation.
+// The listed statements also announce the reservation to a shop's server.
 func TestEachStatementOfAGroup(t *testing.T) {
 	ctx := t.Context()
 	db, err := pg.Open(ctx, localstack.Database(t), pg.Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})

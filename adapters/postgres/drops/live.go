@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/live"
 )
 
-// Live keeps Apple's broadcast channels of drops; see [live.Store].
+// Live stores Apple's broadcast channels of drops; see [live.Store].
 type Live struct{ *pg.DB }
 
 // NewLive returns the channels of db.
@@ -38,9 +38,9 @@ func (s Live) Due(ctx context.Context) (due bool, err error) {
 	return due, pg.Translate(err)
 }
 
-// leaseLiveSQL leases up to @limit due drops and returns them. Until the result is
-// recorded none is due again, unless it is woken: the next look is the end of the lease,
-// the same instant, by which a wake is told.
+// leaseLiveSQL leases up to @limit due drops and returns them. next_at is set to the end of
+// the lease, so a leased drop is not due again before its result is recorded. A wake sets
+// next_at earlier; recordLiveSQL recognises a wake by this.
 const leaseLiveSQL = `
 with due as (
     select template_id from live_channels where next_at <= statement_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
@@ -69,8 +69,8 @@ func (s Live) Lease(ctx context.Context, limit int, lasting time.Duration) (toke
 	return token, due, pg.Translate(err)
 }
 
-// recordLiveSQL stores results of drops whose lease is @token. A drop whose instant of
-// the next look is before the end of the lease was woken meanwhile, and stays due.
+// recordLiveSQL stores results of drops whose lease is @token. A drop whose next_at is before
+// the end of its lease was woken meanwhile, and stays due.
 const recordLiveSQL = `
 update live_channels l set channel_id = g.channel, told = g.told, told_at = case when g.broadcast then clock_timestamp() else l.told_at end, ended = g.ended, failures = g.failures,
     next_at = case when l.next_at < l.lease_until then l.next_at else clock_timestamp() + g.again end, lease_token = null, lease_until = null

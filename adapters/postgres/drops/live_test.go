@@ -8,9 +8,8 @@ import (
 	"dropbell/domain/live"
 )
 
-// TestLiveRows: a published drop gets one row; of two workers one gets it; a drop that
-// is woken while a worker holds it stays due, and a worker without the lease records
-// nothing.
+// TestLiveRows: a published drop gets one row. Of two workers only one gets the drop. A drop
+// that is woken while a worker holds it stays due. A worker without the lease records nothing.
 func TestLiveRows(t *testing.T) {
 	w := newFixture(t)
 	drop := w.Published(time.Hour)

@@ -15,10 +15,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestALockedDropStopsNoOtherReservations: a session holds the slots of one drop, as one that
-// moves its opening or was halted meanwhile, and reservations and cancellations of the drop
-// keep coming. Those of other drops are answered, those of the drop refused, and when the lock
-// ends the drop goes on.
+// TestALockedDropStopsNoOtherReservations: a session locks the slots of one drop, as a
+// suspended process does that was moving the opening. Reservations and cancellations of all
+// drops keep coming. Requests for other drops are answered, and requests for the locked drop
+// are refused. When the lock ends, requests for the drop are accepted again.
 func TestALockedDropStopsNoOtherReservations(t *testing.T) {
 	m := newFixture(t)
 	held := m.Published(2 * time.Hour)

@@ -15,14 +15,14 @@ import (
 	"dropbell/domain/template"
 )
 
-// Models keeps drops that new drops start from; see [template.ModelStore].
+// Models stores templates from which new drops are created; see [template.ModelStore].
 type Models struct{ *pg.DB }
 
 // NewModels returns the models of db.
 func NewModels(db *pg.DB) Models { return Models{db} }
 
-// modelContent is a [template.Spec] as it is stored. A field that is added to the spec
-// must be added here, with the zero value for models that were saved before.
+// modelContent is a [template.Spec] in its stored form. A field that is added to the spec must
+// be added here too, with the zero value for models that were saved before.
 type modelContent struct {
 	ShopNumber   int64               `json:"shop_number"`
 	Name         string              `json:"name"`
@@ -64,7 +64,7 @@ func scanModel(row pgx.CollectableRow) (m template.Model, err error) {
 	return m, nil
 }
 
-// Models returns those of the shops, by name.
+// Models returns the models of the shops, ordered by name.
 func (s Models) Models(ctx context.Context, shops []int64) ([]template.Model, error) {
 	if shops == nil {
 		shops = []int64{}
@@ -78,7 +78,7 @@ func (s Models) Models(ctx context.Context, shops []int64) ([]template.Model, er
 	return list, pg.Translate(err)
 }
 
-// Model returns one, deleted or not as asked.
+// Model returns one model. deleted selects between deleted and existing models.
 func (s Models) Model(ctx context.Context, id int64, deleted bool) (template.Model, error) {
 	rows, err := s.Pool.Query(ctx, modelSQL+`where m.id = $1 and (m.deleted_at is not null) = $2
 		and (m.deleted_at is null or m.deleted_at > clock_timestamp() - $3::interval)`, id, deleted, staff.DraftsKept)
@@ -92,7 +92,7 @@ func (s Models) Model(ctx context.Context, id int64, deleted bool) (template.Mod
 	return m, pg.Translate(err)
 }
 
-// change runs f once no other change to the models of the shop is under way.
+// change runs f while no other change to the models of the shop is running.
 func (s Models) change(ctx context.Context, shop int64, f func(pgx.Tx) error) error {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('drop_models', $1))`, shop); err != nil {
@@ -117,8 +117,8 @@ func roomForModel(ctx context.Context, tx pgx.Tx, shop int64, most int) error {
 	return nil
 }
 
-// SaveModel stores m. A form that is sent twice saves one model: the second finds
-// the name taken by the same content, and returns that model.
+// SaveModel stores m. A form that is sent twice saves one model: the second request finds the
+// name taken by a model with the same content and returns this model.
 func (s Models) SaveModel(ctx context.Context, m template.Model, most int, e staff.Entry) (template.Model, error) {
 	content, err := json.Marshal(modelContent(m.Drop.Spec))
 	if err != nil {
@@ -169,7 +169,7 @@ func (s Models) DeleteModel(ctx context.Context, id int64, e staff.Entry) error 
 	})
 }
 
-// RestoreModel takes a deletion back.
+// RestoreModel restores a deleted model.
 func (s Models) RestoreModel(ctx context.Context, id int64, most int, e staff.Entry) error {
 	return s.change(ctx, e.ShopNumber, func(tx pgx.Tx) error {
 		if err := roomForModel(ctx, tx, e.ShopNumber, most); err != nil {

@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// under returns a change that is to be made once for its key.
+// under returns a change with an idempotency key.
 func under(key string, t template.Template, by user.ID, bits int64) reminder.Change {
 	return reminder.Change{TemplateID: t.ID, UserID: by, Bits: reminder.StoredBitmap(bits),
 		Once: &reminder.Once{Actor: "user:" + by.String(), Key: key, Hash: fmt.Append(nil, bits), Terms: []byte{1, 2}}}
@@ -29,8 +29,8 @@ func (w *fixture) reserve(c reminder.Change) reminder.Decision {
 	return d
 }
 
-// found returns the decision that is stored with a key, and the slots that the user
-// has; nil and 0 if there are none.
+// found returns the decision that is stored with a key, and the slots that the user has
+// reserved; nil and 0 if there are none.
 func (w *fixture) found(key string, by user.ID) (decision []int64, slots int64) {
 	w.Helper()
 	w.Must(w.SQL.QueryRow(w.Context(), `select (select found from idempotency_keys where key = $1 and status is null and locked_until = 'infinity'),
@@ -38,8 +38,8 @@ func (w *fixture) found(key string, by user.ID) (decision []int64, slots int64) 
 	return decision, slots
 }
 
-// TestTheKeyIsStoredWithTheDecision: reservations and refusals are stored with their
-// keys; a key that is known changes nothing, whatever it comes with.
+// TestTheKeyIsStoredWithTheDecision: reservations and refusals are stored with their keys. A
+// request with a known key changes nothing, even if the request differs.
 func TestTheKeyIsStoredWithTheDecision(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
@@ -70,15 +70,15 @@ func TestTheKeyIsStoredWithTheDecision(t *testing.T) {
 	if d := w.reserve(under("a", tpl, 8, 1)); !d.Applied {
 		t.Errorf("of another user: %+v", d)
 	}
-	// A key that is held by an attempt of the general way is known as well.
+	// A key held by an attempt of the general idempotency store is known too.
 	w.Exec(`insert into idempotency_keys (actor, key, request_hash, locked_until) values ('user:9', 'a', '', now() - interval '1 hour')`)
 	if d := w.reserve(under("a", tpl, 9, 1)); !d.Repeated {
 		t.Errorf("held by an attempt: %+v", d)
 	}
 }
 
-// TestManyAtOnceWithOneKey: of requests with one key and different reminders, sent to
-// two processes among requests of other users, one is decided.
+// TestManyAtOnceWithOneKey sends requests with one key and different reminders to two
+// processes, among requests of other users. Only one of them is decided.
 func TestManyAtOnceWithOneKey(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
@@ -122,8 +122,9 @@ func TestManyAtOnceWithOneKey(t *testing.T) {
 	}
 }
 
-// TestAKeyThatIsStoredMeanwhile: a group waits for another process that has stored
-// one of its keys and not committed. The rest of the group is stored either way.
+// TestAKeyThatIsStoredMeanwhile: a group waits for another process that has stored one of its
+// keys and not committed. All other requests of the group are stored, whether that process
+// commits or not.
 func TestAKeyThatIsStoredMeanwhile(t *testing.T) {
 	for _, end := range []string{"commit", "rollback"} {
 		w := newFixture(t)
@@ -160,7 +161,8 @@ func (w *fixture) blocked() (pid int32) {
 	return 0
 }
 
-// TestDeathWithAKey: a process dies while its group is stored, or after it. Before the commit neither key nor reservation is stored, after it both are.
+// TestDeathWithAKey: a process dies while its group is stored, or after it. If the process
+// dies before the commit, neither key nor reservation is stored; after the commit both are.
 func TestDeathWithAKey(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
@@ -175,7 +177,7 @@ func TestDeathWithAKey(t *testing.T) {
 		_, err := w.Reservations.Reserve(context.Background(), c)
 		dies <- err
 	}()
-	// Every other part of the statement is done when it comes to the key.
+	// All other parts of the statement are done when it reaches the key.
 	w.Exec(`select pg_terminate_backend($1)`, w.blocked())
 	if err := <-dies; err == nil {
 		t.Fatal("answered by a session that was ended")
@@ -187,7 +189,7 @@ func TestDeathWithAKey(t *testing.T) {
 	if d := w.reserve(c); !d.Applied || !d.Created {
 		t.Fatalf("the repetition: %+v", d)
 	}
-	// The answer of a decision that is stored may be lost: the next process finds all.
+	// The answer to a stored decision may be lost; the next process finds the decision.
 	next := dropsdb.NewReservations(w.DB, postgres.Grouping{})
 	t.Cleanup(next.Close)
 	d, err := next.Reserve(t.Context(), c)
@@ -197,8 +199,8 @@ func TestDeathWithAKey(t *testing.T) {
 	}
 }
 
-// TestAGroupThatIsBegunAgain: PostgreSQL fails the statement with a serialization
-// failure when all of it is done. The second try stores everything once.
+// TestAGroupThatIsBegunAgain: PostgreSQL fails the statement with a serialization failure
+// after all its work is done. The second attempt stores everything once.
 func TestAGroupThatIsBegunAgain(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// Openings keeps the users who opened the link in a message about a drop.
+// Openings stores the users who opened the link in a message about a drop.
 type Openings struct{ *pg.DB }
 
 // NewOpenings returns the openings of db.
@@ -18,13 +18,13 @@ func NewOpenings(db *pg.DB) Openings { return Openings{db} }
 // openedSQL returns how many users opened a link of template $1.
 const openedSQL = `select coalesce(sum(opened), 0)::bigint from drop_opening_counts where template_id = $1`
 
-// openingsSQL stores openings by template, user, slot and channel, and adds those
-// that are new to the counts. Rows are locked in one order, so that two statements
-// never wait for each other. An opening after the end of the drop is not part
-// of its picture; rows that retention removed cannot be counted twice therefore.
+// openingsSQL stores opened links by template, user, slot and channel, and adds
+// new rows to the counts. Rows are locked in one order, so that two statements
+// cannot deadlock. A link that is opened after the end of the drop is not stored.
+// So rows that retention has removed cannot be stored and counted again.
 //
-// It returns the templates whose openings it left out because another session has locked the
-// template, to whose row openings refer.
+// openingsSQL returns the templates whose rows it left out because another
+// session has locked the template; the stored rows refer to the template's row.
 const openingsSQL = `
 with live as materialized (
 	select id from templates where id = any($1) and state in ('published', 'paused') and closes_at > clock_timestamp()
@@ -44,7 +44,7 @@ with live as materialized (
 )
 select id from live where id not in (select id from free)`
 
-// Open notes the readers; see [reminder.OpeningStore].
+// Open stores the readers; see [reminder.OpeningStore].
 func (s Openings) Open(ctx context.Context, readers []reminder.Reader) error {
 	n := len(readers)
 	drops, users, slots, channels := make([]int64, n), make([]int64, n), make([]int16, n), make([]int16, n)

@@ -12,9 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// A user who opens links of a drop counts once, over all messages, nodes and orders; an
-// opened link of a draft, a drop that has ended or none is not kept. The count stays
-// when the rows are removed.
+// TestOpenedLinksCountOnce: a user who opens links of a drop counts once, over all messages,
+// nodes and orders. An opened link of a draft, an ended drop or no drop is not stored. The
+// count stays when the rows are removed.
 func TestOpenedLinksCountOnce(t *testing.T) {
 	m := newFixture(t)
 	openings := dropsdb.NewOpenings(m.DB)
@@ -62,7 +62,8 @@ func TestOpenedLinksCountOnce(t *testing.T) {
 	}
 }
 
-// TestALockedDropStopsNoOtherOpenings: openings of other drops are kept meanwhile.
+// TestALockedDropStopsNoOtherOpenings: while one drop is locked, opened links of other drops
+// are stored.
 func TestALockedDropStopsNoOtherOpenings(t *testing.T) {
 	m := newFixture(t)
 	held, other := m.Published(time.Hour), m.Published(time.Hour)

@@ -12,8 +12,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// A reminder whose instant had passed when the opening was moved could not be
-// sent before the move: the minutes in between do not count as lateness.
+// TestAMovedOpeningIsNotLate: the due time of a reminder had passed when the
+// opening was moved. The reminder could not be sent before the move, so the time
+// before the move is no lateness.
 func TestAMovedOpeningIsNotLate(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)

@@ -16,8 +16,8 @@ import (
 )
 
 // TestAnEveningIsReadByIndex: the statements that claim and finish slots were planned while
-// there were none. When hundreds fall due or end at once, none of them reads the slots
-// and batches of all others for each slot.
+// the tables were empty. When hundreds of slots become due or end at once, no statement reads
+// the slots and batches of all other slots for each slot.
 func TestAnEveningIsReadByIndex(t *testing.T) {
 	const slots, batches = 200, 3
 	w := newFixture(t)
@@ -44,7 +44,7 @@ func TestAnEveningIsReadByIndex(t *testing.T) {
 		w.Must(db.Pool.QueryRow(t.Context(), `select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = $1`, table).Scan(&n))
 		return n
 	}
-	// The drop before was large, and is over: its slot had a thousand batches.
+	// The previous drop was large and is over: its slot had a thousand batches.
 	large := w.ID("slots", pgtest.Row{"template_id": tpl.ID, "due_at": pgtest.SQL("now() - interval '1 day'"), "state": "finished"})
 	w.Fill("batches", "generate_series(1, 1000) i", pgtest.Row{"owner_id": large, "template_id": tpl.ID, "channel": pgtest.SQL("i % 4"),
 		"from_user": pgtest.SQL("i"), "to_user": pgtest.SQL("i"), "state": "done", "worthless_after": pgtest.SQL("now()")})
@@ -64,7 +64,7 @@ func TestAnEveningIsReadByIndex(t *testing.T) {
 		"template_id": tpl.ID, "channel": pgtest.SQL("c"), "due_at": pgtest.SQL("due_at"), "worthless_after": pgtest.SQL("opens_at"), "finished_at": pgtest.SQL("now()"),
 		"state": pgtest.SQL("case when c = 0 and id / 2 % 4 <> 0 then 'ready' else 'done' end")})
 	want := w.Number(`select count(*) from slots s where state = 'sending' and not exists (select from batches b where b.owner_id = s.id and b.state <> 'done')`)
-	// The session's rows count now, and not when it tells of them by itself.
+	// The session's statistics are reported now, not at the next regular report.
 	w.Exec(`insert into slot_results (slot_id, channel, reserved)
 		select distinct owner_id, channel, 1 from batches where owner_id in (select id from slots where state = 'sending');
 		select pg_stat_force_next_flush()`)

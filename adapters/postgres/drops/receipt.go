@@ -15,7 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// ReceiptHead returns what a slot's receipt begins with; see [reminder.ReceiptStore].
+// ReceiptHead returns the beginning of a slot's receipt; see
+// [reminder.ReceiptStore].
 func (s Boards) ReceiptHead(ctx context.Context, slotID int64) (h reminder.ReceiptHead, err error) {
 	s.DB = s.Reports(ctx)
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
@@ -25,7 +26,7 @@ func (s Boards) ReceiptHead(ctx context.Context, slotID int64) (h reminder.Recei
 	return h, err
 }
 
-// Receipt writes the receipt of one slot, all of it as of one instant.
+// Receipt writes the receipt of one slot from one snapshot.
 func (s Boards) Receipt(ctx context.Context, slotID int64, w io.Writer) error {
 	s.DB = s.Reports(ctx)
 	return s.Tx(ctx, func(tx pgx.Tx) error {

@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// readReceipt checks the digest and returns the lines about the slot and the rows, and
-// the sum of the rows as the receipt writes it.
+// readReceipt checks the digest. It returns the lines about the slot, the rows,
+// and the sums of the rows that the receipt states.
 func readReceipt(w *pgtest.Fixture, slotID int64) (about map[string]string, rows map[string][]string, counted map[string]string) {
 	w.Helper()
 	receipts := &reminder.Receipts{Store: w.Boards}
@@ -66,8 +66,8 @@ func readReceipt(w *pgtest.Fixture, slotID int64) (about map[string]string, rows
 	return about, rows, counted
 }
 
-// TestReceiptOfMixedOutcomes: 3,000 users, every outcome there is; the rows
-// add up to the balance at every moment.
+// TestReceiptOfMixedOutcomes: a slot of 3,000 users has every kind of outcome.
+// The rows add up to the balance at all times.
 func TestReceiptOfMixedOutcomes(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Daemon.Policy = delivery.Policy{MaxAttempts: 2, Base: time.Second, Max: time.Second}
@@ -144,7 +144,7 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 }
 
 // TestReceiptOfStoppedAndEmptySlots: the receipts of a slot without recipients
-// and of one that was stopped.
+// and of a stopped slot.
 func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)

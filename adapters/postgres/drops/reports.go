@@ -14,16 +14,16 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Reports reads what only the reports of drops are made of, and keeps the links
-// to them.
+// Reports reads the data that only reports of drops use, and stores the links to reports.
 type Reports struct{ *pg.DB }
 
 // NewReports returns the reports of db.
 func NewReports(db *pg.DB) Reports { return Reports{db} }
 
-// peopleSQL returns how many users have booked template $1, have booked and opened a
-// link in a message about it, have booked and got a coupon, have booked and used one, got a coupon without having booked; and
-// whether rows it counts from were removed after their retention.
+// peopleSQL counts users of template $1: users who booked; who booked and opened a link in a
+// message about the template; who booked and got a coupon; who booked and used a coupon; who
+// got a coupon without having booked. The last column says whether rows for these counts were
+// removed after their retention.
 const peopleSQL = `
 select (select count(*) from reservations r where r.template_id = $1),
     (select count(*) from drop_openings o join reservations r on r.template_id = o.template_id and r.user_id = o.user_id where o.template_id = $1),
@@ -48,8 +48,8 @@ func (s Reports) People(ctx context.Context, templateID int64) (p report.People,
 	return p, err
 }
 
-// reminded counts the users who were reminded of the present opening, over
-// whatever slots and channels, and still have a reservation.
+// reminded counts the users who were reminded of the present opening, on any slot and channel,
+// and still have a reservation.
 func reminded(ctx context.Context, tx pgx.Tx, templateID int64) (int64, error) {
 	rows, err := tx.Query(ctx, `select b.sent from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
 		join batches b on b.kind = 'reminder' and b.owner_id = s.id where s.template_id = $1 and b.sent_count > 0`, templateID)
@@ -79,7 +79,7 @@ func reminded(ctx context.Context, tx pgx.Tx, templateID int64) (int64, error) {
 	return int64(reached.AndCardinality(booked)), nil
 }
 
-// Events returns what staff did to the drop, oldest first.
+// Events returns the changes that staff made to the drop, oldest first.
 func (s Reports) Events(ctx context.Context, templateID int64) ([]reminder.TemplateStep, error) {
 	return templateSteps(ctx, s.DB, templateID)
 }
@@ -91,8 +91,8 @@ func scanLink(row pgx.CollectableRow) (l report.Link, err error) {
 	return l, err
 }
 
-// AddLink stores a link; see [report.Store]. Two at once do not pass the limit
-// together: links of one drop are made one after another.
+// AddLink stores a link; see [report.Store]. Links of one drop are created one after another,
+// so two concurrent requests cannot exceed the limit together.
 func (s Reports) AddLink(ctx context.Context, templateID int64, life time.Duration, most int, e staff.Entry) (l report.Link, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('report_links', $1))`, templateID); err != nil {

@@ -18,8 +18,9 @@ func shareEntry(action string) staff.Entry {
 	return staff.Entry{Actor: staff.Actor{Label: "staff:1", Name: "Ada"}, Action: action, ObjectKind: "template", ObjectID: "1"}
 }
 
-// People are counted once for all that they booked, got and used; a user who has
-// cancelled everything is none of those who booked.
+// TestReportCountsPeople: a user is counted once, however much the user booked,
+// got and used. A user who has cancelled everything does not count as having
+// booked.
 func TestReportCountsPeople(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	reports := dropsdb.NewReports(m.DB)

@@ -17,17 +17,17 @@ import (
 	"dropbell/killpoint"
 )
 
-// Reservations keeps reservations. Reserving and cancelling are committed in
-// groups; see committer.
+// Reservations stores reservations. Reservations and cancellations are committed in groups;
+// see committer.
 type Reservations struct {
 	*pg.DB
 	reserve *pg.Committer[user.ID, reminder.Change, reminder.Decision]
 	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Decision]
-	// repeats is how many of the next groups with idempotency keys look them up first;
-	// less than 0 = none.
+	// repeats is the number of next groups with idempotency keys that look up their keys
+	// first; a negative number means none.
 	repeats atomic.Int64
-	// Listed reports whether some shop's server wants to be told of each reservation
-	// or cancellation; nil = none does. Set it before the first call.
+	// Listed reports whether any shop's server wants to be told of each reservation or
+	// cancellation; nil = no server does. Set Listed before the first call.
 	Listed func(ctx context.Context, cancelled bool) bool
 }
 
@@ -43,14 +43,14 @@ func NewReservations(db *pg.DB, g pg.Grouping) *Reservations {
 	cfg.Gather, cfg.Enough = 4*time.Millisecond, 64 // a fraction of what storing a group takes
 	cfg.LockWait, cfg.Locked, cfg.Name = pg.LockWait, r.lockedOf, "reservation"
 	template := func(c reminder.Change) int64 { return c.TemplateID }
-	// Two requests with one idempotency key have one user as well.
+	// Two requests with the same idempotency key have the same user too.
 	r.reserve = pg.NewFairCommitter(cfg, func(c reminder.Change) user.ID { return c.UserID }, template, r.reserveAll)
 	r.cancel = pg.NewFairCommitter(cfg, func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }, template, r.cancelAll)
 	return r
 }
 
-// lockedSQL returns those of the templates $1 that reservations would wait for, without
-// waiting: another session has changed or locked a slot.
+// lockedSQL returns the templates among $1 for which reservations would have to wait, because
+// another session has changed or locked a slot. The statement itself does not wait.
 const lockedSQL = `
 with open as materialized (
     select id, template_id from slots where template_id = any($1) and state in ('waiting', 'cancelled') and due_at > clock_timestamp()
@@ -83,13 +83,13 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 	return r.cancel.Do(ctx, c)
 }
 
-// cancelSQL removes a group of reminders. Bits 0 cancels all reminders that are
-// still open; with [openBit] only the open reminders among bits. Slots of a
-// template that was closed before they were due stay open for cancelling until
-// their instant.
+// cancelSQL removes a group of reminders. Bits 0 cancels all reminders that are still open.
+// Bits with [openBit] cancel only the reminders among bits that are still open. If a template
+// was closed before its slots were due, reminders can still be cancelled until the slots' due
+// times.
 //
-// cancelListedSQL also writes an event that names the users, as [reserveListedSQL]
-// does; $7 is its name.
+// cancelListedSQL also writes an event that names the users, as [reserveListedSQL] does; $7 is
+// the event's topic.
 var (
 	cancelSQL       = cancelRows + cancelAnswers
 	cancelListedSQL = cancelRows + `, numbered as (
@@ -166,8 +166,8 @@ func (r *Reservations) cancelAll(ctx context.Context, group []reminder.Change) (
 	return r.cancelWith(ctx, cancelSQL, group)
 }
 
-// cancelWith runs one of the statements; it is a transaction of its own. more are the
-// parameters behind the six that both have.
+// cancelWith runs one of the two statements as a transaction of its own. more are the
+// parameters after the six parameters that both statements have.
 func (r *Reservations) cancelWith(ctx context.Context, sql string, group []reminder.Change, more ...any) ([]reminder.Decision, error) {
 	if err := killpoint.Before("reservations.change"); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (r *Reservations) cancelWith(ctx context.Context, sql string, group []remin
 	return decisions, killpoint.After("reservations.change")
 }
 
-// scanDecision reads a row of either kind of statement; of says whose it is.
+// scanDecision reads a row of any of the statements; of receives the row's owner.
 func scanDecision(rows pgx.Rows, of any) (d reminder.Decision, err error) {
 	var after *int64
 	var open, before int64
@@ -227,7 +227,7 @@ func scanReservation(row pgx.CollectableRow) (reminder.Reservation, error) {
 	return r, err
 }
 
-// Reservation returns [reminder.ErrNotReserved] if there is none.
+// Reservation returns the user's reservation, or [reminder.ErrNotReserved].
 func (r *Reservations) Reservation(ctx context.Context, templateID int64, by user.ID) (reminder.Reservation, error) {
 	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
 	if err != nil {

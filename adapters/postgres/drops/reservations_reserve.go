@@ -17,27 +17,28 @@ import (
 	"dropbell/killpoint"
 )
 
-// The statements that store a group of reservations, no two of one user. Each returns a
-// row for all that were decided, which are all but those whose idempotency key was
-// known. $1 templates, $2 users, $3 bits, $4 the bits of slot 1 on every channel, $5 the
-// templates, each once, $6 the sums of the event if all are stored, $7 its trace, and
-// $8 to $11 the idempotency keys: actors, keys (” = none), hashes and terms.
+// The statements that store a group of reservations. No two reservations of a group have the
+// same user. A statement returns a row for each decided reservation; reservations with a known
+// idempotency key are not decided. Parameters: $1 templates, $2 users, $3 bits, $4 the bits of
+// slot 1 on every channel, $5 the templates, each once, $6 the sums of the event if all
+// reservations are stored, $7 the event's trace, and $8 to $11 the idempotency keys: actors,
+// keys (empty = none), hashes and terms.
 //
-// FOR SHARE on the slots is what closes the gap at the edge: firing a slot
-// and moving an opening update these rows, so either this group commits
-// first and the firing counts it, or the firing commits first and the row,
-// looked at again after the wait, is no longer 'waiting'. Comparing clocks
-// alone would leave a gap. clock_timestamp, not now: the wait may be long.
+// FOR SHARE locks the slots. Firing a slot and moving an opening update the same rows. Either
+// this group commits first and the firing counts it, or the firing commits first; then this
+// statement reads the row again after its wait and finds it is no longer 'waiting'. Comparing
+// clocks alone would leave a gap. clock_timestamp is used instead of now, because the wait may
+// be long.
 //
-// Nearly always all of the group is stored. The sums are made beforehand for that case,
-// and what is said to the refused is only read if there are any.
+// Nearly always the whole group is stored. The sums are computed in advance for this case, and
+// the data for answers to refused reservations is read only if there are any.
 //
-// The statement fails with a unique violation if a key is known, or becomes known
-// meanwhile; then the group is begun again with the one that leaves out the requests
-// whose key it finds.
+// A statement without a lookup fails with a unique violation if a key is known or becomes
+// known meanwhile. The group is then repeated with the statement that leaves out requests with
+// known keys.
 //
-// The listed ones also write an event that names the users, for shops that want
-// it: the number of its items is drawn after the rows of the reservations were locked.
+// The listed statements also write an event that names the users, for shops that want it. The
+// numbers of its items are drawn after the rows of the reservations were locked.
 var reserveSQL = map[reserving]string{
 	{keys: none}:                 withAsked + reserveRows + reserveAnswers,
 	{keys: fresh}:                withAskedOnce + reserveRows + reserveKeys + reserveAnswers,
@@ -47,14 +48,14 @@ var reserveSQL = map[reserving]string{
 	{keys: looked, listed: true}: withAskedAgain + reserveRows + reserveKeys + reserveList + reserveAnswers,
 }
 
-// reserving says what a group of reservations needs of its statement.
+// reserving selects the statement for a group of reservations.
 type reserving struct {
 	keys   keys
 	listed bool
 }
 
-// keys are the idempotency keys of a group: none, such as are taken to be new, or such as
-// are looked up first.
+// keys are the kinds of a group's idempotency keys: no keys, keys that are assumed to be new,
+// or keys that are looked up first.
 type keys int
 
 const (
@@ -74,7 +75,7 @@ with asked as not materialized (
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $8::text[], $9::text[], $10::bytea[], $11::bytea[])
         as a (template_id, user_id, bits, actor, key, hash, terms)`
-	// The keys of nearly all requests are new. If one is not, the unique index says so.
+	// The keys of nearly all requests are new. If a key is not, the unique index refuses it.
 	withAskedOnce = withKeys + `
 ), size as (
     select cardinality($1) as n
@@ -167,12 +168,12 @@ func (r *Reservations) reserveAll(ctx context.Context, group []reminder.Change) 
 	}
 }
 
-// lookAfterRepeat is for how many groups keys are looked up first after one was known.
-// Repetitions come together, after a failure, and each would have its group begun again.
+// lookAfterRepeat is the number of groups that look up their keys first after a key was known.
+// Repeated requests come together, after a failure, and each would make its group start again.
 const lookAfterRepeat = 256
 
-// triesForKeys is how often a group is begun at most while keys of it become known. From
-// the second time on, that takes another process which stores one of them meanwhile.
+// triesForKeys is how often a group is attempted while its keys become known. From the second
+// attempt on, this happens only if another process stores one of the keys meanwhile.
 const triesForKeys = 4
 
 func keyTaken(err error) bool {
@@ -180,7 +181,7 @@ func keyTaken(err error) bool {
 	return ok && refused.Code == "23505" && refused.TableName == "idempotency_keys"
 }
 
-// reserveWith runs one of the statements; it is a transaction of its own.
+// reserveWith runs one of the statements as a transaction of its own.
 func (r *Reservations) reserveWith(ctx context.Context, sql string, group []reminder.Change, args []any) ([]reminder.Decision, error) {
 	decisions, of := make([]reminder.Decision, len(group)), make(map[user.ID]int, len(group))
 	for i, c := range group {
@@ -207,8 +208,8 @@ func distinct(ids []int64) []int64 {
 	return slices.Compact(list)
 }
 
-// sums returns what an event says of a group that is stored as a whole: how many users
-// reserved the same bits of the same template, as JSON.
+// sums returns the content of the event for a group that is stored as a whole, as JSON: the
+// number of users who reserved the same bits of the same template.
 func sums(templates, bits []int64) string {
 	type cell struct{ template, bits int64 }
 	users := make(map[cell]int64, 16)

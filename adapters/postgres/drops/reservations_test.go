@@ -125,9 +125,9 @@ func TestCountersFollowEvents(t *testing.T) {
 }
 
 // TestRandomSequencesMatchAModel runs random reservations and cancellations of a
-// few users, many at once, and compares every answer and the rows at the end
+// few users, many at once. It compares every answer, and the rows at the end,
 // with a model of plain sets. Each user acts in sequence, so the model is exact;
-// between users everything interleaves.
+// requests of different users interleave freely.
 func TestRandomSequencesMatchAModel(t *testing.T) {
 	w := newFixture(t)
 	seed := uint64(time.Now().UnixNano())

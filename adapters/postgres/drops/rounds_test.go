@@ -24,9 +24,9 @@ func again(n *pgtest.Notifier, sl reminder.Slot) {
 	n.Must(err)
 }
 
-// TestAnOpeningThatComesBackReachesEverybody: the opening is moved away while
-// its reminders go out, and back again. Users whom they did not reach, and those
-// who reserved meanwhile, are reminded, each once.
+// TestAnOpeningThatComesBackReachesEverybody moves the opening away while its
+// reminders are being sent, and back again. Users whom the reminders had not
+// reached, and users who reserved meanwhile, are each reminded once.
 func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	const refused, cancels, joins = 7, 250, 500
@@ -53,7 +53,7 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	if cut, err := m.Slots.BeginFiring(t.Context(), second.ID, time.Minute); err != nil || cut.Wait <= 0 {
 		t.Fatalf("the first round has not ended: %+v %v", cut, err)
 	}
-	m.Drain() // the rest of the first round, which the move stopped
+	m.Drain() // the batches of the first round that the move stopped
 	_, err := m.Slots.FinishSlots(t.Context())
 	m.Must(err)
 	again(m.Notifier, second)
@@ -75,8 +75,8 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	if len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
 		t.Errorf("%+v", line.Items)
 	}
-	// A dead recipient of the first round, in a batch that went to its end, can be
-	// replayed there, once.
+	// A dead recipient of the first round, in a batch that was sent to its end,
+	// can be replayed in that round once.
 	m.Cause = func(user.ID) string { return "" }
 	if job := m.Work(delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0); job.Done != 1 {
 		t.Errorf("%+v", job)
@@ -88,8 +88,8 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	m.Finish(tpl)
 }
 
-// TestARoundTakenOver: a worker that takes over a round that was being cut
-// leaves out the same users.
+// TestARoundTakenOver: a worker that takes over the cutting of a round leaves out
+// the same users.
 func TestARoundTakenOver(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -121,8 +121,8 @@ func TestARoundTakenOver(t *testing.T) {
 	}
 }
 
-// TestARoundWaitsForTheOneBefore: it is fired as soon as that has ended, by a
-// worker that has been waiting.
+// TestARoundWaitsForTheOneBefore: a waiting worker fires the round as soon as the
+// previous round has ended.
 func TestARoundWaitsForTheOneBefore(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)

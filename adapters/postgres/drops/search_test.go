@@ -15,8 +15,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestPartsMissNothing: every substring of a name, in any case, has its parts among the
-// name's, so that the index cannot hide what the comparison finds.
+// TestPartsMissNothing: the parts of every substring of a name, in any case, are
+// among the parts of the name. So the index cannot hide a match of the
+// comparison.
 func TestPartsMissNothing(t *testing.T) {
 	w := newFixture(t)
 	letters := rapid.OneOf(rapid.RuneFrom([]rune("aAbB iIİıßẞσςΣ春节双十一%_\\'\"{},🎑")), rapid.Rune().Filter(func(r rune) bool { return r != 0 && utf8.ValidRune(r) }))
@@ -40,8 +41,8 @@ func TestPartsMissNothing(t *testing.T) {
 	})
 }
 
-// planOf explains a statement that a store would send, without scanning whole
-// tables where there is a way around it.
+// planOf explains a statement of a store, with scans of whole tables avoided
+// where possible.
 func (w *fixture) planOf(sql string, args ...any) string {
 	w.Helper()
 	tx, err := w.SQL.Begin(w.Context())
@@ -54,7 +55,7 @@ func (w *fixture) planOf(sql string, args ...any) string {
 	return strings.Join(lines, "\n")
 }
 
-// many fills the list so that the ways through it differ.
+// many inserts enough templates that the planner's choices differ.
 func (w *fixture) many(n int) {
 	w.Helper()
 	w.Shops(10, 11)
@@ -67,7 +68,7 @@ func (w *fixture) many(n int) {
 }
 
 // TestSearchReadsWhatItShows: rare names come from the index of parts, common
-// ones from the list's own order, and rare states from theirs.
+// names from the list's own order, and rare states from their index.
 func TestSearchReadsWhatItShows(t *testing.T) {
 	w := newFixture(t)
 	w.many(5000)
@@ -103,7 +104,8 @@ func TestSearchReadsWhatItShows(t *testing.T) {
 	}
 }
 
-// TestNamedTemplates: ids select whatever else does, in the list's order.
+// TestNamedTemplates: ids select templates together with any other filter, in the
+// list's order.
 func TestNamedTemplates(t *testing.T) {
 	w := newFixture(t)
 	w.many(20)

@@ -10,13 +10,14 @@ import (
 	"dropbell/domain/template"
 )
 
-// ChangeShop creates a shop or changes its name, time zone and claim address, with
-// its audit entry, in which what was there before is filled in.
+// ChangeShop creates a shop or changes its name, time zone and claim address. It
+// stores the audit entry with the previous values filled in.
 func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error {
 	return s.changeShop(ctx, shop, false, e)
 }
 
-// NameShop is ChangeShop, but leaves the claim address of a shop that exists as it is.
+// NameShop is [Templates.ChangeShop], but does not change the claim address of an
+// existing shop.
 func (s Templates) NameShop(ctx context.Context, shop template.Shop, e staff.Entry) error {
 	return s.changeShop(ctx, shop, true, e)
 }

@@ -14,32 +14,31 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// SilentBatches finds batches that no worker works off though they are ready, or
-// whose worker fell silent; see [delivery.Store].
+// SilentBatches finds ready batches that no worker has taken, and batches whose worker no
+// longer renews its lease; see [delivery.Store].
 type SilentBatches interface {
 	TakeBack(ctx context.Context) (int, error)
 	Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error)
 }
 
-// Slots keeps slots and cuts their batches.
+// Slots stores slots and cuts their batches.
 type Slots struct {
 	*pg.DB
 	SilentBatches
 }
 
-// NewSlots returns the slot store of db; batches finds those left behind.
+// NewSlots returns the slot store of db; batches finds abandoned batches.
 func NewSlots(db *pg.DB, batches SilentBatches) Slots { return Slots{db, batches} }
 
-// sentBefore says of a slot o that the slot s leaves out users that o has
-// reached: o is an earlier round of s, or it belongs to another opening and the
-// template reminds once ([template.Template.RemindOnce]).
+// sentBefore is the condition that slot s leaves out users whom slot o has reached. Either o
+// is an earlier round of s, or o belongs to another opening and the template reminds once
+// ([template.Template.RemindOnce]).
 const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.opens_at = s.opens_at and o.round < s.round
 	or o.opens_at <> s.opens_at and o.fired_at is not null
 		and (select m.remind_once from templates m where m.id = s.template_id))`
 
-// BeginFiring claims the slot; see [reminder.FiringStore]. It waits until
-// the slots that [sentBefore] names have ended: only then is it known which users they
-// reached.
+// BeginFiring claims the slot; see [reminder.FiringStore]. The claim waits until the slots of
+// [sentBefore] have ended, because only then their reached users are known.
 func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
 	cut := reminder.Cut{Token: uuid.NewString()}
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
@@ -68,9 +67,8 @@ func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Durat
 	return cut, s.prepare(ctx, &cut)
 }
 
-// stillWaiting finds out why a slot could not be claimed. One that has become
-// due since the claim looked is asked again at once: taking it for gone would
-// leave it to the sweep.
+// stillWaiting determines why a slot could not be claimed. A slot that has become due since
+// the claim is tried again at once; otherwise it would be left to the sweep.
 func stillWaiting(ctx context.Context, tx pgx.Tx, slotID int64, cut *reminder.Cut) error {
 	var behind bool
 	err := tx.QueryRow(ctx, `select s.due_at - clock_timestamp(),
@@ -86,16 +84,16 @@ func stillWaiting(ctx context.Context, tx pgx.Tx, slotID int64, cut *reminder.Cu
 	return err
 }
 
-// roundPause is how often a round looks whether the one before it has ended.
+// roundPause is the interval at which a round checks whether the previous round has ended.
 const roundPause = 200 * time.Millisecond
 
 func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 	return event.Slot{SlotID: s.ID, TemplateID: s.TemplateID, Slot: int(s.Slot), DueAt: s.DueAt, At: at}
 }
 
-// EndFiring records that every batch is stored. A stopped slot's users may
-// have reserved again for the new opening while it was being cut, so there
-// only its batches say which users it found.
+// EndFiring records that every batch is stored. While a stopped slot was being cut, its users
+// may have reserved again for the new opening. So the number of its recipients is taken from
+// its batches only.
 func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delivery.Channels]int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
@@ -120,7 +118,7 @@ const SlotsWait pg.Question = `
 union all
 (select 1 from slots where state in ('firing', 'sending') order by id limit 1)`
 
-// DueSlots returns slots whose timer did not fire them and abandoned ones.
+// DueSlots returns slots whose timer did not fire them, and abandoned slots.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		(select id from slots where state = 'waiting' and due_at <= statement_timestamp() - $1::interval order by due_at limit $2)
@@ -133,7 +131,7 @@ func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]
 	return ids, pg.Translate(err)
 }
 
-// Unfinished returns those of the slots that still have work to do.
+// Unfinished returns the slots among slotIDs that still have work to do.
 func (s Slots) Unfinished(ctx context.Context, slotIDs []int64) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `select id from slots where id = any($1) and state in ('firing', 'sending')`, slotIDs)
 	if err != nil {
@@ -146,8 +144,7 @@ func (s Slots) Unfinished(ctx context.Context, slotIDs []int64) ([]int64, error)
 // finishGroup is how many slots are finished in one transaction.
 const finishGroup = 250
 
-// FinishSlots finishes slots whose batches are all done and writes their
-// counters.
+// FinishSlots finishes slots whose batches are all done and writes their counters.
 func (s Slots) FinishSlots(ctx context.Context) (finished int, err error) {
 	for {
 		n, err := s.finishSome(ctx)
@@ -157,13 +154,13 @@ func (s Slots) FinishSlots(ctx context.Context) (finished int, err error) {
 	}
 }
 
-// finishSome finishes a group of slots. The batches are looked at once more under
-// the slots' locks, in a statement that sees what a replay of dead letters
-// committed meanwhile. Thousands of small slots end within seconds in tables whose
-// statistics are older than that: a plan for those reads all batches for each slot.
+// finishSome finishes a group of slots. After the slots are locked, a second statement checks
+// their batches again, and so sees a committed replay of dead letters. Thousands of small
+// slots may end within seconds, before table statistics are updated. With old statistics the
+// planner would read all batches for each slot, so the transaction forces indexes.
 func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		// Not asked slot by slot: the index of unfinished batches is read once.
+		// The condition reads the index of unfinished batches once, not once for each slot.
 		const settled = ` and s.id not in (select b.owner_id from batches b where b.kind = 'reminder' and b.state <> 'done')`
 		if err := pg.ByIndex(ctx, tx); err != nil {
 			return err
@@ -187,9 +184,9 @@ func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
 	return finished, err
 }
 
-// recordResultsSQL writes the results of the slots $1. Their batches are read once, for all
-// of them: asked for slot by slot and channel by channel they are found by the wrong index
-// when the last statistics are of an evening with one large drop.
+// recordResultsSQL writes the results of the slots $1. It reads their batches once, for all
+// slots together. With a lookup for each slot and channel, the planner would use the wrong
+// index if the last statistics are of an evening with one large drop.
 const recordResultsSQL = `
 with mine as materialized (
 	select owner_id, channel, sent_count, skipped_count, expired_count, dead_count, finished_at, late

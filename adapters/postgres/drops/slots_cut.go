@@ -14,7 +14,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// prepare finds what is covered already and divides the template's users.
+// prepare finds the ranges that existing batches cover, and divides the
+// template's users into parts.
 func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
 	if cut.Covered, err = pg.Covered(ctx, s.DB, delivery.KindReminder, cut.ID); err != nil {
 		return err
@@ -41,10 +42,11 @@ func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Rang
 	return due, s.leaveOut(ctx, cut.ID, part, &due)
 }
 
-// leaveOut removes from due the users that the slots of [sentBefore] have dealt
-// with. Of an earlier round these are all users in batches that went to their
-// end, whose dead letters can still be replayed; of batches that a move
-// stopped, and of another opening's, only the users who were reached.
+// leaveOut removes from due the users whom the slots of [sentBefore] have
+// handled. In an earlier round these are all users of batches that were sent to
+// their end; their dead letters can still be replayed. In batches that a move
+// stopped, and in batches of another opening, these are only the users who were
+// reached.
 func (s Slots) leaveOut(ctx context.Context, slotID int64, part delivery.Range, due *reminder.Due) error {
 	rows, err := s.Pool.Query(ctx, `select b.channel, case when b.stop_reason is null and o.opens_at = s.opens_at then b.due else b.sent end
 		from slots s join slots o on `+sentBefore+` join batches b on b.kind = 'reminder' and b.owner_id = o.id
@@ -70,8 +72,8 @@ func (s Slots) leaveOut(ctx context.Context, slotID int64, part delivery.Range, 
 	return nil
 }
 
-// storeRemindersSQL returns the ids of the new batches in their order, nothing
-// if the right to cut was lost.
+// storeRemindersSQL returns the ids of the new batches in their order. It returns
+// no rows if the lease for cutting was lost.
 const storeRemindersSQL = `
 with mine as (
     update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
@@ -87,8 +89,8 @@ from mine m, unnest(@channels::smallint[], @from_users::bigint[], @to_users::big
 order by b.i
 returning id`
 
-// StoreBatches stores batches; see [reminder.FiringStore]. A stop of the slot
-// that came first is inherited by its batches.
+// StoreBatches stores batches; see [reminder.FiringStore]. If the slot was
+// stopped before, the batches are stored as stopped.
 func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder.NewBatch) ([]int64, error) {
 	args, err := pg.BatchArgs(bs)
 	if err != nil {
@@ -98,7 +100,7 @@ func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder
 	return pg.StoreBatches(ctx, s.DB, storeRemindersSQL, args)
 }
 
-// KeepFiring renews the right to cut; see [reminder.FiringStore].
+// KeepFiring renews the lease for cutting; see [reminder.FiringStore].
 func (s Slots) KeepFiring(ctx context.Context, cut reminder.Cut, lasting time.Duration) error {
 	return pg.KeepCut(ctx, s.DB, `update slots set cut_lease_until = clock_timestamp() + $3::interval
 		where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token, lasting)

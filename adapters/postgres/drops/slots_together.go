@@ -13,15 +13,15 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// beginTogetherSQL claims slots for @token and returns them, whether each was
-// waiting, and about how many reminders it has. Slots are taken in the order in
-// which they fell due until @most reminders or @limit slots are together. A slot
-// whose row is locked, by a group of reservations that is being committed or by
-// another worker, is left out: its own timer waits for it. Of several workers that
-// claim at the same time each finds its share among @candidates.
+// beginTogetherSQL claims slots for @token. For each slot it returns whether the slot was
+// waiting, and the approximate number of its reminders. Slots are taken in the order of their
+// due times until @most reminders or @limit slots are together. A slot is skipped if a group
+// of reservations that is being committed, or another worker, has locked its row; the slot's
+// own timer waits for the lock. Several workers that claim at the same time each find their
+// share among @candidates.
 //
-// Slots that [sentBefore] might concern are left to BeginFiring. The instant of the
-// statement, not the clock's, can be looked for in an index.
+// Slots to which [sentBefore] may apply are left to BeginFiring. statement_timestamp is used
+// instead of clock_timestamp, because only statement_timestamp can be used to search an index.
 const beginTogetherSQL = `
 with due as (
     select s.id, s.template_id, s.slot, s.due_at, s.state from slots s
@@ -86,7 +86,7 @@ func (s Slots) BeginTogether(ctx context.Context, c reminder.Cut, lasting time.D
 	return cuts, nil
 }
 
-// coverTogether finds which ranges abandoned slots have in batches already.
+// coverTogether finds the ranges of abandoned slots that existing batches cover.
 func (s Slots) coverTogether(ctx context.Context, cuts []reminder.Cut, abandoned []int64) error {
 	at := make(map[int64]int, len(cuts))
 	for i, c := range cuts {
@@ -108,18 +108,17 @@ func (s Slots) coverTogether(ctx context.Context, cuts []reminder.Cut, abandoned
 	return pg.Translate(err)
 }
 
-// readTogetherSQL returns the users who are due: the index of the cut, the user and the
-// channels. Reservations of drops that fill at the same time lie between each other.
-// So each page is read once for all of the templates, and not once for each: offset
-// 0 keeps the reservations from being looked up template by template.
+// readTogetherSQL returns the users who are due: index of the cut, user and channels.
+// Reservations of drops that fill at the same time share pages, so each page is read once for
+// all templates. Without offset 0 PostgreSQL would look up the reservations template by
+// template and read each page several times.
 const readTogetherSQL = `
 select o.i - 1, r.user_id, (r.slots >> o.slot) & $3
 from unnest($1::bigint[], $2::int[]) with ordinality as o (template_id, slot, i)
     join (select template_id, user_id, slots from reservations where template_id = any($1) offset 0) r
         on r.template_id = o.template_id and r.slots & ($3::bigint << o.slot) <> 0`
 
-// ReadTogether reads the users who are due in each of the cuts; see
-// [reminder.TogetherStore].
+// ReadTogether reads the users who are due in each of the cuts; see [reminder.TogetherStore].
 func (s Slots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminder.Due, error) {
 	templates, slots := make([]int64, len(cuts)), make([]int32, len(cuts))
 	for i, c := range cuts {
@@ -129,9 +128,9 @@ func (s Slots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminde
 	return due, pg.ReadUsersOf(ctx, s.DB, due, readTogetherSQL, templates, slots, reminder.EveryChannel)
 }
 
-// storeTogetherSQL returns, of each new batch, its slot, channel, first user and
-// id; nothing of slots whose right to cut was lost. The slots are locked in an array: as
-// "in (select …)" they may be locked once for each slot.
+// storeTogetherSQL returns slot, channel, first user and id of each new batch. It returns no
+// rows for slots whose lease for cutting was lost. The ids of the slots to lock are an array:
+// with "in (select …)" PostgreSQL might run the locking subquery once for each slot.
 const storeTogetherSQL = `
 with mine as (
     update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
@@ -177,7 +176,7 @@ func (s Slots) StoreTogether(ctx context.Context, cuts []reminder.Cut, bs []remi
 	})
 }
 
-// KeepTogether renews the right to cut; see [reminder.TogetherStore].
+// KeepTogether renews the lease for cutting; see [reminder.TogetherStore].
 func (s Slots) KeepTogether(ctx context.Context, cuts []reminder.Cut, lasting time.Duration) error {
 	tag, err := s.Pool.Exec(ctx, `update slots set cut_lease_until = clock_timestamp() + $3::interval
 		where id = any(array(select id from slots where id = any($1) order by id for update)) and cut_token = $2 and state = 'firing'`,

@@ -9,10 +9,10 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestARushBesideAnOpenSnapshot: each group of claims counts in the row of its drop, and
-// while a transaction keeps an old snapshot open PostgreSQL keeps all of its versions.
-// Pages of the console find the newest one without a visit to each of them, and a list
-// of open and sold-out drops visits them once.
+// TestARushBesideAnOpenSnapshot: each group of claims updates the row of its drop. While a
+// transaction keeps an old snapshot open, PostgreSQL keeps all versions of the row. Pages of
+// the console find the newest version without visiting all versions. A list of open and
+// sold-out drops visits them once.
 func TestARushBesideAnOpenSnapshot(t *testing.T) {
 	const groups = 4000
 	w := newFixture(t)

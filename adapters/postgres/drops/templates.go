@@ -1,6 +1,6 @@
 // Package drops stores shops, coupon templates with their slots, reservations of
-// reminders and announcements. It cuts slots and announcements into batches, and
-// reads what the board, the cockpit, the forecast and the timelines show.
+// reminders, and announcements. It cuts slots and announcements into batches. It
+// also reads the data of the board, the cockpit, the forecast and the timelines.
 package drops
 
 import (
@@ -16,18 +16,18 @@ import (
 	"dropbell/domain/template"
 )
 
-// Templates keeps coupon templates and the slots that belong to them.
+// Templates stores coupon templates and the slots that belong to them.
 type Templates struct{ *pg.DB }
 
 // NewTemplates returns the template store of db.
 func NewTemplates(db *pg.DB) Templates { return Templates{db} }
 
-// Template returns [template.ErrNotFound] if there is none.
+// Template returns the template, or [template.ErrNotFound].
 func (s Templates) Template(ctx context.Context, id int64) (template.Template, error) {
 	return pg.Template(ctx, s.DB, id)
 }
 
-// TemplatesNow returns those of the templates that exist, in any order.
+// TemplatesNow returns the existing templates among ids, in any order.
 func (s Templates) TemplatesNow(ctx context.Context, ids []int64) ([]template.Template, error) {
 	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = any($1)`, ids)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s Templates) TemplatesNow(ctx context.Context, ids []int64) ([]template.Te
 	return list, pg.Translate(err)
 }
 
-// Insert creates a draft, and its shop if that is new. A second call with the
-// same request key returns the template of the first.
+// Insert creates a draft, and its shop if the shop is new. A second call with the
+// same request key returns the template of the first call.
 func (s Templates) Insert(ctx context.Context, c template.Change) (template.Template, error) {
 	var id int64
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
@@ -58,8 +58,8 @@ func (s Templates) Insert(ctx context.Context, c template.Change) (template.Temp
 	return s.Template(ctx, id)
 }
 
-// insertTemplateSQL returns the id of the new template, nothing if the request was
-// stored before.
+// insertTemplateSQL returns the id of the new template. It returns no row if the
+// request was stored before.
 const insertTemplateSQL = `
 insert into templates (shop_number, name, description, kind, amount_off, threshold, percent_off, max_off, currency,
     target, product, stock, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode,
@@ -69,8 +69,7 @@ values (@shop, @name, @description, @kind, @amount_off, @threshold, @percent_off
     @claim_url, 'draft', nullif(@request_key, ''), @notify_days, @notify_channels)
 on conflict (request_key) do nothing returning id`
 
-// ruleArgs are the parameters that storing a new template and changing one
-// have in common.
+// ruleArgs are the parameters that inserting and changing a template share.
 func ruleArgs(t template.Template) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{
 		"shop": t.ShopNumber, "name": t.Name, "description": t.Description,
@@ -107,8 +106,8 @@ update templates set shop_number = @shop, name = @name, description = @descripti
     notify_channels = @notify_channels, remind_once = @remind_once, version = version + 1, updated_at = now()
 where id = @id and version = @version`
 
-// announceTemplate writes a template's event, numbered in the order of the locks on
-// the template's row, which the caller has.
+// announceTemplate writes a template's event. The caller has locked the
+// template's row, so events are numbered in the order of these locks.
 func announceTemplate(ctx context.Context, tx pgx.Tx, topic string, e event.Template) error {
 	if err := tx.QueryRow(ctx, `select nextval('hook_sequence'), clock_timestamp()`).Scan(&e.Sequence, &e.At); err != nil {
 		return err
@@ -117,8 +116,8 @@ func announceTemplate(ctx context.Context, tx pgx.Tx, topic string, e event.Temp
 	return pg.Announce(ctx, tx, topic, e)
 }
 
-// Save stores a change of an existing template, its slots, its audit entry
-// and its event in one transaction.
+// Save stores a change of an existing template, its slots, its audit entry and
+// its event in one transaction.
 func (s Templates) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	t := c.Template
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
@@ -182,7 +181,7 @@ func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
 	return list, pg.Translate(err)
 }
 
-// NewestTemplate returns the greatest id there is, 0 if there is none.
+// NewestTemplate returns the greatest template id, 0 if there are no templates.
 func (s Templates) NewestTemplate(ctx context.Context) (int64, error) {
 	var id int64
 	err := s.Pool.QueryRow(ctx, `select coalesce(max(id), 0) from templates`).Scan(&id)

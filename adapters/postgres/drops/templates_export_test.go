@@ -5,7 +5,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// TemplateListSQL is the statement with which [Templates.Templates] looks.
+// TemplateListSQL returns the statement of [Templates.Templates].
 func TemplateListSQL(q template.Query) (sql string, args []any) {
 	c := &pg.Conditions{}
 	templateConditions(c, q)

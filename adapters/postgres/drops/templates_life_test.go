@@ -78,9 +78,9 @@ func TestMovingThereAndBack(t *testing.T) {
 	}
 }
 
-// TestMovingBackKeepsWhatFired: a slot that has fired stays as it is, however
-// often the opening comes back to it, and one more round follows each time that
-// fired.
+// TestMovingBackKeepsWhatFired: a fired slot stays as it is, however often the
+// opening returns to its time. Each time the slot had fired, one more round
+// follows.
 func TestMovingBackKeepsWhatFired(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
@@ -111,8 +111,8 @@ func TestMovingBackKeepsWhatFired(t *testing.T) {
 	}
 }
 
-// TestEndings: closing lets what is running go on until the opening,
-// cancelling and moving stop it.
+// TestEndings: after a template is closed, running deliveries go on until the
+// opening. Cancelling and moving stop running deliveries.
 func TestEndings(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    func(*fixture, template.Template)
@@ -143,7 +143,8 @@ func TestEndings(t *testing.T) {
 			if n := w.Number(`select count(*) from slots where template_id = $1 and stop_reason = $2`, tpl.ID, c.reason); n != stopped {
 				t.Errorf("%d running slots were stopped, want %d", n, stopped)
 			}
-			// Of the running slot's batches the two that are not done, and these at once.
+			// Of the running slot's batches only the two that are not done are
+			// stopped, and they are due at once.
 			if n := w.Number(`select count(*) from batches where template_id = $1 and stop_reason = $2 and next_run_at <= now()`, tpl.ID, c.reason); n != stopped {
 				t.Errorf("%d batches were stopped, want %d", n, stopped)
 			}
@@ -207,7 +208,7 @@ func TestClosingWhatHasEndedBySeveralAtOnce(t *testing.T) {
 }
 
 // TestClosingWhatNobodyCanClaim: the sweep closes a drop whose coupons would
-// have expired, and codes for it are not made any more.
+// already have expired, and no more codes can be created for the drop.
 func TestClosingWhatNobodyCanClaim(t *testing.T) {
 	w := newFixture(t)
 	over, running := w.Published(2*time.Hour), w.Published(2*time.Hour)

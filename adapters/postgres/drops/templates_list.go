@@ -57,10 +57,10 @@ func templateConditions(c *pg.Conditions, q template.Query) {
 	}
 }
 
-// inState are the rows in a visible state, which agrees with
-// [template.Template.State]. "Open" and others follow from the clock and the
-// counters and are not stored, so each state has conditions that an index
-// yields in the order of the list, and one of them three.
+// inState are the conditions of the rows in each visible state; they agree with
+// [template.Template.State]. States such as "open" follow from the clock and the counters and
+// are not stored. Each condition can be read from an index in the order of the list, so one
+// state needs three conditions.
 var inState = map[template.State][]string{
 	template.Draft:     {"t.state = 'draft'"},
 	template.Cancelled: {"t.state = 'cancelled'"},
@@ -74,9 +74,9 @@ var inState = map[template.State][]string{
 
 const selling = "t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now()"
 
-// conditionsOf are those of [inState], where one of the states is not asked together
-// with another one: of open and sold-out drops PostgreSQL keeps many versions during a
-// rush, which are visited once for both.
+// conditionsOf returns the conditions of [inState]. If all contains both open and sold-out,
+// they share one condition: during a rush PostgreSQL keeps many row versions of such drops,
+// and one condition visits them only once.
 func conditionsOf(state template.State, all []template.State) []string {
 	if slices.Contains(all, template.Open) && slices.Contains(all, template.SoldOut) {
 		switch state {
@@ -89,9 +89,9 @@ func conditionsOf(state template.State, all []template.State) []string {
 	return inState[state]
 }
 
-// templateListSQL is the statement for a page. With states it selects a page of
-// each, of which the first rows are taken: no index has them together in order.
-// It is not ok if q asks for states that do not exist only.
+// templateListSQL returns the statement for a page of the list. No index has several states
+// together in order, so the statement selects a page of each state and then the first rows of
+// all pages. ok is false if q asks only for states that do not exist.
 func templateListSQL(c *pg.Conditions, q template.Query) (sql string, ok bool) {
 	order := " order by t.opens_at, t.id"
 	if q.Descending {

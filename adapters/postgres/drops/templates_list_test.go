@@ -25,7 +25,7 @@ func templateIDs(list []template.Template) []int64 {
 func TestPagingOverEqualOpenings(t *testing.T) {
 	w := newFixture(t)
 	w.Draft(nil)
-	// Two hundred and fifty that open at one moment, and two at others.
+	// 250 templates open at the same time, and two at other times.
 	for range 250 {
 		w.Drop(pgtest.Drop{State: template.Draft, OpensAt: time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)})
 	}
@@ -110,15 +110,16 @@ func TestSearch(t *testing.T) {
 		}
 		slices.Sort(found)
 		slices.Sort(want)
-		// Ids are found as well, and "50" could be one.
+		// Ids are found too, and "50" could be an id.
 		if err != nil || !slices.Equal(found, want) {
 			t.Errorf("%q: %q %v, want %q", search, found, err, want)
 		}
 	}
 }
 
-// TestTheFilterKnowsTheSameStates as the template itself: random templates in
-// every stored state, before, during and after, with and without stock.
+// TestTheFilterKnowsTheSameStates as [template.Template.State]. It uses random
+// templates in every stored state, before, during and after their window, with
+// and without stock.
 func TestTheFilterKnowsTheSameStates(t *testing.T) {
 	w := newFixture(t)
 	seed := uint64(time.Now().UnixNano())
@@ -126,7 +127,8 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	stored := []template.State{template.Draft, template.Published, template.Paused, template.Closed, template.Cancelled}
 	for n := range 400 {
-		// No instant lies within a minute of now, which moves on.
+		// No time lies within a minute of now, because now moves on during the
+		// test.
 		opens := time.Now().Add(5*time.Minute + time.Duration(1+rng.IntN(100))*time.Hour*time.Duration(1-2*rng.IntN(2))).Truncate(time.Second)
 		d := pgtest.Drop{OpensAt: opens, ClosesAt: opens.Add(time.Duration(1+2*rng.IntN(100)) * 30 * time.Minute)}
 		if rng.IntN(3) == 0 { // most coupons are valid for some hours after the claim
@@ -172,8 +174,8 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 	}
 }
 
-// TestWhatTheRulesAcceptCanBeStored and is read back as it was: the table
-// must never be the one to say no.
+// TestWhatTheRulesAcceptCanBeStored: a template that the rules accept is stored
+// and read back unchanged. The table must never refuse such a template.
 func TestWhatTheRulesAcceptCanBeStored(t *testing.T) {
 	w := newFixture(t)
 	stored := 0
@@ -210,7 +212,7 @@ func sameSpec(a, b template.Spec) bool {
 	return until && times && a == b
 }
 
-// anySpec is mostly valid, with a few fields that are anything.
+// anySpec returns mostly valid specs, with random values in a few fields.
 func anySpec() *rapid.Generator[template.Spec] {
 	return rapid.Custom(func(t *rapid.T) template.Spec {
 		s := pgtest.Spec(2 * time.Hour)

@@ -12,8 +12,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// reschedule makes the slots follow the template. The updates wait for
-// groups of reservations being committed and make later ones look again.
+// reschedule updates the slots after a change of the template. The updates wait
+// for groups of reservations that are being committed. Later groups read the
+// updated slots.
 func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how template.Schedule) error {
 	switch how {
 	case template.OpenSlots:
@@ -22,7 +23,7 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 		if err := endDeliveries(ctx, tx, t, reminder.Moved, delivery.ReasonMoved); err != nil {
 			return err
 		}
-		// Reminders whose new instant has passed go out at once: late, but
+		// Reminders whose new due time has passed are sent at once: late, but
 		// with the new time and before the opening.
 		return insertSlots(ctx, tx, t, string(reminder.Waiting))
 	case template.CloseSlots:
@@ -35,12 +36,13 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 	return nil
 }
 
-// insertSlots adds the twelve slots of the template's opening. One that is
-// already past gets the state given. A slot that waited for this very opening
-// before (moved there and back) waits again; one that fired for it stays as it
-// is, and is followed by another round for those whom it did not reach: once per
-// slot, opening and user. Lateness counts from when a slot could first be fired:
-// a slot that waits although it is past is planned for now.
+// insertSlots adds the twelve slots of the template's opening. A slot whose due
+// time has passed gets the state ifPast. If the opening was moved away and back,
+// the slots of this opening exist already: a slot that did not fire waits again.
+// A slot that fired stays as it is and is followed by another round for the users
+// whom it did not reach: each user is reminded once per slot and opening.
+// Lateness counts from the time at which a slot could first be fired: a slot that
+// waits although its due time has passed is planned for now.
 func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast string) error {
 	due := make([]time.Time, template.Slots)
 	for i, s := range template.AllSlots() {
@@ -59,8 +61,8 @@ func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast str
 	return err
 }
 
-// reopenSlots makes the slots wait again that ended when the template was closed.
-// Lateness of one whose instant passes meanwhile counts from now.
+// reopenSlots makes slots that ended when the template was closed wait again. For
+// a slot whose due time has passed meanwhile, lateness counts from now.
 func reopenSlots(ctx context.Context, tx pgx.Tx, t template.Template) error {
 	_, err := tx.Exec(ctx, `
 		with mine as (select id from slots where template_id = $1 and opens_at = $2 and state = $3 order by id for update)
@@ -77,8 +79,8 @@ func endWaiting(ctx context.Context, tx pgx.Tx, t template.Template, to reminder
 	return err
 }
 
-// endDeliveries ends waiting and running deliveries, reminders and corrections:
-// their batches skip the remaining recipients, for that reason.
+// endDeliveries ends waiting and running deliveries of reminders and corrections.
+// Their batches skip the remaining recipients with this reason.
 func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting reminder.SlotState, reason string) error {
 	if err := endWaiting(ctx, tx, t, waiting); err != nil {
 		return err
@@ -93,13 +95,14 @@ func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting 
 	if err != nil {
 		return err
 	}
-	// A statement of its own: those above may have waited for batches being
-	// stored, and only a later one sees them.
+	// This is a separate statement: the statements above may have waited for
+	// batches that were being stored, and only a later statement sees these
+	// batches.
 	return pg.StopBatches(ctx, tx, append(pg.BatchOwners(delivery.KindReminder, reminders), pg.BatchOwners(delivery.KindCorrection, corrections)...), reason)
 }
 
-// WaitingSlots returns the ids and due instants of the template's slots that
-// wait, and the ids of those that no longer do.
+// WaitingSlots returns the template's waiting slots, and the slots that no longer
+// wait, with ids and due times.
 func (s Slots) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
 	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
 	if err != nil {

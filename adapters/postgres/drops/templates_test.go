@@ -16,14 +16,14 @@ import (
 	"dropbell/domain/template"
 )
 
-// traces counts what changes leave beside the row: audit entries and events.
+// traces counts the audit entries and events that changes leave.
 func (w *fixture) traces() [2]int64 {
 	w.Helper()
 	return [2]int64{w.Number(`select count(*) from audit`), w.Number(`select count(*) from outbox`)}
 }
 
-// TestStockIsLoweredWhileClaimsGoOn: the stock is never below the coupons issued since
-// the template was read.
+// TestStockIsLoweredWhileClaimsGoOn: the stock never falls below the number of
+// issued coupons, even if coupons were issued since the template was read.
 func TestStockIsLoweredWhileClaimsGoOn(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
@@ -65,8 +65,8 @@ func TestOfConcurrentEditsOneWins(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSavedLeavesNoTrace: entry and event are in the transaction of
-// the change.
+// TestWhatIsNotSavedLeavesNoTrace: the audit entry and the event are stored in
+// the transaction of the change.
 func TestWhatIsNotSavedLeavesNoTrace(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)

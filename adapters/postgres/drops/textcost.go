@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/forecast"
 )
 
-// smsDays returns the days with text messages about the drop that are still to come, with
-// those of all drops.
+// smsDays returns the days on which text messages about the drop are still to be sent. For
+// each day it returns the number of messages of this drop and of all drops.
 const smsDays = `
 with days as (
 	select (s.due_at at time zone 'utc')::date as day, sum(b.booked) as messages
@@ -23,9 +23,10 @@ select d.day, d.messages::bigint, (select sum(b.booked) from slots s join bookin
 	where s.state = 'waiting' and s.due_at >= d.day::timestamp at time zone 'utc' and s.due_at < (d.day + 1)::timestamp at time zone 'utc')::bigint
 from days d order by d.day`
 
-// smsReaders returns some of the users who have reserved by SMS what is still to come:
-// those behind each of ten places between the first and the last. It reads a limited
-// number of reservations from each place, however few of them are by SMS.
+// smsReaders returns some of the users who have reserved SMS reminders that are still to be
+// sent. It takes users after each of ten places, spread evenly between the first and the last
+// user id. At each place it reads a limited number of reservations, however few of them are by
+// SMS.
 var smsReaders = `
 with pending as (select coalesce(bit_or(` + bitSQL("slot", "@channel::int") + `), 0) as bits from slots where template_id = @id and state = 'waiting'),
 bounds as (select min(user_id) as first, max(user_id) as last from reservations where template_id = @id),
@@ -40,10 +41,11 @@ select case when u.opt_outs & (1 << @channel::int) = 0 then coalesce(u.phone, ''
 	u.phone_verified_at is not null, length(replace((picked.bits)::bit(64)::text, '0', ''))::bigint
 from picked left join users u on u.id = picked.user_id order by picked.user_id`
 
-// readPerReader is how many reservations are read for each reader of the sample, at most.
+// readPerReader is the maximum number of reservations that are read for each reader of the
+// sample.
 const readPerReader = 25
 
-// TextSample reads what the cost of reminders by SMS is estimated from; see
+// TextSample reads the data from which the cost of SMS reminders is estimated; see
 // [forecast.TextCostStore].
 func (s Forecasts) TextSample(ctx context.Context, templateID int64, readers int) (t forecast.TextSample, err error) {
 	args := pgx.NamedArgs{"id": templateID, "channel": int16(delivery.SMS), "readers": readers, "read": max(1, readers*readPerReader/10)}

@@ -10,8 +10,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// The sample has the users who have reserved future reminders by SMS, spread over all,
-// with what cannot be sent; days have all drops.
+// TestTextSample: the sample has users who have reserved future SMS reminders,
+// spread over all users, including users to whom no message can be sent. The days
+// include the messages of all drops.
 func TestTextSample(t *testing.T) {
 	w := newFixture(t)
 	one, other := w.Published(3*time.Hour), w.Published(3*time.Hour)

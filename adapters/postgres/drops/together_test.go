@@ -18,8 +18,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// evening is drops that share an instant: drop n has n+1 reservers whose ids lie
-// far apart, in the app, and every second one of them by webhook as well.
+// evening is a set of drops with the same due time. Drop n has n+1 users who
+// reserved in the app, with ids far apart. Every second user reserved by webhook
+// as well.
 type evening struct {
 	*pgtest.Notifier
 	drops []template.Template
@@ -56,8 +57,8 @@ func (e *evening) users(n int) (ids []user.ID) {
 	return ids
 }
 
-// settle delivers what is ready and errors unless each of the drops has sent one
-// reminder to each of its reservers, with books in order.
+// settle delivers all ready batches. It returns an error unless each drop has
+// sent one reminder to each of its users and its balance adds up.
 func (e *evening) settle() {
 	e.Helper()
 	e.Drain()
@@ -92,8 +93,8 @@ func (e *evening) reachedOnce(s *pgtest.Sink, of func(int) []user.ID) {
 	}
 }
 
-// TestDropsOfOneInstantAreCutTogether: one timer cuts all of them, and each has
-// its own batches, balance, results and events.
+// TestDropsOfOneInstantAreCutTogether: one timer cuts all drops, and each drop
+// has its own batches, balance, results and events.
 func TestDropsOfOneInstantAreCutTogether(t *testing.T) {
 	e := newEvening(t, 12)
 	timers := e.Timers(e.Queue)
@@ -114,8 +115,8 @@ func TestDropsOfOneInstantAreCutTogether(t *testing.T) {
 	e.settle()
 }
 
-// TestSlotsThatAreNotCutTogether: slots that are not due, too large, locked, or
-// with users to leave out.
+// TestSlotsThatAreNotCutTogether: slots are not cut together if they are not due,
+// too large, locked, or must leave out users.
 func TestSlotsThatAreNotCutTogether(t *testing.T) {
 	e := newEvening(t, 7)
 	e.Exec(`update slots set due_at = clock_timestamp() + interval '1 minute' where id = $1`, e.slots[1].ID)
@@ -132,8 +133,8 @@ func TestSlotsThatAreNotCutTogether(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersShareAnInstant: both claim at the same time, and each reserver is
-// in one batch.
+// TestTwoWorkersShareAnInstant: two workers claim slots at the same time, and
+// each user is in one batch.
 func TestTwoWorkersShareAnInstant(t *testing.T) {
 	e := newEvening(t, 30)
 	var all sync.WaitGroup
@@ -152,8 +153,8 @@ func TestTwoWorkersShareAnInstant(t *testing.T) {
 	e.settle()
 }
 
-// dyingSlots stand for a worker that dies after it has stored the batches of
-// some slots, and never says so.
+// dyingSlots simulates a worker that dies after storing the batches of some
+// slots, before recording that.
 type dyingSlots struct{ dropsdb.Slots }
 
 var errDied = errors.New("killed")
@@ -165,8 +166,8 @@ func (s dyingSlots) StoreTogether(ctx context.Context, cuts []reminder.Cut, bs [
 	return nil, errDied
 }
 
-// TestADeadWorkersGroupIsTakenOver, by one timer again, and without its batches
-// being cut twice.
+// TestADeadWorkersGroupIsTakenOver: one timer takes over the group again, and no
+// batch is cut twice.
 func TestADeadWorkersGroupIsTakenOver(t *testing.T) {
 	e := newEvening(t, 12)
 	dead := e.Timers(e.Queue)
@@ -189,8 +190,8 @@ func TestADeadWorkersGroupIsTakenOver(t *testing.T) {
 	e.settle()
 }
 
-// TestAGroupsSlotsAreFencedOneByOne: one was taken over, another one's opening
-// was moved, while they were read.
+// TestAGroupsSlotsAreFencedOneByOne: while the slots of a group are read, one
+// slot is taken over by another worker, and the opening of another slot is moved.
 func TestAGroupsSlotsAreFencedOneByOne(t *testing.T) {
 	e := newEvening(t, 3)
 	first, err := e.Slots.BeginFiring(t.Context(), e.slots[0].ID, time.Minute)
@@ -236,7 +237,8 @@ func TestAGroupsSlotsAreFencedOneByOne(t *testing.T) {
 	}
 }
 
-// TestManySlotsFinishInOneSweep: more than are finished in one transaction.
+// TestManySlotsFinishInOneSweep: there are more slots than one transaction
+// finishes.
 func TestManySlotsFinishInOneSweep(t *testing.T) {
 	e := newEvening(t, 1)
 	tpl := e.drops[0].ID

@@ -50,8 +50,8 @@ func (*traceRecorder) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatch
 
 func (*traceRecorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// TestEventsCarryTheTraceOfTheirCause reserves and cancels under every kind of
-// context there is.
+// TestEventsCarryTheTraceOfTheirCause reserves and cancels with every kind of
+// context.
 func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 	w := newFixture(t)
 	statements := &traceRecorder{traces: map[string]int{}}

@@ -7,39 +7,42 @@ import (
 	"time"
 )
 
-// A group whose lock cannot be had in time is divided by template. Templates whose rows are
-// locked by another session are kept apart: their operations wait in lanes of their own,
-// which one further worker serves, one template at a time. So they never share a group with
-// operations of other templates again, and hold up neither the workers nor more than one
-// connection. A template is kept apart until its groups are stored again.
+// A group that waits too long for a lock is divided by template. Templates whose rows another
+// session has locked are isolated: their operations wait in lanes of their own, and one extra
+// worker (workApart) serves these lanes, one template at a time. An isolated template shares
+// no group with other templates. It blocks neither the ordinary workers nor more than one
+// connection. A template stays isolated until its groups are stored again.
 //
-// Once a template's rows were locked for several attempts, its operations are refused with
-// errLocked, but for a few that each further attempt is made with.
+// After refusedAfter failed attempts, operations of an isolated template are refused with
+// errLocked. Each further attempt is made with at most attemptGroup operations.
 
 // errLocked is returned for operations on rows that another session keeps locked.
 var errLocked = ErrUnavailable.Because("rows that this changes are locked by another session; nothing was stored, try again").Told("fault.rows_locked")
 
 const (
-	// sharedPart divides LockWait for a group of several templates: such a group only finds
-	// out which template is locked, which then waits alone.
+	// sharedPart divides LockWait for a group of several templates. Such a group only finds
+	// out which template is locked; the locked template then waits in its own lane.
 	sharedPart = 3
-	// refusedAfter is after how many attempts of its own a template's operations are refused.
+	// refusedAfter is the number of failed attempts after which a template's operations are
+	// refused.
 	refusedAfter = 2
-	// attemptGroup is how many operations are attempted, and wait, of such a template.
+	// attemptGroup is the number of operations that wait, and are attempted, for a refused
+	// template.
 	attemptGroup = 16
-	// apartFor is how long a template stays apart after its last group that met a lock. The
-	// lock may be on rows of one user, whose requests come back.
+	// apartFor is how long a template stays isolated after its last group that met a lock. The
+	// lock may be on the rows of one user, and further requests of this user would meet the
+	// lock again.
 	apartFor = 3 * time.Second
-	// maxApart bounds how many templates are kept apart. Beyond it the whole database is
-	// locked, and groups fail as they are.
+	// maxApart bounds the number of isolated templates. With more locked templates the whole
+	// database is locked, and groups fail without being divided.
 	maxApart = 1000
 )
 
-// apartLane holds the operations of a template that is kept apart.
+// apartLane holds the operations of an isolated template.
 type apartLane[Op, Res any] struct {
 	lane[Op, Res]
-	// attempts is how many groups of the template alone met a lock, without one that was
-	// stored in between.
+	// attempts counts the groups of this template that met a lock since a group was last
+	// stored.
 	attempts int
 	until    time.Time // apart until then, also if groups are stored
 	tried    time.Time // when the last group was taken
@@ -47,8 +50,8 @@ type apartLane[Op, Res any] struct {
 
 func (a *apartLane[Op, Res]) refused() bool { return a.attempts >= refusedAfter }
 
-// apartQueue is the part of a [fairQueue] that holds the lanes that are kept apart. It is
-// guarded by the queue's mutex.
+// apartQueue is the part of a [fairQueue] that holds the lanes of isolated templates. The
+// queue's mutex guards apartQueue.
 type apartQueue[Op, Res any] struct {
 	lanes   map[int64]*apartLane[Op, Res]
 	size    int
@@ -56,8 +59,9 @@ type apartQueue[Op, Res any] struct {
 	closed  bool
 }
 
-// isolate keeps the template apart. ops were taken of its lane, and come before the others. It
-// returns false if too many templates are apart.
+// isolate moves the template to a lane of its own. ops were taken from the template's lane and
+// go before the operations that still wait there. isolate returns false if maxApart templates
+// are isolated already.
 func (q *fairQueue[Op, Res]) isolate(key int64, ops []*pending[Op, Res]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +84,7 @@ func (q *fairQueue[Op, Res]) isolate(key int64, ops []*pending[Op, Res]) bool {
 	return true
 }
 
-// putBack puts operations that were taken before those that wait.
+// putBack puts operations that were taken from the lane back at its front.
 func (q *fairQueue[Op, Res]) putBack(a *apartLane[Op, Res], ops []*pending[Op, Res]) {
 	for _, p := range slices.Backward(ops) {
 		p.state.CompareAndSwap(taken, 0) // its caller may leave again
@@ -94,7 +98,7 @@ func (q *fairQueue[Op, Res]) putBack(a *apartLane[Op, Res], ops []*pending[Op, R
 	q.apart.arrived.Signal()
 }
 
-// pushApart adds p if its template is kept apart.
+// pushApart adds p if its template is isolated.
 func (q *fairQueue[Op, Res]) pushApart(key int64, p *pending[Op, Res]) (apart bool, err error) {
 	a := q.apart.lanes[key]
 	if a == nil {
@@ -112,7 +116,8 @@ func (q *fairQueue[Op, Res]) pushApart(key int64, p *pending[Op, Res]) (apart bo
 	return true, nil
 }
 
-// deferApart adds p, which was taken before, if its template is kept apart by now.
+// deferApart adds p, which was taken from the queue before, if its template is isolated by
+// now.
 func (q *fairQueue[Op, Res]) deferApart(key int64, p *pending[Op, Res]) bool {
 	if !q.anyApart.Load() {
 		return false
@@ -129,9 +134,9 @@ func (q *fairQueue[Op, Res]) deferApart(key int64, p *pending[Op, Res]) bool {
 	return true
 }
 
-// takeApart waits for operations that are kept apart and returns a template with the next of
-// them: the one whose attempts have failed least, of several the one that has waited longest.
-// It returns none once the queue is closed and empty.
+// takeApart waits for operations of isolated templates and returns the next operations of one
+// template: the template with the fewest failed attempts, and among equals the template that
+// has waited longest. takeApart returns no operations once the queue is closed and empty.
 func (q *fairQueue[Op, Res]) takeApart(most int) (key int64, refused bool, ops []*pending[Op, Res]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -161,9 +166,10 @@ func (q *fairQueue[Op, Res]) nextApart() (next *apartLane[Op, Res]) {
 	return next
 }
 
-// stillLocked notes that a group of the template alone met a lock. It puts the operations
-// back, or returns them with all others of the template, to be refused; begins says that they
-// were not refused before.
+// stillLocked records that a group of the isolated template met a lock. Before the template
+// has failed refusedAfter times, stillLocked puts the operations back. From then on it returns
+// them and all waiting operations of the template, to be refused. begins reports whether this
+// failure is the first after which operations are refused.
 func (q *fairQueue[Op, Res]) stillLocked(key int64, ops []*pending[Op, Res]) (refused []*pending[Op, Res], begins bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,8 +186,8 @@ func (q *fairQueue[Op, Res]) stillLocked(key int64, ops []*pending[Op, Res]) (re
 	return ops, a.attempts == refusedAfter
 }
 
-// stored notes that a group of the template alone was stored. It reports whether operations
-// of the template were refused before.
+// stored records that a group of the isolated template was stored. It reports whether
+// operations of the template were being refused.
 func (q *fairQueue[Op, Res]) stored(key int64) (wasRefused bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -204,7 +210,7 @@ func (q *fairQueue[Op, Res]) stored(key int64) (wasRefused bool) {
 	return wasRefused
 }
 
-// closeApart ends takeApart once nothing waits.
+// closeApart makes takeApart return no operations once its lanes are empty.
 func (q *fairQueue[Op, Res]) closeApart() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -212,8 +218,8 @@ func (q *fairQueue[Op, Res]) closeApart() {
 	q.apart.arrived.Broadcast()
 }
 
-// divide is called with a group that met a lock: operations of locked templates are kept
-// apart, the others stored without them.
+// divide handles a group that met a lock. Operations of locked templates are isolated, and the
+// other operations are stored without them.
 func (c *Committer[K, Op, Res]) divide(group []*pending[Op, Res]) {
 	of := map[int64][]*pending[Op, Res]{}
 	for _, p := range group {
@@ -235,8 +241,9 @@ func (c *Committer[K, Op, Res]) divide(group []*pending[Op, Res]) {
 	}
 }
 
-// lockedOf returns the templates, in order, whose rows are locked. If that cannot be told, it
-// returns half of them: the other half is attempted then, and the first ones wait alone.
+// lockedOf returns the templates whose rows are locked, in ascending order. If the locked
+// templates cannot be determined, lockedOf returns half of all templates: this half is
+// isolated, and the other half is attempted at once.
 func (c *Committer[K, Op, Res]) lockedOf(of map[int64][]*pending[Op, Res]) []int64 {
 	all := make([]int64, 0, len(of))
 	for key := range of {
@@ -257,7 +264,7 @@ func (c *Committer[K, Op, Res]) lockedOf(of map[int64][]*pending[Op, Res]) []int
 	return all[:(len(all)+1)/2]
 }
 
-// workApart serves the templates that are kept apart.
+// workApart serves the isolated templates.
 func (c *Committer[K, Op, Res]) workApart() {
 	for {
 		key, refused, ops := c.queue.takeApart(c.cfg.MaxGroup)
@@ -291,7 +298,7 @@ func (c *Committer[K, Op, Res]) storeApart(key int64, groups [][]*pending[Op, Re
 	return true
 }
 
-// meet is called with operations of a template alone that met a lock.
+// meet handles operations of one isolated template that met a lock.
 func (c *Committer[K, Op, Res]) meet(key int64, ops []*pending[Op, Res]) {
 	refused, begins := c.queue.stillLocked(key, ops)
 	if begins {
@@ -307,8 +314,8 @@ func (c *Committer[K, Op, Res]) refuse(ops []*pending[Op, Res]) {
 	}
 }
 
-// withoutEqualKeys returns the operations whose callers wait as groups to be stored one after
-// the other, none of which has two operations with one key.
+// withoutEqualKeys divides the operations into groups to be stored one after the other. No
+// group has two operations with the same key. Operations whose callers have left are dropped.
 func (c *Committer[K, Op, Res]) withoutEqualKeys(ops []*pending[Op, Res]) (groups [][]*pending[Op, Res]) {
 	var group []*pending[Op, Res]
 	keys := map[K]bool{}

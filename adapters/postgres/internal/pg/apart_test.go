@@ -14,12 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lockedStore stores groups, but for those with a template whose rows are locked: these end
-// after the time that they may wait for a lock.
+// lockedStore stores groups in memory. A group with a template whose rows are locked fails
+// after the time that the group may wait for a lock.
 type lockedStore struct {
 	mu     sync.Mutex
 	locked map[int]bool // templates
-	// row is the one operation of its template that meets a lock, whatever is locked.
+	// row is an operation that meets a lock even if its template is not locked.
 	row    op
 	groups [][]op
 	// timedOut is how many groups ended without their locks.
@@ -99,8 +99,9 @@ func apartOn(s *lockedStore, change func(*GroupConfig)) *Committer[op, op, op] {
 	return NewFairCommitter(cfg, func(o op) op { return o }, func(o op) int64 { return int64(o.key) }, s.flush)
 }
 
-// TestALockedTemplateIsKeptApart: with requests for a locked template coming all the time,
-// one group of each worker waits for the lock, and afterwards only groups of that template.
+// TestALockedTemplateIsKeptApart sends requests for a locked template all the time. Each
+// worker has at most one group that waits for the lock; afterwards only groups of that
+// template wait.
 func TestALockedTemplateIsKeptApart(t *testing.T) {
 	for name, change := range map[string]func(*GroupConfig){
 		"usual": nil, "it cannot be told which is locked": func(c *GroupConfig) { c.Locked = nil },
@@ -154,8 +155,9 @@ func TestALockedTemplateIsKeptApart(t *testing.T) {
 	}
 }
 
-// TestALockedTemplateWaitsForAMoment: the lock ends before its operations are refused. Each
-// is stored once, those with one key in their order.
+// TestALockedTemplateWaitsForAMoment ends the lock before the template's operations are
+// refused. Each operation is stored once, and operations with the same key are stored in their
+// order.
 func TestALockedTemplateWaitsForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lockedStore{}
@@ -196,8 +198,8 @@ func TestALockedTemplateWaitsForAMoment(t *testing.T) {
 	})
 }
 
-// TestALockedRowOfOneUser: only one operation of the template meets a lock, and comes again
-// and again. The template is kept apart, and its other operations are stored.
+// TestALockedRowOfOneUser repeats the only operation of a template that meets a lock. The
+// template is isolated, and its other operations are stored.
 func TestALockedRowOfOneUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lockedStore{row: op{1, 0}}
@@ -236,8 +238,8 @@ func TestALockedRowOfOneUser(t *testing.T) {
 	})
 }
 
-// TestManyLockedTemplates: more than any committer has workers. They take turns, and each
-// goes on soon after its lock has ended.
+// TestManyLockedTemplates locks more templates than any committer has workers. The templates
+// take turns, and each template's operations are stored soon after its lock has ended.
 func TestManyLockedTemplates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lockedStore{}
@@ -291,7 +293,7 @@ func TestManyLockedTemplates(t *testing.T) {
 	})
 }
 
-// TestAClosedCommitterAnswersWhatIsKeptApart.
+// TestAClosedCommitterAnswersWhatIsKeptApart closes a committer with isolated operations.
 func TestAClosedCommitterAnswersWhatIsKeptApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lockedStore{}

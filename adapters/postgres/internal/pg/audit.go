@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// InsertAudit records e in the running transaction, with the origin of ctx, so
-// that a change and its record are stored together or not at all.
+// InsertAudit records e, with the origin of ctx, in the running transaction: a
+// change and its audit record are stored together or not at all.
 func InsertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
 	before, err := auditJSON(e.Before)
 	if err != nil {
@@ -36,8 +36,8 @@ func InsertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
 	return err
 }
 
-// AuditActor stores the name beside the label: it must stay readable after the
-// member or key is removed.
+// AuditActor returns the actor's label and name. The name is stored too because
+// the audit log must stay readable after the member or key is removed.
 func AuditActor(a staff.Actor) string { return strings.TrimSpace(a.Label + " " + a.Name) }
 
 // auditJSON returns nil, which is stored as null, when there is nothing to show.

@@ -14,16 +14,16 @@ import (
 	"dropbell/killpoint"
 )
 
-// partSize is about how many reminders one part has. A reader holds one part in memory
-// at once, 8 bytes each. Rows lie in arrival order, so every part visits every page of
-// the template: more than maxParts of them would make the reading of a huge template
-// dearer with every reservation.
+// partSize is the approximate number of reminders in one part. A reader holds one part in
+// memory at a time, 8 bytes for each reminder. Rows lie in arrival order, so reading any part
+// visits every page of the template. maxParts therefore bounds the cost of reading a huge
+// template.
 const (
 	partSize = 2_000_000
 	maxParts = 8
 )
 
-// Covered returns the ranges of the batches that an owner has already.
+// Covered returns the ranges of the batches that the owner already has, by channel.
 func Covered(ctx context.Context, db *DB, kind delivery.Kind, owner int64) (all [delivery.Channels][]delivery.Range, err error) {
 	rows, err := db.Pool.Query(ctx, `select channel, from_user, to_user from batches
 		where kind = $1 and owner_id = $2 order by channel, from_user`, kind, owner)
@@ -39,9 +39,9 @@ func Covered(ctx context.Context, db *DB, kind delivery.Kind, owner int64) (all 
 	return all, Translate(err)
 }
 
-// Divide cuts the users from first to last into ranges. It only bounds
-// memory, so a rough division will do: equal widths, as many as the expected
-// number of users suggests.
+// Divide cuts the users from first to last into ranges of equal width. The number of ranges
+// follows from the expected number of users. Divide only bounds memory, so a rough division is
+// enough.
 func Divide(first, last, expected int64) (parts []delivery.Range) {
 	if last < first {
 		return nil
@@ -57,12 +57,12 @@ func Divide(first, last, expected int64) (parts []delivery.Range) {
 	return parts
 }
 
-// ReadUsers reads users with the bits of their channels in the order of the
-// rows, not of the key: rows lie in arrival order, and walking the key would
-// visit every page many times. A bitmap of a million rows needs more memory
-// than the default, or names pages instead of rows and looks at each again.
+// ReadUsers reads users with the bits of their channels by bitmap scans, in the order of the
+// rows. Rows lie in arrival order, so an index scan in key order would visit every page many
+// times. work_mem is raised: with the default, the bitmap of a million rows keeps only page
+// numbers, and every row of these pages has to be checked again.
 //
-// It is one of the reads of [DB.Bulk].
+// ReadUsers counts as one of the bulk reads of [DB.Bulk].
 func ReadUsers(ctx context.Context, db *DB, sql string, args ...any) (reminder.Due, error) {
 	due := make([]reminder.Due, 1)
 	err := readUsers(ctx, db, sql, args, func(raw [][]byte) { addDue(&due[0], raw) })
@@ -70,8 +70,8 @@ func ReadUsers(ctx context.Context, db *DB, sql string, args ...any) (reminder.D
 	return due[0], err
 }
 
-// ReadUsersOf is ReadUsers for several owners of due: each row begins with the
-// index of its owner, a bigint.
+// ReadUsersOf is [ReadUsers] for several owners. Each row begins with the owner's index in
+// due, a bigint.
 func ReadUsersOf(ctx context.Context, db *DB, due []reminder.Due, sql string, args ...any) error {
 	err := readUsers(ctx, db, sql, args, func(raw [][]byte) { addDue(&due[Uint64(raw[0])], raw[1:]) })
 	sortDue(due)
@@ -109,8 +109,8 @@ func readUsers(ctx context.Context, db *DB, sql string, args []any, add func(raw
 	})
 }
 
-// addDue takes the two integers of a row straight from the wire: at a million
-// rows the generic scanner costs more than the query.
+// addDue decodes the two integers of a row from the wire format. For a million rows the
+// generic scanner costs more than the query.
 func addDue(due *reminder.Due, raw [][]byte) {
 	id, bits := user.ID(Uint64(raw[0])), Uint64(raw[1])
 	for c := range due {
@@ -120,7 +120,8 @@ func addDue(due *reminder.Due, raw [][]byte) {
 	}
 }
 
-// KeepCut renews the right to cut owner $1 that token $2 stands for by $3.
+// KeepCut renews the lease under which the holder of token $2 cuts owner $1 into batches, for
+// $3. It returns [delivery.ErrLeaseLost] if the token is no longer valid.
 func KeepCut(ctx context.Context, db *DB, sql string, owner int64, token string, lasting time.Duration) error {
 	tag, err := db.Pool.Exec(ctx, sql, owner, token, lasting)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -129,8 +130,8 @@ func KeepCut(ctx context.Context, db *DB, sql string, owner int64, token string,
 	return Translate(err)
 }
 
-// BatchArgs are parameters with an element per new batch: its channel, its
-// first and last user, the number of users, and the encoded set of them.
+// BatchArgs returns parameter arrays with one element for each new batch: channel, first and
+// last user, number of users, and encoded set of users.
 func BatchArgs(bs []reminder.NewBatch) (pgx.StrictNamedArgs, error) {
 	n := len(bs)
 	channels, from, to, counts, due := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n), make([][]byte, n)
@@ -145,8 +146,8 @@ func BatchArgs(bs []reminder.NewBatch) (pgx.StrictNamedArgs, error) {
 	return pgx.StrictNamedArgs{"channels": channels, "from_users": from, "to_users": to, "due_counts": counts, "dues": due}, nil
 }
 
-// StoreBatches runs an insert that is fenced by its owner's token and returns
-// the ids.
+// StoreBatches runs an insert that is fenced by the owner's token and returns the ids of the
+// new batches. It returns [delivery.ErrLeaseLost] if the insert stored nothing.
 func StoreBatches(ctx context.Context, db *DB, sql string, args pgx.StrictNamedArgs) (ids []int64, err error) {
 	err = StoreBatchesOf(ctx, db, sql, args, func(rows pgx.Rows) (err error) {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -158,8 +159,8 @@ func StoreBatches(ctx context.Context, db *DB, sql string, args pgx.StrictNamedA
 	return ids, err
 }
 
-// StoreBatchesOf runs an insert of the batches of several owners, each fenced by
-// its token, and lets read read what it returns.
+// StoreBatchesOf runs an insert of the batches of several owners, each fenced by its own
+// token. read reads the rows that the insert returns.
 func StoreBatchesOf(ctx context.Context, db *DB, sql string, args pgx.StrictNamedArgs, read func(pgx.Rows) error) error {
 	return Translate(killpoint.Around("batches.store", func() error {
 		rows, err := db.Pool.Query(ctx, sql, args)
@@ -170,7 +171,7 @@ func StoreBatchesOf(ctx context.Context, db *DB, sql string, args pgx.StrictName
 	}))
 }
 
-// A BatchOwner is what batches belong to.
+// A BatchOwner is the owner of batches, for example a slot.
 type BatchOwner struct {
 	Kind delivery.Kind
 	ID   int64
@@ -185,7 +186,8 @@ func BatchOwners(kind delivery.Kind, ids []int64) []BatchOwner {
 	return list
 }
 
-// StopBatches makes the workers on these owners' batches skip the rest.
+// StopBatches makes the workers skip all recipients of these owners' batches that are still
+// open.
 func StopBatches(ctx context.Context, tx pgx.Tx, owners []BatchOwner, reason string) error {
 	kinds, ids := make([]string, len(owners)), make([]int64, len(owners))
 	for i, o := range owners {
@@ -200,9 +202,9 @@ func StopBatches(ctx context.Context, tx pgx.Tx, owners []BatchOwner, reason str
 	return err
 }
 
-// BatchesInOrder locks selected batches in the order in which checkpoints lock them,
-// as [StopBatches] does: two transactions that need many of the same rows must
-// not meet halfway. For the same reason a transaction does so once.
+// BatchesInOrder locks the selected batches by ascending id, the order in which checkpoints
+// and [StopBatches] lock batches too. With one order, two transactions that lock the same rows
+// cannot deadlock. For the same reason a transaction uses BatchesInOrder only once.
 const BatchesInOrder = ` order by id for update`
 
 // AnnouncementPriority puts announcements behind reminders.

@@ -12,9 +12,10 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestBulkReadsLeaveConnections: many more bulk reads than there are connections
-// wait for a table, on the database itself and by way of a pooler in transaction
-// mode, and statements of leases and health go on beside them.
+// TestBulkReadsLeaveConnections starts many more bulk reads than there are
+// connections and lets them wait for a table. Statements of leases and health
+// must go on meanwhile. The test runs with direct connections and with a pooler
+// in transaction mode.
 func TestBulkReadsLeaveConnections(t *testing.T) {
 	for name, pooled := range map[string]bool{"sessions": false, "transaction pool": true} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +80,8 @@ func TestBulkReadsLeaveConnections(t *testing.T) {
 	}
 }
 
-// TestABulkReadThatIsNotWantedAnyMore leaves the queue for its turn.
+// TestABulkReadThatIsNotWantedAnyMore: a bulk read whose context ends leaves the
+// queue.
 func TestABulkReadThatIsNotWantedAnyMore(t *testing.T) {
 	db, err := Open(t.Context(), "postgres://nobody@127.0.0.1:1/none", Options{MaxConns: 4, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// LimitCalls returns a context in which each call to the database ends after
-// d: waiting for a connection, and each statement or batch. Work that must
-// not end so early is done in a context of its own, as the groups of a
-// committer are.
+// LimitCalls returns a context in which each database call ends after d. A call
+// is a statement, a batch, or the wait for a connection. Work that must not end
+// so early, such as the groups of a committer, runs in a context of its own.
 func LimitCalls(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, callLimitKey{}, d)
 }
 
-// Unlimited takes the limit of [LimitCalls] away and keeps the deadline.
+// Unlimited removes the limit of [LimitCalls] from the context; the deadline
+// stays.
 func Unlimited(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callLimitKey{}, time.Duration(0))
 }
 
-// finishing returns a context for a transaction of a caller with limited
-// calls: a client that hangs up does not undo what is being stored for it. The
-// deadline stays. cancel must be called.
+// finishing returns the context for a transaction of a caller with limited calls.
+// A client that disconnects does not cancel this context, so the transaction
+// still completes. The deadline stays. cancel must be called.
 func finishing(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	deadline, ends := ctx.Deadline()
 	if callLimit(ctx) == 0 || !ends || ctx.Err() != nil {
@@ -43,17 +43,17 @@ func callLimit(ctx context.Context) time.Duration {
 	return d
 }
 
-// callLimiter applies [LimitCalls]. The driver notifies its tracers when a call
-// begins and ends, and makes the call in the context that they return.
+// callLimiter applies [LimitCalls] as a tracer: the driver tells its tracers when
+// a call begins and ends, and makes the call in the context that they return.
 type callLimiter struct {
-	// most is the limit of statements and batches whose context has none or a
-	// longer one; 0 = any time.
+	// most is the limit of a statement or batch whose context has no limit or a
+	// longer limit; 0 = no limit.
 	most time.Duration
 	// failed is called with the errors of statements; nil = not called.
 	failed func(error)
 }
 
-// with adds the limiter to what traces, nil if nothing does.
+// with combines the limiter with tracer, which may be nil.
 func (l callLimiter) with(tracer pgx.QueryTracer) pgx.QueryTracer {
 	if tracer == nil {
 		return l

@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/fault"
 )
 
-// TestCallsAreLimited: a limited call ends in its time, as a statement, as a
-// batch, in a transaction and while it waits for a connection; others do not,
-// and the next limited call of the same context has its own time.
+// TestCallsAreLimited: a limited call ends in its time, whether the call is a
+// statement, a batch, in a transaction or waiting for a connection. Calls without
+// a limit do not end. Each limited call in one context has its own time.
 func TestCallsAreLimited(t *testing.T) {
 	db, err := Open(t.Context(), localstack.Database(t), Options{MaxConns: 4})
 	if err != nil {
@@ -68,8 +68,9 @@ func TestCallsAreLimited(t *testing.T) {
 	}
 }
 
-// TestHangingUpUndoesNothing: a client that hangs up while its change is being
-// stored does not undo it, and its deadline still ends the transaction.
+// TestHangingUpUndoesNothing: a client that disconnects while its change is being
+// stored does not undo the change. The client's deadline still ends the
+// transaction.
 func TestHangingUpUndoesNothing(t *testing.T) {
 	db, err := Open(t.Context(), localstack.Database(t), Options{})
 	if err != nil {
@@ -98,9 +99,10 @@ func TestHangingUpUndoesNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesTheQueue: an operation whose caller stops waiting while it is
-// queued is never stored; one whose group is being stored may be, and the
-// caller is told so. Operations with equal keys go on in order.
+// TestWhoLeavesTheQueue: an operation whose caller stops waiting while the
+// operation is queued is never stored. An operation whose group is being stored
+// may be stored, and its caller is told so. Operations with equal keys keep their
+// order.
 func TestWhoLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeStore{hold: make(chan struct{})}

@@ -16,29 +16,28 @@ import (
 	"dropbell/domain/fault"
 )
 
-// ErrQueueFull is returned when more operations wait for their group than the
-// committer is willing to hold.
+// ErrQueueFull is returned when the queue of a committer is full; see MaxQueue.
 var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests at once; try again")
 
-// errLeft is returned when the caller's time ended before its operation was
-// taken into a group.
+// errLeft is returned when the caller's context ended before its operation was taken into a
+// group. Nothing was stored.
 var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, and nothing was stored; try again")
 
-// Committer coalesces concurrent operations into groups that are stored by
-// one statement, so that N callers share one fsync. A worker takes the operations that
-// queued while its previous group was being stored, and, if so configured, waits a moment
-// for more while groups are shared.
-// Operations with equal keys never share a group: the later one waits for the next.
-// Without a key function all may share one, in order of arrival.
+// Committer coalesces concurrent operations into groups. One statement stores a group, so that
+// N callers share one fsync. A worker takes the operations that queued while its previous
+// group was being stored. With Gather set, the worker also waits a moment for more operations,
+// as long as groups have several operations. Operations with equal keys never share a group:
+// the later operation waits for the next group. Without a key function all operations may
+// share a group, in order of arrival.
 type Committer[K comparable, Op, Res any] struct {
 	cfg      GroupConfig
 	key      func(Op) K
 	template func(Op) int64
 	flush    func(context.Context, []Op) ([]Res, error)
 	queue    *fairQueue[Op, Res]
-	// gathering is a lock: while small groups are committed one at a time, or operations
-	// are waited for, one worker fills the next group. It blocks until an operation
-	// arrives, so no worker may hold deferred operations at that time.
+	// gathering is a lock: while small groups are committed one at a time, or a worker waits
+	// for more operations, only one worker fills the next group. This worker blocks until an
+	// operation arrives, so a worker that holds deferred operations never takes the lock.
 	gathering chan struct{}
 	// shared says that the last group had several operations.
 	shared atomic.Bool
@@ -50,10 +49,10 @@ type Committer[K comparable, Op, Res any] struct {
 type pending[Op, Res any] struct {
 	op     Op
 	answer chan answer[Res]
-	ctx    context.Context   // of a traced caller, else nil
+	ctx    context.Context   // of a traced caller, otherwise nil
 	next   *pending[Op, Res] // in its lane of the queue
-	// state decides between the caller that stops waiting and the worker that
-	// takes the operation into a group: whichever sets it first.
+	// state decides the race between a caller that stops waiting and a worker that takes the
+	// operation into a group: the first to set state wins.
 	state atomic.Int32
 }
 
@@ -63,8 +62,8 @@ const (
 	left
 )
 
-// leave returns why its caller has no answer: why, and whether p is stored.
-// A worker that finds p left reuses it.
+// leave returns the error for a caller that stops waiting: why, and whether p may have been
+// stored. A worker that later finds p in state left recycles p.
 func (p *pending[Op, Res]) leave(why error) error {
 	if p.state.CompareAndSwap(0, left) {
 		return fmt.Errorf("%w (%w)", errLeft, why)
@@ -92,10 +91,10 @@ func NewCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K,
 	return NewFairCommitter(cfg, key, func(Op) int64 { return 0 }, flush)
 }
 
-// NewFairCommitter starts a [Committer] whose groups have equal shares for all
-// templates with operations that wait: a rush for one drop delays the others by
-// no more than their own share of it. Above MaxQueue operations, those of the
-// templates that have most of them are refused.
+// NewFairCommitter starts a [Committer] that gives equal shares of each group to all templates
+// with waiting operations. A rush for one drop delays operations of other templates by no more
+// than its own share of the group. Above MaxQueue waiting operations, operations of the
+// templates with the most waiting operations are refused.
 func NewFairCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K, template func(Op) int64,
 	flush func(context.Context, []Op) ([]Res, error),
 ) *Committer[K, Op, Res] {
@@ -148,7 +147,7 @@ func (c *Committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
 	return p
 }
 
-// Close refuses new operations and returns when all accepted ones are answered.
+// Close refuses new operations and returns when all accepted operations are answered.
 func (c *Committer[K, Op, Res]) Close() {
 	c.queue.close()
 	c.done.Wait()
@@ -166,7 +165,8 @@ func (c *Committer[K, Op, Res]) work() {
 		}
 		group, rest, open := c.gather(later)
 		c.shared.Store(len(group) > 1)
-		// Deferred operations must not wait for another worker that waits for new ones.
+		// A worker with deferred operations must not wait for another worker that waits for
+		// new operations.
 		alone := wait && c.small() && len(rest) == 0 && len(group) > 0 && len(group) < c.cfg.Enough
 		if wait && !alone {
 			<-c.gathering
@@ -183,8 +183,8 @@ func (c *Committer[K, Op, Res]) work() {
 	}
 }
 
-// aloneFor is how long a small group keeps the next one from being begun. A group that
-// takes longer waits for a lock, which must not hold up the operations of others.
+// aloneFor is how long a small group prevents the next group from starting. A group that takes
+// longer waits for a lock and must not delay other operations.
 const aloneFor = 50 * time.Millisecond
 
 // commitAlone stores the group and then lets another worker gather.
@@ -196,8 +196,8 @@ func (c *Committer[K, Op, Res]) commitAlone(group []*pending[Op, Res]) {
 	c.commit(group)
 }
 
-// await returns when operations are in the queue, or it is closed. While groups are
-// shared it waits for more, as long as they arrive.
+// await returns when the queue holds operations or is closed. While groups have several
+// operations, await waits for more operations as long as they arrive.
 func (c *Committer[K, Op, Res]) await() {
 	c.queue.take(nil, 0, true)
 	if !c.shared.Load() || !c.small() {
@@ -218,7 +218,7 @@ func (c *Committer[K, Op, Res]) await() {
 
 func (c *Committer[K, Op, Res]) small() bool { return c.cfg.Small == nil || c.cfg.Small() }
 
-// workInTurn is work for committers whose small groups stand alone.
+// workInTurn is work for committers that store small groups one at a time.
 func (c *Committer[K, Op, Res]) workInTurn() {
 	for {
 		c.gathering <- struct{}{}
@@ -252,9 +252,10 @@ func (c *Committer[K, Op, Res]) yieldToCallers() {
 	}
 }
 
-// gather returns the next group: the deferred operations, then the queued ones. It
-// blocks only if there is nothing at all. open is false once the queue is closed and
-// empty. Operations whose callers have left are dropped.
+// gather returns the next group: first the deferred operations, then the queued ones. gather
+// blocks only if there are no operations at all. later are operations deferred to the next
+// group. open is false once the queue is closed and empty. Operations whose callers have left
+// are dropped.
 func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
 	limit := max(c.cfg.MaxGroup, min(c.cfg.MaxCrowd, c.queue.len()/c.cfg.Workers))
 	var keys map[K]struct{}
@@ -308,9 +309,9 @@ func (c *Committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 	c.store(group, wait, c.divide)
 }
 
-// store stores the group and answers its callers, but for operations that met a lock, which
-// are passed to met. A row that the database refuses must not fail the others, so such a
-// group is halved until the row stands alone.
+// store stores the group and answers its callers. Operations that met a lock are not answered
+// but passed to met. A row that the database refuses must not fail the other rows, so such a
+// group is halved until the refused row is alone.
 func (c *Committer[K, Op, Res]) store(group []*pending[Op, Res], wait time.Duration, met func([]*pending[Op, Res])) {
 	ops := make([]Op, len(group))
 	for i, p := range group {
@@ -342,8 +343,8 @@ func (c *Committer[K, Op, Res]) store(group []*pending[Op, Res], wait time.Durat
 	}
 }
 
-// traceOfGroup returns a context that never ends, with the trace of the first
-// caller that has one.
+// traceOfGroup returns a context that never ends. It carries the trace of the first caller
+// that is traced.
 func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
 	for _, p := range group {
 		if p.ctx != nil {
@@ -353,7 +354,7 @@ func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
 	return context.Background()
 }
 
-// attempt runs the statement, once more if it lost a deadlock.
+// attempt runs the statement, and runs it once more after a deadlock.
 func (c *Committer[K, Op, Res]) attempt(ctx context.Context, ops []Op) ([]Res, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -364,15 +365,15 @@ func (c *Committer[K, Op, Res]) attempt(ctx context.Context, ops []Op) ([]Res, e
 	return results, err
 }
 
-// Raced reports whether a transaction was undone because of what another one does: it lost a
-// deadlock, or a lock could not be had in time.
+// Raced reports whether a concurrent transaction was the reason for a rollback: a deadlock, or
+// a lock that was not granted in time.
 func Raced(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && strings.HasPrefix(pg.Code, "40") || LockTimedOut(err)
 }
 
-// RefusedData reports whether the database refused a value (SQLSTATE classes
-// 22 and 23), which concerns one row and not the group.
+// RefusedData reports whether the database refused a value (SQLSTATE classes 22 and 23). Such
+// an error concerns one row and not the whole group.
 func RefusedData(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))

@@ -124,7 +124,8 @@ func TestACallerWhoLeavesHoldsUpNobody(t *testing.T) {
 			}
 		}
 		c.Close()
-		// The one who left was told that nothing was stored, and so it is.
+		// The caller that left was told that nothing was stored, so its operation
+		// must be absent.
 		if stored := slices.Concat(p.groups...); slices.Contains(stored, op{500, 500}) || len(stored) != 3 {
 			t.Errorf("stored %v", stored)
 		}

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// TestSharedGroupsWaitForMore: a caller who is alone is stored at once. While groups
-// are shared a worker waits for more operations as long as they arrive, and not if
-// enough are together. The clock is that of synctest: sleeping moves it, and takes no time.
+// TestSharedGroupsWaitForMore: the operation of a single caller is stored at once. While
+// groups have several operations, a worker waits for more operations as long as they arrive,
+// until enough are together. The test uses the fake clock of synctest, so sleeping takes no
+// real time.
 func TestSharedGroupsWaitForMore(t *testing.T) {
 	const step = time.Second // a quarter of Gather
 	for name, c := range map[string]struct {
@@ -67,7 +68,7 @@ func TestSharedGroupsWaitForMore(t *testing.T) {
 	}
 }
 
-// TestOneAloneNeverWaits for others.
+// TestOneAloneNeverWaits: the operation of a single caller never waits for other operations.
 func TestOneAloneNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := committerOn(&fakeStore{}, func(cfg *GroupConfig) { cfg.Workers, cfg.Gather, cfg.Enough = 2, time.Second, 4 })
@@ -82,8 +83,8 @@ func TestOneAloneNeverWaits(t *testing.T) {
 	})
 }
 
-// TestAGroupThatWaitsHoldsUpNoOther for longer than a moment: a small group is stored
-// alone, unless it waits, as for a row that another transaction has locked.
+// TestAGroupThatWaitsHoldsUpNoOther: a small group is normally stored alone. A small group
+// that waits for a locked row delays the next group only for a moment.
 func TestAGroupThatWaitsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeStore{hold: make(chan struct{})}
@@ -107,7 +108,8 @@ func TestAGroupThatWaitsHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestLargeOperationsWaitForNoOthers: neither for more to arrive, nor for the group before.
+// TestLargeOperationsWaitForNoOthers: large operations wait neither for more operations nor
+// for the previous group.
 func TestLargeOperationsWaitForNoOthers(t *testing.T) {
 	for _, small := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

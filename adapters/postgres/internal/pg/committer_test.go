@@ -20,8 +20,8 @@ import (
 // op is one operation: its key and its place in the order of arrival.
 type op struct{ key, n int }
 
-// fakeStore stores groups in memory; while hold is not nil a group waits for a
-// value from it.
+// fakeStore stores groups in memory. While hold is not nil, a group waits to
+// receive a value from hold.
 type fakeStore struct {
 	mu     sync.Mutex
 	groups [][]op
@@ -74,8 +74,8 @@ func committerOn(p *fakeStore, change func(*GroupConfig)) *Committer[int, op, st
 	return NewCommitter(cfg, func(o op) int { return o.key }, p.flush)
 }
 
-// submit starts one caller per operation, in order, and returns a function
-// that waits for all answers and returns their errors by place.
+// submit starts one caller for each operation, in order. The returned function
+// waits for all answers and returns their errors in the order of the operations.
 func submit(t *testing.T, c *Committer[int, op, string], ops []op) func() []error {
 	t.Helper()
 	errs := make([]error, len(ops))
@@ -100,8 +100,9 @@ func distinctOps(n int) []op {
 	return list
 }
 
-// TestSmallGroupsStandAlone: while a small group is stored the next one grows,
-// however many workers there are; a large one is stored beside the next.
+// TestSmallGroupsStandAlone: while a small group is stored, the next group grows,
+// however many workers there are. A large group is stored concurrently with the
+// next group.
 func TestSmallGroupsStandAlone(t *testing.T) {
 	for _, c := range []struct {
 		arriving, atOnce []int // how many come at a time, and how many statements wait then
@@ -166,15 +167,16 @@ func TestWhateverQueuedIsOneGroup(t *testing.T) {
 			}
 		}
 		c.Close()
-		// The first did not wait for company; the others came while it was stored.
+		// The first operation did not wait; the other operations came while it
+		// was stored.
 		if want := []int{1, 256, 256, 88}; !slices.Equal(p.sizes(), want) || !slices.Equal(told, want) {
 			t.Errorf("groups of %v, told %v, want %v", p.sizes(), told, want)
 		}
 	})
 }
 
-// TestACrowdMakesLargerGroups: while more wait than fit a group for each
-// worker, groups grow, up to a limit.
+// TestACrowdMakesLargerGroups: while more operations wait than fit into one group
+// of each worker, groups grow up to a limit.
 func TestACrowdMakesLargerGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeStore{hold: make(chan struct{})}
@@ -356,8 +358,9 @@ func TestWithoutKeysArrivalIsTheOrder(t *testing.T) {
 	})
 }
 
-// TestQuietTemplateAmongBusyOnes: a group takes from each template in turn, in
-// the order of arrival, however many operations of another one came before.
+// TestQuietTemplateAmongBusyOnes: a group takes operations from each template in
+// turn. The operations of a template come in their order of arrival. However many
+// operations of a busy template came before, a quiet template gets its turn.
 func TestQuietTemplateAmongBusyOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeStore{hold: make(chan struct{})}
@@ -396,8 +399,9 @@ func TestQuietTemplateAmongBusyOnes(t *testing.T) {
 	})
 }
 
-// TestFullQueueRefusesTheBusiest: above MaxQueue operations the template that has
-// its share is refused, others are not, and twice MaxQueue is the end for all.
+// TestFullQueueRefusesTheBusiest: above MaxQueue waiting operations, operations
+// of the template that has its equal share are refused and other templates'
+// operations are accepted. At twice MaxQueue all operations are refused.
 func TestFullQueueRefusesTheBusiest(t *testing.T) {
 	q := newFairQueue[op, string](10)
 	push := func(template int64, n int) (accepted int) {

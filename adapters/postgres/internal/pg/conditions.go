@@ -14,9 +14,9 @@ func Containing(s string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
 }
 
-// Conditions collects conditions whose "?" become numbered parameters. A
-// statement has only the conditions that are asked for, so that the planner
-// can choose the index made for them.
+// Conditions collects SQL conditions whose "?" become numbered parameters. A
+// statement contains only the conditions that the caller asks for, so that the
+// planner can choose the index made for these conditions.
 type Conditions struct {
 	List []string
 	Args []any
@@ -31,14 +31,14 @@ func (c *Conditions) Add(sql string, values ...any) {
 	c.List = append(c.List, sql)
 }
 
-// Params are the arguments for a statement that is planned for them each time.
-// A plan for any values, which PostgreSQL makes after five times, walks the
-// whole table backwards for a value that is not there.
+// Params returns the arguments for a statement that PostgreSQL plans anew for
+// each set of values. A generic plan, which PostgreSQL may use after five
+// executions, walks the whole table backwards for a value that no row has.
 func (c *Conditions) Params() []any {
 	return append([]any{pgx.QueryExecModeCacheDescribe}, c.Args...)
 }
 
-// Where returns the clause, "" without conditions.
+// Where returns the WHERE clause, or "" if there are no conditions.
 func (c *Conditions) Where() string {
 	if len(c.List) == 0 {
 		return ""
@@ -46,20 +46,20 @@ func (c *Conditions) Where() string {
 	return " where " + strings.Join(c.List, " and ")
 }
 
-// longestName is how long the name of a template or campaign can be. Nothing
-// holds a longer text.
+// longestName is the maximum length, in characters, of a template's or campaign's
+// name.
 const longestName = 200
 
-// Findable reports whether a name can hold the text at all; PostgreSQL would
-// refuse to look for some.
+// Findable reports whether a name can contain the text at all. PostgreSQL returns
+// an error for text that is not valid UTF-8 or contains U+0000.
 func Findable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, 0) && utf8.RuneCountInString(text) <= longestName
 }
 
-// Holds adds the condition that the column name contains the text, in any case,
-// or that the column id equals the number that the text is. The trigram
-// conditions use the index; they do not imply the match, and cost more per row
-// than the comparison, which therefore comes first.
+// Holds adds the condition that the column name contains the text, ignoring case.
+// If the text is a number, rows whose column id equals the number match too. The
+// trigram condition uses the index. It does not imply a match and costs more for
+// each row than the comparison, so the comparison comes first.
 func (c *Conditions) Holds(name, id, text string) {
 	found := name + " ilike ? and text_parts(" + name + ", 1) @> text_parts(?, 3)"
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {

@@ -14,8 +14,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// A DraftKind is what a deleted draft is a draft of: the kind of the audit log's
-// objects.
+// A DraftKind is the kind of a deleted draft, named as in the audit log.
 type DraftKind string
 
 // The kinds of drafts.
@@ -24,9 +23,10 @@ const (
 	CampaignDraft DraftKind = "campaign"
 )
 
-// table is where drafts of the kind are, and fresh what restoring one changes in
-// its row: forms that showed the draft before are stale, a request to create it is
-// a new one, and an approval is asked for anew.
+// table returns the table that holds drafts of the kind. fresh is the SQL for the
+// fields that restoring a draft resets: the request key, so that a later creation
+// with this key is a new request, and a campaign's approval, which must be asked
+// for again.
 func (k DraftKind) table() (name, fresh string) {
 	if k == CampaignDraft {
 		return "campaigns", `jsonb_build_object('request_key', null, 'approval_asked_at', null, 'approved_by', '')`
@@ -34,13 +34,13 @@ func (k DraftKind) table() (name, fresh string) {
 	return "templates", `jsonb_build_object('request_key', null)`
 }
 
-// ErrReferenced is returned for a draft that cannot be deleted, since rows of
-// other tables are about it.
+// ErrReferenced is returned for a draft that cannot be deleted because rows of
+// other tables refer to it.
 var ErrReferenced = errors.New("rows of other tables are about the draft")
 
-// DeleteDraft keeps the draft among the deleted ones, from which [RestoreDraft]
-// returns it, and removes its row. It reports whether there is a draft with this
-// version, and returns [ErrReferenced].
+// DeleteDraft removes the draft's row and keeps its content in deleted_drafts,
+// from which [RestoreDraft] restores it. DeleteDraft returns false if no draft
+// has this id and version, and [ErrReferenced] if other rows refer to the draft.
 func DeleteDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id, version int64, e staff.Entry) (bool, error) {
 	table, _ := kind.table()
 	tag, err := tx.Exec(ctx, `
@@ -65,8 +65,8 @@ type DeletedDraft struct {
 	By   string
 }
 
-// DeletedDraftOf returns the deleted draft, false if there is none or it was
-// deleted longer ago than kept.
+// DeletedDraftOf returns the deleted draft. found is false if there is none, or
+// if it was deleted longer than kept ago.
 func DeletedDraftOf(ctx context.Context, q Querier, kind DraftKind, id int64, kept time.Duration) (d DeletedDraft, found bool, err error) {
 	rows, err := q.Query(ctx, `select shop_number, name, deleted_at, deleted_by from deleted_drafts
 		where kind = $1 and id = $2 and deleted_at > clock_timestamp() - $3::interval`, kind, id, kept)
@@ -80,9 +80,11 @@ func DeletedDraftOf(ctx context.Context, q Querier, kind DraftKind, id int64, ke
 	return d, err == nil, err
 }
 
-// RestoreDraft makes the deleted draft a draft again, with its id and the next
-// version. It reports whether there was one to restore: of two that restore it at
-// once one does. Columns that the table has gained since have their defaults.
+// RestoreDraft makes the deleted draft a draft again, with its old id and the
+// next version, so that forms that showed the draft before are stale. It returns
+// false if there is no deleted draft to restore. Of two concurrent calls only one
+// restores the draft. Columns that were added to the table since the deletion get
+// their defaults.
 func RestoreDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id int64, kept time.Duration, e staff.Entry) (bool, error) {
 	table, fresh := kind.table()
 	var columns []string

@@ -12,8 +12,8 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// TestThePoolFollowsThePrimary: the address names both servers, the primary dies,
-// and the standby is promoted.
+// TestThePoolFollowsThePrimary: the address names two servers, the primary is
+// stopped, and the standby is promoted. The pool then uses the new primary.
 func TestThePoolFollowsThePrimary(t *testing.T) {
 	primary := localstack.Primary(t)
 	standby := localstack.Standby(t, primary)
@@ -47,7 +47,7 @@ func TestThePoolFollowsThePrimary(t *testing.T) {
 }
 
 // TestConnectionsToADemotedPrimaryAreDropped: the server behind open connections
-// takes no writes any more, as a pooler leaves it after a failover.
+// accepts no more writes, as after a failover behind a pooler.
 func TestConnectionsToADemotedPrimaryAreDropped(t *testing.T) {
 	db, err := pg.Open(t.Context(), localstack.Database(t), pg.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"dropbell/domain/user"
 )
 
-// FeedbackStray says of a row f of batch_feedback and its batch b that some of what was
-// reported may be about messages that are not recorded as sent. Where it is false, the
-// row's counts are of sent messages only, since all messages are.
+// FeedbackStray is a condition on a row f of batch_feedback and its batch b: some of the
+// reports may be about messages that are not recorded as sent. Where FeedbackStray is false,
+// all messages of the batch are recorded as sent, so the row's counts are exact.
 const FeedbackStray = `(b.sent_count < b.due_count and f.delivered_count + f.bounced_count > 0)`
 
-// CountReported adds what was reported of a batch's sent messages to sum: the sets of
-// those delivered, bounced, complained of and bounced for a reason that may pass. It is the one rule of all such figures: a
-// report about a message that is not recorded as sent counts for none of them.
+// CountReported adds the reports about a batch's sent messages to sum. sets are the recipients
+// with a report: delivered, bounced, complained, and soft-bounced. Reports about messages that
+// are not recorded as sent are not counted. Every figure about feedback follows this rule.
 func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [4][]byte) error {
 	for i, n := range []*int64{&sum.Delivered, &sum.Bounced, &sum.Complained, &sum.Bounced} {
 		set, err := DecodeSet(sets[i])
@@ -32,8 +32,8 @@ func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [4][]byte) 
 	return nil
 }
 
-// StrayFeedback returns what was reported of the sent messages of those of the batches that
-// are [FeedbackStray], by batch.
+// StrayFeedback returns, by batch, the counts of reports about sent messages. It covers only
+// the batches that are [FeedbackStray].
 func StrayFeedback(ctx context.Context, q Querier, batches []int64) (map[int64]feedback.Tally, error) {
 	rows, err := q.Query(ctx, `select b.id, b.sent, f.delivered, f.bounced, f.complained, f.soft from batch_feedback f join batches b on b.id = f.batch_id
 		where f.batch_id = any($1) and `+FeedbackStray, batches)
@@ -52,7 +52,7 @@ func StrayFeedback(ctx context.Context, q Querier, batches []int64) (map[int64]f
 	return all, Translate(err)
 }
 
-// countSets is [CountReported] with the set of those sent in front.
+// countSets is [CountReported]; the set of sent messages comes first in sets.
 func countSets(sum *feedback.Tally, sets [5][]byte) error {
 	sent, err := DecodeSet(sets[0])
 	if err != nil {
@@ -61,9 +61,9 @@ func countSets(sum *feedback.Tally, sets [5][]byte) error {
 	return CountReported(sum, sent, [4][]byte(sets[1:]))
 }
 
-// talliesSQL returns what was reported by owner and channel, of batches that are kept, and of
-// those that are past their retention: sums, and the sets of each batch whose counts are not
-// of sent messages only.
+// talliesSQL returns the counts of reports by owner and channel. Batches past their retention
+// count by their stored totals. A batch that is [FeedbackStray] has a row of its own with its
+// sets, because its counts may include messages that were not sent.
 const talliesSQL = `
 select kind, owner_id, channel, sum(delivered)::bigint, sum(bounced)::bigint, sum(complained)::bigint, null::bytea, null::bytea, null::bytea, null::bytea, null::bytea from (
     select f.kind, f.owner_id, f.channel, f.delivered_count as delivered, f.bounced_count as bounced, f.complained_count as complained
@@ -76,14 +76,14 @@ select f.kind, f.owner_id, f.channel, 0, 0, 0, b.sent, f.delivered, f.bounced, f
 from batch_feedback f join batches b on b.id = f.batch_id where f.kind = $1 and f.owner_id = any($2) and ` + FeedbackStray + `
 order by 1, 2, 3`
 
-// Tallies returns what was reported of the messages of these owners, by owner and
-// channel. Where nothing was, there is no element. Where the sets of many batches have to be
-// read for it, the answer may be [talliesLife] old: live pages ask every second.
+// Tallies returns the counts of reports about messages of these owners, by owner and channel.
+// An owner and channel without reports has no element. If the sets of many batches have to be
+// read, the answer may be up to [talliesLife] old, since live pages ask every second.
 func Tallies(ctx context.Context, db *DB, kind delivery.Kind, owners []int64) ([]delivery.FeedbackSum, error) {
 	return TalliesIn(ctx, db, db.Pool, kind, owners)
 }
 
-// TalliesIn is [Tallies] as q sees them.
+// TalliesIn is [Tallies] read through q.
 func TalliesIn(ctx context.Context, db *DB, q Querier, kind delivery.Kind, owners []int64) ([]delivery.FeedbackSum, error) {
 	key := fmt.Sprint(kind, owners)
 	if list, ok := db.tallies.get(key, time.Now()); ok {
@@ -96,7 +96,7 @@ func TalliesIn(ctx context.Context, db *DB, q Querier, kind delivery.Kind, owner
 	return list, err
 }
 
-// readTallies also returns of how many batches the sets were read.
+// readTallies also returns the number of batches whose sets were decoded.
 func readTallies(ctx context.Context, q Querier, kind delivery.Kind, owners []int64) (kept []delivery.FeedbackSum, decoded int, err error) {
 	rows, err := q.Query(ctx, talliesSQL, kind, owners)
 	if err != nil {
@@ -127,8 +127,8 @@ func readTallies(ctx context.Context, q Querier, kind delivery.Kind, owners []in
 	return kept, decoded, Translate(err)
 }
 
-// ReportedOf returns what was reported of the message to the user: the sets are those
-// delivered, bounced, complained of and bounced for a reason that may pass.
+// ReportedOf returns the reported status of the message to the user. sets are the recipients
+// with a report: delivered, bounced, complained, and soft-bounced.
 func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 	for _, s := range []struct {
 		set    []byte
@@ -144,8 +144,8 @@ func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 // Reported are the sets of a row of batch_feedback, read once for many users.
 type Reported struct{ Delivered, Bounced, Complained, Soft *roaring64.Bitmap }
 
-// DecodeReported reads the sets of those delivered, bounced, complained of and bounced for
-// a reason that may pass; empty ones where there is no row.
+// DecodeReported decodes the sets of recipients with a report: delivered, bounced, complained,
+// and soft-bounced. Sets are empty if the batch has no row.
 func DecodeReported(sets [4][]byte) (r Reported, err error) {
 	for i, to := range []**roaring64.Bitmap{&r.Delivered, &r.Bounced, &r.Complained, &r.Soft} {
 		if *to, err = DecodeSet(sets[i]); err != nil {
@@ -155,7 +155,7 @@ func DecodeReported(sets [4][]byte) (r Reported, err error) {
 	return r, nil
 }
 
-// Of returns what was reported of the message to the user.
+// Of returns the reported status of the message to the user.
 func (r Reported) Of(id user.ID) feedback.Status {
 	switch n := uint64(id); {
 	case r.Complained.Contains(n):

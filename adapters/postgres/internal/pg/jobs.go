@@ -26,7 +26,7 @@ func backgroundFields(j *job.Job, actor *[]byte) []any {
 		&j.Reason, &j.Detail, actor, &j.CreatedBy, &j.UploadID, &j.CreatedAt, &j.StartedAt, &j.FinishedAt, &j.IdleSince}
 }
 
-// ScanBackground reads a job, and more columns behind it if there are any.
+// ScanBackground reads a job, and into more any columns that follow.
 func ScanBackground(row pgx.Row, more ...any) (j job.Job, err error) {
 	var actor []byte
 	if err := row.Scan(append(backgroundFields(&j, &actor), more...)...); err != nil {
@@ -35,8 +35,8 @@ func ScanBackground(row pgx.Row, more ...any) (j job.Job, err error) {
 	return j, json.Unmarshal(actor, &j.Actor)
 }
 
-// startSQL returns the new job. It returns nothing if the same request stored
-// it before, or if its upload is not whole.
+// startSQL returns the new job. It returns no row if an earlier call with the
+// same request key stored the job, or if the job's upload is incomplete.
 const startSQL = `
 insert into jobs as j (kind, title, shop_number, needs, params, total, created_by, actor, upload_id, request_key)
 select @kind, @title, @shop, @needs, coalesce(@params::jsonb, '{}'), @total, @created_by, @actor, nullif(@upload::bigint, 0), @request_key

@@ -5,25 +5,26 @@ import (
 	"dropbell/domain/message"
 )
 
-// WorthColumns are what the coupon of template t is worth, also where there is
-// none; see [WorthFields].
+// WorthColumns are the worth of a coupon of template t, for [WorthFields]. They
+// are also valid without a template t.
 const WorthColumns = `case when t.kind = 'percent_off' then t.percent_off else 0 end, coalesce(t.amount_off, 0), coalesce(t.max_off, 0),
 	coalesce(t.threshold, 0), coalesce(t.currency, '')`
 
-// WorthFields are where [WorthColumns] go.
+// WorthFields are the destinations of [WorthColumns].
 func WorthFields(w *message.Worth) []any {
 	return []any{&w.Percent, &w.Amount, &w.Most, &w.Threshold, &w.Currency}
 }
 
-// SubjectColumns are what messages say of template t, also where there is none; see
-// [SubjectFields]. Of a description no more is read than a message can say.
+// SubjectColumns are the facts about template t that messages mention, for
+// [SubjectFields]. They are also valid without a template t. A description is cut
+// to the length that a message can use.
 const SubjectColumns = WorthColumns + `, left(coalesce(t.description, ''), 1000)`
 
-// SubjectFields are where [SubjectColumns] go.
+// SubjectFields are the destinations of [SubjectColumns].
 func SubjectFields(s *delivery.Subject) []any {
 	return append(WorthFields(&s.Worth), &s.Description)
 }
 
-// ClaimURL is where coupons of template t of shop h are claimed: its own address,
-// else the shop's; empty = nowhere.
+// ClaimURL is the address at which coupons of template t of shop h are claimed:
+// the template's own address, otherwise the shop's; empty = none.
 const ClaimURL = `coalesce(nullif(t.claim_url, ''), replace(h.claim_url, '{id}', t.id::text), '')`

@@ -35,10 +35,10 @@ func AnnounceAll(ctx context.Context, tx pgx.Tx, topic string, payloads []any) e
 	return err
 }
 
-// WaitingEvents returns the select of the payloads of the topics' events that the handler has
-// not dealt with in the snapshot of the statement: those in the outbox, and those that
-// were relayed and are not known to be handled. A sum that a handler
-// keeps differs from the rows by exactly these. Topics are constants.
+// WaitingEvents returns a SELECT of the topics' events that the handler has not handled in the
+// statement's snapshot. These are events in the outbox, and relayed events that are not known
+// to be handled. A sum that the handler maintains differs from the rows by exactly these
+// events. topics must be constants.
 func WaitingEvents(handler string, topics ...string) string {
 	list := "'" + strings.Join(topics, "', '") + "'"
 	return `select topic, payload from (
@@ -48,7 +48,7 @@ func WaitingEvents(handler string, topics ...string) string {
     ) e where not exists (select from handled_events h where h.handler = '` + handler + `' and h.event_id = e.event_id)`
 }
 
-// Recounted says that the figure of the template was compared with the rows.
+// Recounted records that the figure of the template was compared with the rows.
 func Recounted(ctx context.Context, db *DB, templateID int64, figure string) error {
 	_, err := db.Pool.Exec(ctx, `insert into figure_recounts (template_id, figure) values ($1, $2)
 		on conflict (template_id, figure) do update set at = excluded.at`, templateID, figure)

@@ -9,14 +9,14 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// Recorded is what a batch and its exceptions say about one recipient.
+// Recorded is the record of one recipient in a batch and its exceptions.
 type Recorded struct {
 	Reached           bool // has a sent mark, which takes precedence
 	Exception, Reason string
 	Rest, RestReason  string // of all other recipients of the batch
 }
 
-// Outcome returns what became of the recipient, and why if there is a reason.
+// Outcome returns the recipient's outcome, and the reason if there is one.
 func (r Recorded) Outcome() (o delivery.Outcome, reason string) {
 	switch {
 	case r.Reached && r.Exception != "":
@@ -31,14 +31,14 @@ func (r Recorded) Outcome() (o delivery.Outcome, reason string) {
 	return delivery.InFlight, ""
 }
 
-// SpanColumns are the columns of a batch b for the span in which it was sent:
-// the times of single successes are not stored. Recipients who waited for the
-// end of quiet hours or failed first have a time of their own, and must not
-// extend it.
+// SpanColumns are the columns of a batch b for the time span in which its
+// messages were sent. The time of a single success is not stored. Recipients that
+// waited for the end of quiet hours or failed first have a time of their own,
+// which must not extend the span.
 const SpanColumns = `b.started_at, b.finished_at, greatest(b.due_at, b.planned_at), b.late,
 	(select array_agg(r.last_at) from exceptions r where r.batch_id = b.id and r.outcome = 'recovered')`
 
-// SendSpan is what [SpanColumns] hold.
+// SendSpan holds [SpanColumns].
 type SendSpan struct {
 	Started, Finished *time.Time
 	Planned           time.Time
@@ -46,12 +46,12 @@ type SendSpan struct {
 	Recovered         []time.Time
 }
 
-// Fields are where [SpanColumns] go.
+// Fields are the destinations of [SpanColumns].
 func (s *SendSpan) Fields() []any {
 	return []any{&s.Started, &s.Finished, &s.Planned, &s.Late, &s.Recovered}
 }
 
-// Tell sets between which instants o came about, if it has no instant itself.
+// Tell sets the time bounds of o, if o has no exact time.
 func (s *SendSpan) Tell(o *campaign.Outcome) {
 	o.NotBefore, o.NotAfter = s.Started, s.Finished
 	if o.Outcome != delivery.Sent || !s.Late.Valid || len(s.Late.Dims) == 0 {
@@ -74,12 +74,13 @@ func (s *SendSpan) Tell(o *campaign.Outcome) {
 	}
 }
 
-// BatchContent is what campaign c says in batch b: one version alone in the test
-// of a version that there still is.
+// BatchContent is the content of campaign c in batch b. In a test of variants it
+// is the batch's variant alone, provided that the campaign still has this
+// variant.
 const BatchContent = `case when jsonb_typeof(c.content -> 'variants' -> b.variant::int) = 'object'
         then jsonb_build_object('variants', jsonb_build_array(jsonb_set(c.content -> 'variants' -> b.variant::int, '{percent}', '100'))) else c.content end`
 
-// SameOutcome reports whether the outcome is counted under wanted.
+// SameOutcome reports whether the outcome o is counted under wanted.
 func SameOutcome(o, wanted delivery.Outcome) bool {
 	switch wanted {
 	case delivery.Sent:
@@ -92,8 +93,8 @@ func SameOutcome(o, wanted delivery.Outcome) bool {
 	return o == wanted
 }
 
-// CountBatch adds a batch to the sheet. A sent mark takes precedence over an
-// exception row, whose outcome is then "recovered".
+// CountBatch adds a batch to sum. A recipient with a sent mark counts as sent,
+// even if an exception row exists; the row's outcome is then "recovered".
 func CountBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[delivery.Outcome]int64) {
 	c := delivery.Counts{Reserved: due, Sent: sent, Skipped: rows[delivery.Skipped], Expired: rows[delivery.Expired],
 		Dead: rows[delivery.Dead] + rows[delivery.Discarded]}

@@ -11,20 +11,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errSharedSession is returned while transactions of one connection are run by
-// several sessions of the server, and [Options].TransactionPool does not say so.
+// errSharedSession is returned while several sessions of the server run the
+// transactions of one connection, and [Options].TransactionPool does not allow
+// this.
 var errSharedSession = errors.New("the database is behind a connection pooler in transaction mode: set DATABASE_POOL_MODE=transaction, " +
 	"or let DATABASE_URL lead to the server itself or to a pool in session mode")
 
-// A pooler is probed for its mode every probeEvery, within probeTimeout. It
-// gives itself away at the start, when it has nothing else to do, and later by
-// chance.
+// The pooler's mode is probed every probeEvery, within probeTimeout. At the
+// start, when a pooler is idle, transaction mode is detected reliably; later its
+// detection depends on chance.
 const (
 	probeEvery   = time.Minute
 	probeTimeout = 500 * time.Millisecond
 )
 
-// pooling is what is known about poolers between a pool and its server.
+// pooling records whether a pooler is between a pool and its server.
 type pooling struct {
 	mu     sync.Mutex
 	shared bool      // a session of the server serves several connections
@@ -33,8 +34,8 @@ type pooling struct {
 	advised bool // see adviseJIT
 }
 
-// sessions returns errSharedSession if the pool needs sessions and has none.
-// It returns no error if the database does not answer.
+// sessions returns errSharedSession if the pool needs sessions of its own and a
+// pooler shares them. It returns no error if the database does not answer.
 func (db *DB) sessions(ctx context.Context) error {
 	db.pooling.mu.Lock()
 	defer db.pooling.mu.Unlock()
@@ -55,7 +56,8 @@ func (db *DB) sessions(ctx context.Context) error {
 	return nil
 }
 
-// adviseJIT warns once of a setting that is no session's to change then.
+// adviseJIT warns once that jit is on: behind a pooler a session cannot change
+// this setting.
 func (db *DB) adviseJIT(ctx context.Context) {
 	var jit string
 	if db.pooling.advised || db.Pool.QueryRow(ctx, `select current_setting('jit')`).Scan(&jit) != nil {
@@ -67,9 +69,9 @@ func (db *DB) adviseJIT(ctx context.Context) {
 	}
 }
 
-// probe reports whether a session of the server serves two connections, and
-// whether the database answered. A server announces the number of its process
-// when a connection begins; a pooler announces another number.
+// probe reports whether several connections share a session of the server, and
+// whether the database answered. A server announces its backend's process id when
+// a connection begins. A pooler announces another number.
 func probe(ctx context.Context, c *pgx.ConnConfig) (shared, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -94,8 +96,9 @@ func probe(ctx context.Context, c *pgx.ConnConfig) (shared, answered bool) {
 	return shared && err == nil, true
 }
 
-// HasSessions reports whether the database at url is not behind a pooler in
-// transaction mode, as far as that can be found out.
+// HasSessions reports whether connections to url have sessions of their own. It
+// returns false if a pooler in transaction mode is detected; detection is not
+// always possible.
 func HasSessions(ctx context.Context, url string) (bool, error) {
 	c, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -105,8 +108,8 @@ func HasSessions(ctx context.Context, url string) (bool, error) {
 	return !shared, nil
 }
 
-// mixed reports whether a setting of one connection's session is seen by the
-// other, or lost while the other is in a transaction.
+// mixed reports whether two connections share sessions: other sees a session
+// setting of one, or one loses its setting while other is in a transaction.
 func mixed(ctx context.Context, one, other *pgx.Conn) (bool, error) {
 	const ask = `select coalesce(current_setting('dropbell.probe', true), '')`
 	mark := rand.Text()
@@ -132,8 +135,9 @@ func plain(c *pgx.ConnConfig) *pgx.ConnConfig {
 	return c
 }
 
-// Codes of errors about prepared statements that another session has, or that
-// another client prepared in this one.
+// Error codes for prepared statements: the statement was prepared in another
+// session, or another client has prepared a statement of this name in the
+// session.
 const (
 	noSuchStatement    = "26000"
 	duplicateStatement = "42P05"

@@ -1,7 +1,7 @@
-// Package pg is what the stores of adapters/postgres share: the pool and its
-// transactions, the translation of errors, groups of operations that are
-// committed together, the outbox, the audit log, sets of users, and rows that
-// more than one subject reads. It has no subject of its own.
+// Package pg is shared by the stores of adapters/postgres. It contains the
+// connection pool, transactions, error translation, group commit, the outbox, the
+// audit log, sets of users, and rows that several subjects read. pg has no
+// subject of its own.
 package pg
 
 import (
@@ -33,8 +33,8 @@ var errNoAddress = errors.New("DATABASE_URL is not a valid PostgreSQL address")
 
 // DB is a pool of connections to one database.
 type DB struct {
-	// Pool is for statements outside of transactions; their errors are for
-	// [Translate].
+	// Pool is for statements outside of transactions; their errors must be passed
+	// to [Translate].
 	Pool   *pgxpool.Pool
 	log    *slog.Logger
 	traced bool
@@ -59,13 +59,13 @@ type Options struct {
 	// Statements is how long one statement may take; 0 = any time.
 	Statements time.Duration
 	// TransactionPool says that a pooler may run each transaction in another
-	// session of the server: nothing is kept in sessions then.
+	// session of the server. Nothing is then kept in sessions.
 	TransactionPool bool
-	// TransactionIdle is how long a transaction may wait for its program before the server
-	// ends the session; 0 = 5 s.
+	// TransactionIdle is how long a transaction may be idle before the server
+	// ends its session; 0 = 5 s.
 	TransactionIdle time.Duration
-	// Tracer, if set, is called for every statement; without it, callers'
-	// contexts are not read for it.
+	// Tracer, if set, is called for every statement. Without Tracer, callers'
+	// contexts are not searched for a trace.
 	Tracer pgx.QueryTracer
 }
 
@@ -103,10 +103,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return err
 	}
 	if o.TransactionPool {
-		// Settings would reach whichever session comes next, and a prepared
-		// statement be missing there: types alone are remembered, on this side.
-		// The limit of statements is kept on this side, too, and a moment later
-		// than one that the pooler or the role sets, whose error says more.
+		// Session settings would reach an arbitrary session of the server, and a
+		// prepared statement would be missing in another session. So only the
+		// statements' types are cached, on the client. The client enforces the
+		// statement limit too, a moment later than a limit of the pooler or the
+		// role, whose error says more.
 		cfg.AfterConnect = nil
 		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		if o.Statements > 0 {
@@ -123,10 +124,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		pooling: state, renewal: renewal, rooms: &rooms{places: max(1, int(cfg.MaxConns)/4)}, bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
 }
 
-// Bulk waits until fewer than half of the connections serve bulk reads, and
-// counts the caller's as one until release is called: reads of seconds, of
-// which many may be wanted at the same moment. The other half is left for what
-// must not wait for them: leases, checkpoints, health.
+// Bulk waits until fewer than half of the connections serve bulk reads, and then
+// counts the caller's connection as a bulk read until release is called. Bulk
+// reads take seconds, and many may start at the same moment. The other half of
+// the connections is left for leases, checkpoints and health checks, which must
+// not wait for bulk reads.
 func (db *DB) Bulk(ctx context.Context) (release func(), err error) {
 	select {
 	case db.bulk <- struct{}{}:
@@ -172,14 +174,15 @@ func (db *DB) Tx(ctx context.Context, do func(pgx.Tx) error) error {
 	return Translate(err)
 }
 
-// Instant runs do in one read-only transaction whose snapshot is that of its
-// first statement.
+// Instant runs do in one read-only transaction. All its statements see the
+// snapshot of the first statement.
 func (db *DB) Instant(ctx context.Context, do func(pgx.Tx) error) error {
 	return Translate(pgx.BeginTxFunc(ctx, db.Pool, db.beginning(ctx, " isolation level repeatable read read only"), do))
 }
 
-// Translate turns driver errors that mean "not now" into [ErrUnavailable] and
-// leaves faults and everything else as they are.
+// Translate turns driver errors that may pass into [ErrUnavailable]. A statement
+// timeout becomes errTooSlow, and invalid text becomes [fault.ErrInvalid].
+// Translate returns faults and all other errors unchanged.
 func Translate(err error) error {
 	if err == nil || fault.KindOf(err) != 0 || errors.Is(err, pgx.ErrNoRows) {
 		return err
@@ -212,7 +215,7 @@ func NewID(ctx context.Context, db *DB, table string) (id int64, err error) {
 	return id, Translate(err)
 }
 
-// unavailable keeps the cause for the log and the fault for the caller.
+// unavailable keeps the cause for the log and returns the fault for the caller.
 func unavailable(err error) error { return fmt.Errorf("%w (%w)", ErrUnavailable, err) }
 
 // Violates reports whether err is the violation of the named constraint.
@@ -221,9 +224,8 @@ func Violates(err error, constraint string) bool {
 	return ok && pg.ConstraintName == constraint
 }
 
-// Ready returns an error that says what to do while the database lacks
-// migrations up to the one that the program needs, or is behind a pooler that
-// [Options] do not allow.
+// Ready returns an error with advice if the database lacks migrations up to the
+// version needs, or if a pooler that [Options] do not allow is in between.
 func (db *DB) Ready(ctx context.Context, needs int64) error {
 	if err := db.sessions(ctx); err != nil {
 		return err

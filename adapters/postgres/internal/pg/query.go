@@ -31,8 +31,8 @@ func Storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// TemplateShops returns the shop of each template by its id; a template that
-// does not exist is missing.
+// TemplateShops returns the shop of each template, by template id. A template
+// that does not exist has no entry.
 func TemplateShops(ctx context.Context, db *DB, templates []int64) (map[int64]int64, error) {
 	rows, err := db.Pool.Query(ctx, `select id, shop_number from templates where id = any($1)`, templates)
 	if err != nil {

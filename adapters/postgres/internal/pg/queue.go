@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A fairQueue holds the operations that wait for a group, in a lane each
-// template has for itself. Lanes are served in turn, one operation at a time and
-// in the order of arrival within a lane, so that an operation of a quiet template
-// waits for one operation of each busy one and not for all of them.
+// A fairQueue holds the operations that wait for a group. Each template has a
+// lane. Lanes are served in turn, one operation at a time and in the order of
+// arrival within a lane. So an operation of a quiet template waits for one
+// operation of each busy template, not for all operations of the busy templates.
 //
-// When the queue holds most operations, a lane that has its equal share or
-// more takes no further one; the others may still add theirs, up to twice most in
-// all.
+// When the queue holds as many operations as the field most says, a lane with its
+// equal share or more accepts no further operation. Other lanes accept operations
+// until the queue holds twice as many.
 type fairQueue[Op, Res any] struct {
 	most int
 
@@ -20,7 +20,7 @@ type fairQueue[Op, Res any] struct {
 	arrived sync.Cond // signalled for each operation while waiting > 0
 	waiting int
 	closed  bool
-	lanes   map[int64]*lane[Op, Res] // only those with operations
+	lanes   map[int64]*lane[Op, Res] // only lanes with operations
 	turns   []*lane[Op, Res]         // the same, in the order in which they are served
 	next    int                      // index in turns
 	spare   []*lane[Op, Res]         // empty, to be used again
@@ -106,8 +106,9 @@ func (q *fairQueue[Op, Res]) open(key int64) *lane[Op, Res] {
 	return l
 }
 
-// take appends at most most operations to list. It blocks while there is none if
-// wait, and returns false once the queue is closed and empty.
+// take appends operations to list, up to the number most. If wait is set, take
+// blocks while the queue is empty. take returns false once the queue is closed
+// and empty.
 func (q *fairQueue[Op, Res]) take(list []*pending[Op, Res], most int, wait bool) ([]*pending[Op, Res], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

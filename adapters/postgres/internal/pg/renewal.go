@@ -18,18 +18,18 @@ import (
 const (
 	// reopenEvery is how often new connections are tried while no server takes any.
 	reopenEvery = 100 * time.Millisecond
-	// reopenFor is after how long only calls open connections.
+	// reopenFor is how long connections are reopened; afterwards only calls open connections.
 	reopenFor = time.Minute
-	// keepFor is how long an open connection waits for those beside it.
+	// keepFor is how long an open connection waits for the other connections of its renewal.
 	keepFor = time.Second
 	// A connection that was idle for pingAfter shows within pingTimeout that it is alive.
 	pingAfter   = time.Second
 	pingTimeout = time.Second
 )
 
-// A renewal replaces all connections of a pool at once when one of them shows that the
-// server behind them is gone: it has ended, or is a standby by now. Otherwise each broken
-// connection would fail a call of its own, and calls would open the new ones one by one.
+// A renewal replaces all connections of a pool at once when one of them shows that the server
+// behind them has ended or has become a standby. Without a renewal each broken connection
+// would fail a call, and calls would open the new connections one by one.
 type renewal struct {
 	pool    *pgxpool.Pool
 	running atomic.Bool
@@ -50,8 +50,9 @@ func (r *renewal) heed(err error) {
 	}
 }
 
-// ping is called before a connection is used, and begins the renewal if it was idle and is
-// dead. The pool pings it once more then, which fails, and takes another one.
+// ping is called before a connection is used, and tests a connection that was idle. If the
+// connection is dead, ping begins the renewal and returns true. The pool then pings the
+// connection again, fails, and takes another connection.
 func (r *renewal) ping(ctx context.Context, p pgxpool.ShouldPingParams) (again bool) {
 	if p.IdleDuration < pingAfter {
 		return false
@@ -71,7 +72,7 @@ func (r *renewal) begin() {
 		return
 	}
 	stat := r.pool.Stat()
-	// The calls that have a connection open the next one themselves.
+	// A call that has a connection opens its next connection itself.
 	idle := max(1, int(stat.TotalConns()-stat.AcquiredConns()+1))
 	r.pool.Reset()
 	go func() {
@@ -95,8 +96,9 @@ func (r *renewal) reopen(n int) {
 	}
 }
 
-// open reports whether n connections were opened, which are in the pool then. Each is kept
-// from calls until all are open, but not for long.
+// open acquires n connections and reports whether all were opened. Each connection is held
+// back from calls until all n are open, for at most keepFor. Then the connections are in the
+// pool.
 func (r *renewal) open(ctx context.Context, n int) bool {
 	var tried, all sync.WaitGroup
 	tried.Add(n)
@@ -125,10 +127,11 @@ func (r *renewal) open(ctx context.Context, n int) bool {
 	return !failed.Load()
 }
 
-// serverGone reports whether the error of a statement on an open connection says that the
-// other connections will fail as well. 25006: a write has reached a server that takes none,
-// a primary that is a standby by now; a pooler keeps the connections to it open. New ones
-// find the primary by target_session_attrs, or the pooler's own way.
+// serverGone reports whether the error of a statement on an open connection means that the
+// other connections will fail too. SQLSTATE 25006: a write has reached a server that accepts
+// no writes, such as a former primary that is now a standby; a pooler keeps connections to
+// this server open. New connections find the primary by target_session_attrs, or by the
+// pooler's own means.
 func serverGone(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "25006" || strings.HasPrefix(pg.Code, "57P0") && pg.Code != "57P05"

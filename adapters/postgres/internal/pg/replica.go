@@ -15,13 +15,15 @@ const (
 	lookEvery = 500 * time.Millisecond
 	// lookWithin bounds the questions of one comparison to each of the two.
 	lookWithin = time.Second
-	// mostPositions is how many positions of the primary are remembered while
-	// the replica does not replay them; beyond it every second one is dropped.
+	// mostPositions bounds the positions of the primary that are remembered until
+	// the replica has replayed them. Above the bound every second position is
+	// dropped.
 	mostPositions = 1024
 )
 
-// A Position is a place in the log of the primary (LSN). A replica that has
-// replayed it shows every change that was committed before it.
+// A Position is a position in the write-ahead log of the primary (LSN). A replica
+// that has replayed a position shows every change that was committed before this
+// position.
 type Position uint64
 
 // Everywhere is behind every position: no replica has replayed it.
@@ -42,21 +44,21 @@ func (p Position) String() string { return fmt.Sprintf("%X/%X", uint32(p>>32), u
 type ReplicaState struct {
 	// Usable is false while reports read the primary.
 	Usable bool
-	// Lag is how old the state is that the replica shows, at most; it has no
-	// meaning while CaughtUp is false.
+	// Lag is the maximum age of the state that the replica shows. Lag is
+	// undefined while CaughtUp is false.
 	Lag time.Duration
 	// CaughtUp is whether the replica has replayed anything that the primary
-	// wrote since this process looks at both.
+	// wrote since this process began to compare them.
 	CaughtUp bool
 	// Reason says why the replica is not usable, for the log.
 	Reason string
 }
 
-// A Replica is a streaming standby of the primary that reports are read from
-// while it is near enough. Lag is measured by this process's clock alone: the
-// primary's position is noted twice a second, and the replica shows at least the
-// state of the newest position that it has replayed. A replica without changes
-// to replay is therefore not behind.
+// A Replica is a streaming standby of the primary. Reports are read from the
+// replica while its lag is small enough. Lag is measured by this process's clock
+// alone: the process notes the primary's position twice a second, and the replica
+// shows at least the state of the newest noted position that it has replayed. So
+// a replica without changes to replay has no lag.
 type Replica struct {
 	db, primary *DB
 	most        time.Duration
@@ -66,8 +68,8 @@ type Replica struct {
 	state     ReplicaState
 	replayed  Position
 	positions []notedPosition // ascending; the first may be replayed, no other
-	// live ends when lost is called, as the replica is no longer usable: reports
-	// that wait for it end and are read from the primary.
+	// live is canceled by lost when the replica is no longer usable. Reports that
+	// wait for the replica then end and are read from the primary.
 	live context.Context
 	lost context.CancelFunc
 
@@ -79,9 +81,9 @@ type notedPosition struct {
 	pos Position
 }
 
-// OpenReplica returns the replica at url of the database primary. It does not
-// connect. No report reads it before [Replica.Watch] has seen that it is at most
-// so far behind.
+// OpenReplica returns the replica at url of the database primary. OpenReplica
+// does not connect. Reports use the replica only after [Replica.Watch] has
+// measured that its lag is not above most.
 func OpenReplica(ctx context.Context, primary *DB, url string, most time.Duration, o Options) (*Replica, error) {
 	db, err := Open(ctx, url, o)
 	if err != nil {
@@ -96,15 +98,15 @@ func OpenReplica(ctx context.Context, primary *DB, url string, most time.Duratio
 // Close closes the connections to the replica.
 func (r *Replica) Close() { r.lost(); r.db.Close() }
 
-// State returns what the last comparison with the primary found.
+// State returns the result of the last comparison with the primary.
 func (r *Replica) State() ReplicaState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
-// Reports returns how many requests that report began to read the replica, and
-// how many the primary instead.
+// Reports returns the number of requests whose reports began to read the replica,
+// and the number of requests whose reports read the primary instead.
 func (r *Replica) Reports() (replica, primary int64) {
 	return r.fromReplica.Load(), r.fromPrimary.Load()
 }
@@ -269,10 +271,10 @@ type Reading struct {
 	used    atomic.Bool
 }
 
-// Begin returns a context in which reports are read from the replica, if that is
-// usable and has replayed the position after. The context ends when the replica
-// is no longer usable; the caller then reads again in its own context, from the
-// primary. end must be called.
+// Begin returns a context in which reports are read from the replica, if the
+// replica is usable and has replayed the position after. The context ends when
+// the replica is no longer usable; the caller then reads again from the primary,
+// in its own context. end must be called.
 func (r *Replica) Begin(ctx context.Context, after Position) (_ context.Context, reading *Reading, end func()) {
 	r.mu.Lock()
 	state, live, reached := r.state, r.live, after <= r.replayed
@@ -288,16 +290,16 @@ func (r *Replica) Begin(ctx context.Context, after Position) (_ context.Context,
 	return ctx, reading, func() { stop(); cancel() }
 }
 
-// Again counts a request that began to read the replica and is answered from
-// the primary.
+// Again counts a request that began to read the replica and is answered by the
+// primary.
 func (r *Replica) Again() { r.fromPrimary.Add(1) }
 
-// Lag returns how old the state is that the request's reports showed, and
-// whether any of them was read from the replica.
+// Lag returns the age of the state that the request's reports showed, and whether
+// any report was read from the replica.
 func (g *Reading) Lag() (lag time.Duration, used bool) { return g.lag, g.used.Load() }
 
-// WithReplica returns the same database, whose reports may be read from r; nil
-// leaves all of them with the primary.
+// WithReplica returns the same database with reports that may be read from r.
+// With nil all reports are read from the primary.
 func (db *DB) WithReplica(r *Replica) *DB {
 	if r == nil {
 		return db
@@ -307,9 +309,9 @@ func (db *DB) WithReplica(r *Replica) *DB {
 	return &with
 }
 
-// Reports returns the database from which a report is read that nothing is
-// decided by: a replica within a context of [Replica.Begin], if db has one, else
-// db itself.
+// Reports returns the database to read a report from, provided that no decision
+// depends on the report. Within a context of [Replica.Begin] this is the replica,
+// if db has one; otherwise db.
 func (db *DB) Reports(ctx context.Context) *DB {
 	if db.replica == nil {
 		return db

@@ -74,8 +74,8 @@ func (f *replicaFixture) untilOf(r *pg.Replica, wanted string, holds func(pg.Rep
 
 func usable(s pg.ReplicaState) bool { return s.Usable }
 
-// facts counts rows as a report does that begins after the position, and says
-// whether it was read from the replica.
+// facts counts rows as a report that begins after the position does, and returns
+// whether the replica answered.
 func (f *replicaFixture) facts(after pg.Position) (n int, fromReplica bool) {
 	f.Helper()
 	ctx, reading, end := f.replica.Begin(f.Context(), after)
@@ -87,8 +87,9 @@ func (f *replicaFixture) facts(after pg.Position) (n int, fromReplica bool) {
 	return n, fromReplica
 }
 
-// TestReportsReadTheReplica while it is near enough and shows the change that the
-// report must show, and else the primary.
+// TestReportsReadTheReplica: reports read the replica while its lag is small
+// enough and it has replayed the change that the report must show. Otherwise
+// reports read the primary.
 func TestReportsReadTheReplica(t *testing.T) {
 	const most = 300 * time.Millisecond
 	f := newReplicaFixture(t, most)
@@ -150,7 +151,8 @@ func TestAQuietPrimaryHasNoReplicaBehind(t *testing.T) {
 		position(&first)
 		f.replica.Look(t.Context())
 		position(&last)
-		// The lag is what passed since this look began, not since the last change.
+		// The lag is the time since this comparison began, not since the last
+		// change.
 		return first == last && f.replica.State().Lag < time.Second
 	})
 }
@@ -192,8 +194,8 @@ func TestAReplicaThatFails(t *testing.T) {
 	f.until("no standby", func(s pg.ReplicaState) bool { return !s.Usable && strings.Contains(s.Reason, "no standby") })
 }
 
-// TestNoReplicaOfThisDatabase: neither the primary itself nor the standby of
-// another one is read.
+// TestNoReplicaOfThisDatabase: a replica's address that leads to the primary
+// itself, or to a standby of another primary, is not used.
 func TestNoReplicaOfThisDatabase(t *testing.T) {
 	f := newReplicaFixture(t, time.Hour)
 	self := f.openReplica(f.primary.URL(), time.Hour)

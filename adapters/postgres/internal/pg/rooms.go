@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// A Room is what operations have in common that may wait for the same locks, such as the
-// payments with coupons of one template.
+// A Room identifies operations that may wait for the same locks, such as the payments with
+// coupons of one template.
 type Room struct {
 	Of string
 	ID int64
 }
 
-// rooms keep operations that wait for locks from taking all connections of a pool.
+// rooms limit the connections of a pool that wait for locks.
 type rooms struct {
 	places int
 	mu     sync.Mutex
 	full   map[Room]*fullRoom
 }
 
-// A fullRoom has operations that met a lock lately.
+// A fullRoom is a [Room] with an operation that met a lock in the last seconds.
 type fullRoom struct {
 	until  time.Time
 	places chan struct{} // holds one for each operation under way
 }
 
-// Apart runs do, which meets a lock as [LockTimedOut] says. Once an operation of the room has
-// met one, no more than a quarter of the connections serve the room for some seconds; others
-// wait a moment and are refused.
+// Apart runs do, an operation of the room that may fail with a lock timeout; see
+// [LockTimedOut]. After a lock timeout at most a quarter of the connections serve the room,
+// for some seconds. Further operations of the room wait for [LockWait] at most and are then
+// refused.
 func (db *DB) Apart(ctx context.Context, room Room, do func() error) error {
 	if places := db.rooms.limit(room); places != nil {
 		late := time.NewTimer(LockWait)
@@ -49,7 +50,7 @@ func (db *DB) Apart(ctx context.Context, room Room, do func() error) error {
 	return err
 }
 
-// limit returns the room's places, nil if they are not limited.
+// limit returns the places of the room, or nil if the room is not limited.
 func (r *rooms) limit(room Room) chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/segment"
 )
 
-// SegmentColumns are those that ScanSegment reads.
+// SegmentColumns are the columns that ScanSegment reads.
 const SegmentColumns = `id, name, kind, rule, version, members, counted_at, created_by, created_at, updated_at`
 
 // ScanSegment reads one row.
@@ -23,8 +23,8 @@ func ScanSegment(row pgx.CollectableRow) (g segment.Segment, err error) {
 	return g, json.Unmarshal(rule, &g.Rule)
 }
 
-// OneSegment reads the answer of a statement about one segment;
-// without one it returns [segment.ErrNotFound].
+// OneSegment returns the segment that the statement selects, or
+// [segment.ErrNotFound].
 func OneSegment(ctx context.Context, q Querier, sql string, args ...any) (segment.Segment, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {

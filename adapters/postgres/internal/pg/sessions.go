@@ -13,18 +13,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The limits of every session. The programs set them themselves, so that neither the server,
-// the role, the database nor the address can take them away: locks of a process that was
-// halted, or whose machine is gone, must end within seconds.
+// These limits hold in every session. The programs set them themselves, so that no setting of
+// the server, the role, the database or the address removes them. The locks of a process that
+// was suspended, or whose machine has failed, must end within seconds.
 const (
-	// transactionIdle is how long a transaction may wait for its program before the server
-	// ends the session. A transaction that waits on purpose exempts itself.
+	// transactionIdle is how long a transaction may be idle before the server ends its
+	// session. A transaction that is idle on purpose raises its own limit.
 	transactionIdle = 5 * time.Second
-	// LockWait is how long statements of groups, and those of end users, wait for a lock.
+	// LockWait is how long statements of groups, and statements of end users' requests, wait
+	// for a lock.
 	LockWait = 300 * time.Millisecond
 
-	// A machine that answers nothing is given up after unansweredFor, by the server as by
-	// the programs: keepalives find it on a silent connection.
+	// A peer that answers nothing is given up after unansweredFor, both by the server and by
+	// the programs. Keepalives detect a silent peer on an idle connection.
 	keepaliveIdle  = 5 * time.Second
 	keepaliveEvery = 2 * time.Second
 	keepalives     = 3
@@ -34,13 +35,13 @@ const (
 	connectTimeout = 5 * time.Second
 )
 
-// sessionSettings are the statements that a new session of the server executes.
+// sessionSettings returns the statements that every new session of the server executes.
 //
-// jit: compiling a statement takes longer than it runs, 150 ms for one of 100 ms.
-// statement_timeout: a statement whose client has gone would run on, since by default the
-// server checks its client only when it sends rows.
+// jit: compiling a statement takes longer than running it, e.g. 150 ms for a statement of 100
+// ms. statement_timeout: by default the server notices that a client has gone only when it
+// sends rows, so the statement of such a client would run on.
 //
-// They are no parameters of the connection, which poolers may refuse.
+// The settings are no connection parameters, because poolers may refuse parameters.
 func (o Options) sessionSettings() string {
 	return fmt.Sprintf(`set jit = off; set statement_timeout = %d; set idle_in_transaction_session_timeout = %d;
 		set tcp_keepalives_idle = %d; set tcp_keepalives_interval = %d; set tcp_keepalives_count = %d; set tcp_user_timeout = %d`,
@@ -48,17 +49,17 @@ func (o Options) sessionSettings() string {
 		int(keepaliveIdle.Seconds()), int(keepaliveEvery.Seconds()), keepalives, unansweredFor.Milliseconds())
 }
 
-// newDialer returns what opens the connections of this side.
+// newDialer returns the function that opens connections to the server.
 func newDialer() pgconn.DialFunc {
 	d := &net.Dialer{Timeout: dialTimeout, Control: limitUnanswered,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepaliveIdle, Interval: keepaliveEvery, Count: keepalives}}
 	return d.DialContext
 }
 
-// beginning returns the statement that begins a transaction in the mode, in one round trip
-// with the settings that it needs. A transaction of a caller with limited calls waits for
-// each lock for [LockWait] at most. Behind a pooler a transaction has the limit that
-// otherwise its session has.
+// beginning returns the statement that begins a transaction in the mode, and sends the needed
+// settings in the same round trip. A transaction of a caller with limited calls waits for each
+// lock for [LockWait] at most. Behind a pooler the transaction gets the idle limit that a
+// session has otherwise.
 func (db *DB) beginning(ctx context.Context, mode string) pgx.TxOptions {
 	begin := "begin" + mode
 	if callLimit(ctx) > 0 {
@@ -92,8 +93,8 @@ func LockTimeout(ctx context.Context) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
-// LockTimedOut reports whether a lock could not be had in time. Nothing of the transaction
-// is stored then.
+// LockTimedOut reports whether a lock was not granted in time. Nothing of the transaction is
+// then stored.
 func LockTimedOut(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "55P03"
@@ -101,15 +102,15 @@ func LockTimedOut(err error) bool {
 
 const limitLocks = `select set_config('lock_timeout', $1, true)`
 
-// LimitLocks makes the statements that follow in the transaction wait for each lock as long
-// as [LockTimeout] says.
+// LimitLocks limits how long the following statements of the transaction wait for each lock,
+// to the time of [LockTimeout].
 func LimitLocks(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, limitLocks, LockTimeout(ctx))
 	return err
 }
 
-// Briefly runs a statement, as a transaction of its own and in one round trip, that waits for
-// each lock for [LockWait] at most.
+// Briefly runs a statement as a transaction of its own, in one round trip. The statement waits
+// for each lock for [LockWait] at most.
 func (db *DB) Briefly(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
 	b := &pgx.Batch{}
 	b.Queue(limitLocks, LockTimeout(ctx))

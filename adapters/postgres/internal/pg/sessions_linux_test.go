@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestConnectionsGiveUpASilentMachine: keepalives find one, and sent data that stays without
-// an acknowledgement.
+// TestConnectionsGiveUpASilentMachine: a connection has keepalives and a limit
+// for sent data without an acknowledgement.
 func TestConnectionsGiveUpASilentMachine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

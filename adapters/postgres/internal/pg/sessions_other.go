@@ -4,5 +4,6 @@ package pg
 
 import "syscall"
 
-// limitUnanswered does nothing where only keepalives find a machine that is gone.
+// limitUnanswered does nothing on systems where only keepalives detect a failed
+// machine.
 func limitUnanswered(string, string, syscall.RawConn) error { return nil }

@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/fault"
 )
 
-// settings are those that the programs set, with what they set.
+// settings are the names and values that the programs set.
 var settings = map[string]string{"idle_in_transaction_session_timeout": "5s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2",
 	"tcp_keepalives_count": "3", "tcp_user_timeout": "10000", "jit": "off", "statement_timeout": "30s"}
 
@@ -51,8 +51,8 @@ func TestSessionsHaveTheirLimits(t *testing.T) {
 	}
 }
 
-// TestASilentTransactionEnds: a process that was halted in a transaction keeps its locks for
-// as long as it may be silent, also behind a pooler.
+// TestASilentTransactionEnds: a process that was suspended in a transaction keeps its locks
+// only until the idle limit, also behind a pooler.
 func TestASilentTransactionEnds(t *testing.T) {
 	direct := localstack.Database(t)
 	exec(t, direct, `do $$ begin execute format('alter database %I set idle_in_transaction_session_timeout = 0', current_database()); end $$`)
@@ -87,7 +87,8 @@ func TestASilentTransactionEnds(t *testing.T) {
 	}
 }
 
-// TestRequestsWaitBrieflyForLocks: transactions of callers with limited calls do, others wait.
+// TestRequestsWaitBrieflyForLocks: transactions of callers with limited calls wait briefly for
+// a lock; other transactions wait longer.
 func TestRequestsWaitBrieflyForLocks(t *testing.T) {
 	direct := localstack.Database(t)
 	for name, o := range map[string]pg.Options{"server": {}, "pooler": {TransactionPool: true}} {
@@ -134,7 +135,7 @@ func TestRequestsWaitBrieflyForLocks(t *testing.T) {
 }
 
 // TestAllConnectionsComeBackAtOnce: after a promotion one call fails. Then as many connections
-// as before are opened side by side, without further calls.
+// as before are opened concurrently, without further calls.
 func TestAllConnectionsComeBackAtOnce(t *testing.T) {
 	primary := localstack.Primary(t)
 	standby := localstack.Standby(t, primary)

@@ -28,7 +28,8 @@ func DecodeSet(b []byte) (*roaring64.Bitmap, error) {
 	return set, set.UnmarshalBinary(b)
 }
 
-// SetHolds reports whether a stored set has the user, without taking it apart.
+// SetHolds reports whether a stored set contains the user, without decoding the
+// set.
 func SetHolds(b []byte, id user.ID) (bool, error) {
 	if len(b) == 0 {
 		return false, nil
@@ -67,9 +68,9 @@ func Uint64(b []byte) uint64 {
 		uint64(b[3])<<32 | uint64(b[2])<<40 | uint64(b[1])<<48 | uint64(b[0])<<56
 }
 
-// UsersAmong is the condition for users with one of the ascending ids. Those
-// that lie close together, as those of a popular drop do, are read as one
-// range, and others with them.
+// UsersAmong returns the condition for users with one of the ascending ids. Ids
+// that lie close together, as in a popular drop, are read as one range. The range
+// may contain other users.
 func UsersAmong(ids []user.ID) (where string, args []any) {
 	if CloseTogether(ids) {
 		return `id between $1 and $2`, []any{ids[0], ids[len(ids)-1]}
@@ -78,14 +79,14 @@ func UsersAmong(ids []user.ID) (where string, args []any) {
 }
 
 // CloseTogether reports whether the ascending ids lie so close together that
-// reading the range of them is cheaper than asking for each.
+// reading their range is cheaper than looking up each id.
 func CloseTogether(ids []user.ID) bool {
 	return int64(ids[len(ids)-1]-ids[0]) < 4*int64(len(ids))
 }
 
-// WireIDs reads an array of bigint without nulls from the wire: 20 bytes about
-// its one dimension, and then a length of 4 bytes and the 8 of each number
-// (PostgreSQL's array_send).
+// WireIDs decodes an array of bigint without nulls from PostgreSQL's wire format
+// (array_send): 20 bytes of header for one dimension, then for each number 4
+// bytes of length and 8 bytes of value.
 func WireIDs(raw []byte) iter.Seq[user.ID] {
 	return func(yield func(user.ID) bool) {
 		for raw = raw[min(20, len(raw)):]; len(raw) >= 12; raw = raw[12:] {

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Whether a stored set contains a user is the same as in the decoded set; bytes
-// that are no set are an error and nothing worse.
+// A stored set and its decoded form contain the same users. Bytes that are not a
+// set return an error and cause no panic.
 func TestHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOf(rapid.OneOf(rapid.Int64Range(1, 200), rapid.Int64Range(1, 1<<62))).Draw(t, "ids")

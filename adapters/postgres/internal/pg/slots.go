@@ -18,7 +18,7 @@ func ScanSlot(row pgx.CollectableRow) (reminder.Slot, error) {
 	return s, row.Scan(SlotFields(&s)...)
 }
 
-// SlotFields are where [SlotColumns] go.
+// SlotFields are the destinations of [SlotColumns].
 func SlotFields(s *reminder.Slot) []any {
 	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.PlannedAt, &s.Round, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
 }

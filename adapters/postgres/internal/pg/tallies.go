@@ -10,13 +10,15 @@ import (
 )
 
 const (
-	// talliesDecoded is of how many batches the sets may be read without keeping the result.
+	// talliesDecoded is the number of batches up to which a result with decoded
+	// sets is not cached.
 	talliesDecoded = 100
-	// talliesLife is how old a result that is kept may be.
+	// talliesLife is the maximum age of a cached result.
 	talliesLife = 5 * time.Second
 )
 
-// keptTallies are results of [Tallies] that took the sets of many batches.
+// keptTallies caches results of [Tallies] for which the sets of many batches were
+// decoded.
 type keptTallies struct {
 	mu  sync.Mutex
 	all map[string]keptTally
@@ -34,7 +36,7 @@ func (k *keptTallies) get(key string, now time.Time) ([]delivery.FeedbackSum, bo
 	return slices.Clone(one.list), ok && now.Sub(one.at) < talliesLife
 }
 
-// keep also forgets results that are too old.
+// keep caches the result and removes results that are too old.
 func (k *keptTallies) keep(key string, list []delivery.FeedbackSum, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

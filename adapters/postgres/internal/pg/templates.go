@@ -28,14 +28,15 @@ func ScanTemplate(row pgx.CollectableRow) (template.Template, error) {
 
 // TemplateRow is the row of template $1.
 //
-// A claim that is stored counts in the row, and while a transaction keeps an old
-// snapshot open PostgreSQL keeps every version of it: "id = …" visits them all, from the
-// oldest on, tens of thousands after some minutes of a rush. The index has the versions
-// of a row in the order of their places, which are new ones at the end of the table.
-// Read from its end, the newest comes first or soon, and there is only one row to find.
+// Each stored claim is counted in the template's row. While a transaction keeps an old
+// snapshot open, PostgreSQL keeps every version of the row: tens of thousands after some
+// minutes of a rush. "id = …" would visit all of them, the oldest first. The index holds the
+// versions of a row in the order of their places, and new versions lie at the end of the
+// table. An index scan from the end meets the newest version first or soon, and limit 1 stops
+// there.
 const TemplateRow = `(select * from templates where id between $1 and $1 order by id desc limit 1)`
 
-// Template returns [template.ErrNotFound] if there is none.
+// Template returns the template, or [template.ErrNotFound].
 func Template(ctx context.Context, db *DB, id int64) (template.Template, error) {
 	rows, err := db.Pool.Query(ctx, `select `+TemplateColumns+` from `+TemplateRow+` t join shops s on s.number = t.shop_number`, id)
 	if err != nil {
@@ -48,7 +49,7 @@ func Template(ctx context.Context, db *DB, id int64) (template.Template, error) 
 	return t, Translate(err)
 }
 
-// TemplateFields are where [TemplateColumns] go.
+// TemplateFields are the destinations of [TemplateColumns].
 func TemplateFields(t *template.Template) []any {
 	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
 		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
@@ -56,5 +57,5 @@ func TemplateFields(t *template.Template) []any {
 		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce}
 }
 
-// TemplateEndsAt is [template.Spec.EndsAt] of the row t; least overlooks what is null.
+// TemplateEndsAt is [template.Spec.EndsAt] of the row t; least ignores nulls.
 const TemplateEndsAt = `least(t.closes_at, t.valid_until)`

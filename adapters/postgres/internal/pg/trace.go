@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TraceOf returns the W3C traceparent under which ctx is traced, "" if it is
-// not. Events take it along, so that their handlers belong to the same trace.
+// TraceOf returns the W3C traceparent of ctx, "" if ctx is not traced. Events
+// carry the traceparent, so that their handlers belong to the same trace.
 func TraceOf(ctx context.Context) string {
 	if !sampled(ctx) {
 		return ""

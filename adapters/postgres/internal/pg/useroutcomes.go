@@ -12,9 +12,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// outcomeSQL finds the batches that hold user $1's fired reminders of
-// templates $2 on channels $3, and the announcements and notices of kinds $4: per
-// owner and channel one step into the unique index of ranges.
+// outcomeSQL returns the batches that contain fired reminders of user $1 for
+// templates $2 on channels $3. If $4 names their kinds, it returns announcements
+// and notices too. Each owner and channel costs one lookup in the unique index of
+// ranges.
 const outcomeSQL = `
 with owners as (
     select 'reminder' as kind, id, template_id, slot, opens_at, ` + SlotDueAt + ` as due_at, fired_at from slots s
@@ -46,9 +47,9 @@ left join lateral (select array_agg(p.name order by p.id) as names, array_agg(x.
 where b.to_user >= $1
 order by o.due_at desc, o.kind, o.id desc, c.channel`
 
-// UserOutcomes returns what became of the user's fired reminders, announcements
-// and notices of the kinds, about these templates on these channels: the latest
-// due first.
+// UserOutcomes returns the outcomes of the user's fired reminders, announcements
+// and notices of these kinds, for these templates and channels. The latest due
+// time comes first.
 func UserOutcomes(ctx context.Context, db *DB, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
 	cs := make([]int16, len(channels))
 	for i, c := range channels {
@@ -72,8 +73,8 @@ func UserOutcomes(ctx context.Context, db *DB, by user.ID, templateIDs []int64, 
 	return list, Translate(rows.Err())
 }
 
-// scanOutcome reads one batch and decides what it says about the user; mine
-// is false if the user is not in it.
+// scanOutcome reads one batch and determines the user's outcome in it; mine is
+// false if the user is not in the batch.
 func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, err error) {
 	var due, sent pgtype.DriverBytes // looked at before the next row
 	var reported [4]pgtype.DriverBytes
@@ -106,8 +107,9 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 	return d, true, nil
 }
 
-// tookBy returns the name of the provider whose set has the user; one without a set took
-// the messages to all who were sent to. Empty = the environment's.
+// tookBy returns the name of the provider whose set contains the user. A provider
+// with a null set took the messages of all recipients. Empty = the default
+// provider of the environment.
 func tookBy(by user.ID, names []string, sets [][]byte) (string, error) {
 	for i, name := range names {
 		if sets[i] == nil {
