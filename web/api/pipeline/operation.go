@@ -11,8 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// A Route describes one operation: to the pipeline and to the reader of the
-// document.
+// A Route describes one operation, both for the pipeline and for readers of the document.
 type Route struct {
 	Traits
 	Method      string
@@ -31,7 +30,7 @@ type Route struct {
 	// File is the media type of an answer that is not JSON, such as text/csv, and
 	// FileText describes it.
 	File, FileText string
-	// Complete, if set, adds to the description what the other fields cannot say.
+	// Complete, if set, adds to the description anything that the other fields cannot express.
 	Complete func(*huma.Operation)
 }
 

@@ -81,8 +81,8 @@ func newProblem(f *fault.Fault, requestID string) *Problem {
 	return p
 }
 
-// Problem turns any error of a use case into what its caller may see. An error
-// that is no fault is a bug: it is logged here, in full and once, and not shown.
+// Problem turns any error of a use case into the answer that its caller may see. An error that is
+// no fault is a bug: it is logged here, in full and once, and not shown.
 func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 	id := ""
 	if q := middleware.From(ctx); q != nil {
@@ -151,7 +151,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p) // the client may be gone
 }
 
-// transform replaces huma's own errors, which quote what was sent, by ours.
+// transform replaces huma's own errors, which quote the request, by ours.
 func transform(ctx huma.Context, _ string, v any) (any, error) {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -178,7 +178,7 @@ func transform(ctx huma.Context, _ string, v any) (any, error) {
 	return p, nil
 }
 
-// offence says in our words what huma has found.
+// offence describes an error that huma has found in our words.
 func offence(d *huma.ErrorDetail) Offence {
 	o := Offence{d.Location, inDigits(d.Message), harmless(d)}
 	_, number := d.Value.(float64)

@@ -9,8 +9,8 @@ import (
 
 var JSONType = []string{"application/json"}
 
-// plainJSON reports whether the body is said to be what a quick request has;
-// the general way judges everything else.
+// plainJSON reports whether the Content-Type is a form that the quick way accepts; the general way
+// judges all other forms.
 func plainJSON(h http.Header) bool {
 	kinds := h["Content-Type"]
 	return len(kinds) == 1 && (kinds[0] == "application/json" || kinds[0] == "application/json; charset=utf-8")
