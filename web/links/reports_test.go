@@ -50,7 +50,7 @@ func (f *fakeReports) serve(t *testing.T) string {
 	return server.URL + report.LinkPath
 }
 
-// The report is shown without signing in, is not indexed, kept or sent on, and runs
+// The report is shown without signing in, is not indexed, cached or sent on as a referrer, and runs
 // no scripts but its own.
 func TestSharedReport(t *testing.T) {
 	base := (&fakeReports{}).serve(t)

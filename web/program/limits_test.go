@@ -8,8 +8,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestProcessesShareRateLimits: the requests that one process has allowed a key are
-// taken from the key's budget in the other.
+// TestProcessesShareRateLimits: the requests that one process has allowed a key are deducted from
+// the key's budget in the other process.
 func TestProcessesShareRateLimits(t *testing.T) {
 	const limit = 1200
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0",

@@ -15,8 +15,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestBehindATransactionPooler has two whole programs take reservations and
-// claims with two sessions of the database between them.
+// TestBehindATransactionPooler: two whole programs take reservations and claims with two database
+// sessions between them.
 func TestBehindATransactionPooler(t *testing.T) {
 	const users, stock = 40, 25
 	direct := localstack.Database(t)
