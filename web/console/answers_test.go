@@ -26,7 +26,7 @@ func TestPagesOfWhoHasSomeShops(t *testing.T) {
 	b.Get("/templates/new").Is(200).HasNot("/shops/new")
 }
 
-// A number that is too large is told what is the most.
+// The error about a number that is too large names the maximum.
 func TestLargeNumbersAreToldTheMost(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)

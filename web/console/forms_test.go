@@ -13,7 +13,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The preview of a form says what its save would.
+// The preview of a form shows the errors that saving it would show.
 func TestPreviewTellsWhatIsWrong(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -85,8 +85,8 @@ func TestPreviewOfACampaign(t *testing.T) {
 		b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-grant_template_id"`).HasNot(`data-for="f-audience_value"`)
 	}
 
-	// A member in charge of one shop sees nothing of another's template, and is told
-	// which shop to choose instead of losing what was typed.
+	// A member limited to one shop sees nothing of another shop's template. The form says which
+	// shop to choose, and keeps the typed values.
 	form = consoletest.CampaignForm("title", "{{coupon.name}}", "grant_template_id", fmt.Sprint(theirs.ID))
 	limited.Post("/campaigns/preview", form).Is(200).HasNot("Moon cake night", "CN¥").Has(`data-for="f-shop"`)
 	for d, told := range map[int64]bool{mine.ID: true, theirs.ID: false} {

@@ -126,8 +126,7 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	}
 }
 
-// Parts say so when they cannot be had, keep what they showed, and go on by
-// themselves.
+// Parts that cannot be loaded say so, keep their last content, and reload by themselves.
 func TestPartsSayThatTheConnectionIsLostInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	j := g.StartJob(staff.Actor{Label: "staff:99", Role: staff.Marketer}, "Pause 40 templates", 0)

@@ -109,8 +109,7 @@ func TestEveryPartCanBeDrawn(t *testing.T) {
 	}
 }
 
-// Clocks that go on are no news: pages on which nothing happens are sent
-// nothing.
+// A clock that goes on is no change: pages on which nothing happens receive no events.
 func TestLiveIsSilentAtRest(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -168,8 +167,8 @@ func TestLiveEndsWhenRightsChange(t *testing.T) {
 	b.Get(consoletest.LiveURL(shell.TemplateURL(d.ID))).Is(http.StatusForbidden)
 }
 
-// Staff who are limited to shops see jobs of their own that belong to no shop,
-// and other staff of that shop do not.
+// Staff who are limited to shops see their own jobs that belong to no shop; other staff of the same
+// shop do not see these jobs.
 func TestLiveOwnJob(t *testing.T) {
 	g := consoletest.New(t)
 	m := g.Hire(staff.Marketer, 10)

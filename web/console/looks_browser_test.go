@@ -84,8 +84,8 @@ func TestMoveToThePastInTheBrowser(t *testing.T) {
 	b.Accessible("a move to the past")
 }
 
-// Typing another rate runs the dry run of a replay again; an error that the
-// form was refused for goes away with what it was about.
+// Typing another rate runs the dry run of a replay again. The error for which the form was refused
+// disappears when its field is corrected.
 func TestTheDryRunFollowsTheRateInTheBrowser(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	b := consoletest.NewTab(t)

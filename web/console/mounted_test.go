@@ -46,8 +46,8 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// HEAD is answered like GET, whatever stands before the console, and takes
-// nothing away that waits to be shown.
+// HEAD is answered like GET behind any middleware, and does not consume a message that waits to be
+// shown.
 func TestHead(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

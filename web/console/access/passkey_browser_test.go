@@ -10,8 +10,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// A passkey is enrolled, answers for the second factor of a sign-in and for a
-// confirmation, and works on no other site.
+// A passkey is enrolled, serves as the second factor of a sign-in and for a confirmation, and works
+// on no other site.
 func TestPasskeyInTheBrowser(t *testing.T) {
 	g := consoletest.New(t, demanding)
 	m := g.Hire(staff.Admin)

@@ -105,8 +105,8 @@ func (h *handlers) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// savePreferences keeps language, theme and whether the first steps are shown: in
-// cookies, and language and theme for members also with their account.
+// savePreferences stores language, theme and whether the first steps are shown in cookies. For
+// members it also stores language and theme with their account.
 func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error {
 	m := shell.Frame(r).Member
 	if r.PostForm.Has("theme") {

@@ -186,7 +186,7 @@ func TestSignInIsThrottled(t *testing.T) {
 	b.Try(m.Email, consoletest.Password, "/").To("/")
 }
 
-// watchful counts what a throttle is asked for.
+// watchful records the keys that a throttle is called with.
 type watchful struct{ asked []string }
 
 func (w *watchful) Allow(_ context.Context, key string) (time.Duration, error) {
@@ -196,8 +196,7 @@ func (w *watchful) Allow(_ context.Context, key string) (time.Duration, error) {
 
 func (w *watchful) Return(context.Context, string) error { return nil }
 
-// A text too long for an address is answered like a wrong password, and nothing
-// of it is stored.
+// A text too long for an address is answered like a wrong password, and no part of it is stored.
 func TestSignInWithTooLongAnAddress(t *testing.T) {
 	w := &watchful{}
 	g := consoletest.New(t, func(d *console.Deps) { d.Access.Throttle = w })
@@ -269,8 +268,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// A member who was signed out meanwhile comes back to the page that was open,
-// with a message that the form was not stored.
+// A member whose sign-in ended comes back to the page that was open, with a message that the form
+// was not stored.
 func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.Browser()

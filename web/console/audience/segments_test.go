@@ -123,8 +123,8 @@ func TestListPages(t *testing.T) {
 	b.Get(at).Is(200).Has("Customers can be added after its audience has been read.", "3 customers")
 }
 
-// A form with a file that is sent twice, as by a double click, is one request;
-// sent again with another file it is another.
+// A form with a file that is sent twice, as by a double click, is one request; sent again with
+// another file, it is another request.
 func TestListFormsSentTwice(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

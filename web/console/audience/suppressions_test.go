@@ -10,7 +10,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Suppressed addresses are listed for staff, masked where contacts are; staff of all
+// Suppressed addresses are listed for staff, masked for staff who see contacts masked. Staff of all
 // shops who manage users add, release and download them.
 func TestSuppressions(t *testing.T) {
 	g := consoletest.New(t)

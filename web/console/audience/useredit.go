@@ -26,12 +26,12 @@ func (h *handlers) loadUser(r *http.Request) (user.User, error) {
 	return h.People.Preferences(r.Context(), id)
 }
 
-// userFields are the names of what is typed about a user.
+// userFields are the names of the form fields of a user.
 func userFields() []string {
 	return []string{"name", "email", "phone", "locale", "timezone", "quiet_from", "quiet_to"}
 }
 
-// userForm shows what is stored about u.
+// userForm shows the stored values of u.
 func userForm(u user.User) audiencepages.UserForm {
 	p := audiencepages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
 	if u.Quiet.From != u.Quiet.To {
@@ -46,7 +46,7 @@ func userForm(u user.User) audiencepages.UserForm {
 	return p
 }
 
-// withOff are all the values of a form, those of its boxes too.
+// withOff returns all values of a form, including its check boxes.
 func withOff(p audiencepages.UserForm) map[string]string {
 	all := map[string]string{}
 	for _, name := range userFields() {

@@ -44,7 +44,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	g.As(staff.Viewer, 11).Get(url + "/results").Is(http.StatusForbidden)
 }
 
-// A user in quiet hours is shown apart, within those in flight, and as waiting in the
+// A user in quiet hours is shown separately among the messages in flight, and as waiting in the
 // list.
 func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	g := consoletest.New(t)
@@ -168,8 +168,8 @@ func TestCompareCampaigns(t *testing.T) {
 	g.As(staff.Viewer, 11).Get(url + "/compare").Is(http.StatusForbidden)
 }
 
-// TestRecipientsInTheBrowser filters without loading the page anew, and leads
-// from the campaign's page to the whole list.
+// TestRecipientsInTheBrowser filters without reloading the page, and follows the link from the
+// campaign's page to the whole list.
 func TestRecipientsInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

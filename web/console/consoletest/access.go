@@ -19,8 +19,7 @@ import (
 	"dropbell/web/console"
 )
 
-// From makes the console believe that requests come from the address that a
-// header names, as behind a proxy.
+// From makes the console take the client's address from a header, as behind a proxy.
 func (g *Fixture) From() {
 	next := g.Console
 	g.Server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +101,7 @@ func (b *Browser) Enrol() (secret string, recovery []string) {
 	return secret, recovery
 }
 
-// Code is what an authenticator app shows now.
+// Code returns the code that an authenticator app shows now.
 func (g *Fixture) Code(secret string) string {
 	g.Helper()
 	code, err := totp.GenerateCode(secret, g.Now())
@@ -116,7 +115,7 @@ func (b *Browser) Try(email, pass, to string) Answer {
 	return b.Post("/signin", url.Values{"email": {email}, "password": {pass}, "return": {to}})
 }
 
-// SignOn is a console beside an identity provider.
+// SignOn is a console together with an identity provider.
 type SignOn struct {
 	*Fixture
 	There  *oidctest.Provider

@@ -31,8 +31,7 @@ func twoPages(t *testing.T) (url string, acted *atomic.Int64) {
 	return s.URL, acted
 }
 
-// An action finds its element, the page is replaced, and the action then uses
-// what it has found.
+// An action finds its element, the page is replaced, and the action then uses the element.
 func TestAnActionWhosePageIsReplacedIsRepeated(t *testing.T) {
 	url, _ := twoPages(t)
 	b := consoletest.NewTab(t)

@@ -16,7 +16,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A drop whose coupons are not obtained by code says that, and nothing else.
+// The page of codes of a drop whose coupons are not obtained by code says only that.
 func TestNoCodesForOtherDrops(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
