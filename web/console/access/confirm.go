@@ -98,8 +98,8 @@ func (h *handlers) confirm(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, again.Return, ui.Good, shell.Say(r, "confirm.done"))
 }
 
-// confirmation reads the proof from the form; without a choice it is the password. A member who
-// signed in at the identity provider has no password here.
+// confirmation reads the proof in the form; an empty answer means the password. A member who signed
+// in at the identity provider has no password here.
 func (h *handlers) confirmation(r *http.Request) staff.Answer {
 	if raw := r.PostFormValue("confirm_passkey"); raw != "" {
 		a := h.passkeyAnswer(r, raw)

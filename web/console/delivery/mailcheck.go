@@ -19,12 +19,12 @@ const checkFor = 8 * time.Second
 // mostChecked is how many senders one page checks.
 const mostChecked = 10
 
-// A MailCheck is the senders of mails and what reads their records.
+// A MailCheck has the senders of mails, and the resolver that reads their DNS records.
 type MailCheck struct {
-	// Senders returns those that a member may see; none = no mail server is configured.
+	// Senders returns the senders that a member may see; none = no mail server is configured.
 	Senders  func(ctx context.Context, by staff.Actor) ([]mailcheck.Sender, error)
 	Resolver mailcheck.Resolver
-	// Pace is what limits mails; nil = nothing does.
+	// Pace returns the limits of mails; nil = no limits.
 	Pace func(context.Context) (delivery.MailPace, error)
 }
 

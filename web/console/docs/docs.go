@@ -17,7 +17,7 @@ import (
 // Path is where the pages are.
 const Path = "/docs"
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	// API is described by the pages.
 	API *pipeline.Pipeline

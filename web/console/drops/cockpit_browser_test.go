@@ -102,8 +102,8 @@ func TestCockpitOnAPhone(t *testing.T) {
 	b.Accessible("the cockpit on a phone")
 }
 
-// The switch works by keyboard, says what it did, and holds everything still
-// until it is used again; then nothing was missed.
+// The switch works by keyboard, announces its effect, and stops all changes of the page until it is
+// used again. Then the page shows the current state.
 func TestHoldTheCockpitStill(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A draft is deleted in a dialog that offers to keep it, is gone from the lists,
-// and comes back by the notice's button or from its old address, without scripts.
+// A draft is deleted in a dialog that offers to keep it, disappears from the lists, and is restored
+// by the notice's button or from its old address, without scripts.
 func TestDeletedDraftComesBack(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, 5*time.Hour)
@@ -64,7 +64,7 @@ func TestDraftsThatStay(t *testing.T) {
 	}
 }
 
-// A pause and a closing are undone by the button in the notice; twice is once, and
+// A pause and a closing are undone by the button in the notice. Undoing twice has one effect, and
 // after another change it is too late.
 func TestUndo(t *testing.T) {
 	g := consoletest.New(t)

@@ -48,7 +48,7 @@ func TestForecastKnowsWhenToOpenLater(t *testing.T) {
 	limited.Has("Moon cake night", "A drop of another shop", "220,000").HasNot("Tea time", "/templates/2\"")
 }
 
-// The reader of a forecast is told what it assumes.
+// The page of a forecast states the assumptions of the forecast.
 func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	open := true
 	g := consoletest.New(t, consoletest.Breakers(func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {

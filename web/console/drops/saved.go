@@ -13,8 +13,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// savedValues are what the form for a new drop begins with from a saved model: the
-// whole drop, on the first free day at the model's time of day.
+// savedValues returns the initial values of the form for a new drop from a saved model: the
+// complete drop, on the first free day at the model's time of day.
 func (h *handlers) savedValues(r *http.Request, id int64) (values map[string]string, whole bool, err error) {
 	m, err := h.Models.Model(r.Context(), shell.Actor(r), id)
 	if err != nil {

@@ -53,8 +53,8 @@ func (q *queues) put(n int, at time.Time) {
 	q.Must(q.Enqueue(q.Context(), list...))
 }
 
-// Staff see the queues and their tasks by page; operators pause them and take
-// steps with tasks, each of which is in the audit log.
+// Staff see the queues and their tasks page by page. Operators pause queues and take steps with
+// tasks; each step is in the audit log.
 func TestQueuePages(t *testing.T) {
 	g := newQueues(t)
 	g.put(2*shell.PageSize+1, g.Now().Add(time.Hour))
