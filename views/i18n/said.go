@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// stored begins the keys of sentences that programs store in English, such as why a
-// provider was not reached. Their English texts are the forms by which a stored
-// sentence is recognised.
+// stored is the prefix of the keys of sentences that programs store in English, such as why a
+// provider was not reached. The English text of a key is the pattern by which a stored sentence is
+// recognised.
 const stored = "said."
 
 // A form recognises one stored sentence.
@@ -35,9 +35,8 @@ func formsOf(messages map[string]string) (list []form) {
 	return list
 }
 
-// Said returns a sentence that a program stored in English in the language of l.
-// Any other text, such as a provider's own words, is returned as a quotation;
-// English shows it as it is.
+// Said translates a sentence that a program stored in English into the language of l. Any other
+// text, such as a provider's own words, is returned as a quotation; English returns it unchanged.
 func (l *Locale) Said(text string) string { return l.quote(text, "said_by.quote") }
 
 // Answered is Said for a place that does not say that a provider answered.

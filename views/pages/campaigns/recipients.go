@@ -91,7 +91,7 @@ func (p Campaign) testVariants(ctx context.Context) []ui.Option {
 	return []ui.Option{{Value: "", Label: ui.T(ctx, "campaign.test.own")}, {Value: "a", Label: groupText(ctx, p.Content, 0)}, {Value: "b", Label: groupText(ctx, p.Content, 1)}}
 }
 
-// TestTold says what became of a test message.
+// TestTold returns the outcome of a test message as a colour and a text.
 func TestTold(ctx context.Context, o campaign.Outcome) (ui.Tone, string) {
 	switch o.Outcome {
 	case delivery.Sent:

@@ -26,7 +26,7 @@ func (p Codes) pageURL() string {
 	return fmt.Sprintf("%s?before=%d", p.url(), p.Before)
 }
 
-// listURL is the file of all lists of a kind, or of those of one template.
+// listURL returns the file of all lists of a kind, or of the lists of one template.
 func listURL(path string, of *template.Template) string {
 	if of == nil {
 		return path

@@ -38,7 +38,7 @@ func channelOptions(ctx context.Context) []ui.Option {
 	return list
 }
 
-// bad is what is said where the filter cannot be read.
+// bad returns the title and the text for a filter that cannot be read.
 func (p DeadLetters) bad(ctx context.Context) (title, text string) {
 	if slices.ContainsFunc(p.Errors, func(f fault.Field) bool { return f.Name != "channel" }) {
 		return ui.T(ctx, "letters.bad_title"), ui.T(ctx, "letters.bad_text")
@@ -57,7 +57,7 @@ func (p DeadLetters) total() (sum, most int64) {
 // jobRunning is the state of a job that is being worked on.
 const jobRunning = "running"
 
-// where are the jobs that are running, or those that are not.
+// where returns the jobs that are running, or the jobs that are not.
 func (p Jobs) where(running bool) (some Jobs) {
 	for _, j := range p.List {
 		if (j.State == jobRunning) == running {
@@ -143,8 +143,8 @@ func (p Replay) rateError(ctx context.Context) string {
 // useless reports whether a replay would change nothing.
 func (p Replay) useless() bool { return p.Triage.InTime == 0 && p.Triage.AlreadySent == 0 }
 
-// submit names the button: where no recipient can be reached in time any more,
-// recipients whom another attempt has reached may still be settled.
+// submit returns the label of the button. If no recipient can be reached in time any more, the
+// button still settles recipients that another attempt has reached.
 func (p Replay) submit(ctx context.Context) string {
 	if p.rateError(ctx) != "" {
 		return ui.T(ctx, "replay.submit_any")

@@ -37,7 +37,7 @@ type ProviderForm struct {
 	ID      int64 // 0 = a new one
 	Version int64
 	Kind    provider.Kind
-	// Values are what was typed, never secrets.
+	// Values are the typed values, never secrets.
 	Values  map[string]string
 	Set     []string // the secrets that are set
 	Enabled bool
@@ -124,7 +124,7 @@ func (f ProviderForm) sms() bool {
 	return c == delivery.SMS
 }
 
-// orderHelp says what the order of the kind's providers means.
+// orderHelp explains the order of the kind's providers.
 func (f ProviderForm) orderHelp(ctx context.Context) string {
 	switch {
 	case f.Kind.Platform().OneTime():
@@ -135,7 +135,7 @@ func (f ProviderForm) orderHelp(ctx context.Context) string {
 	return ui.T(ctx, "provider.help.order")
 }
 
-// shopHelp says what it means that a shop has a provider of its own.
+// shopHelp explains a provider of a shop's own.
 func (f ProviderForm) shopHelp(ctx context.Context) string {
 	if !f.Kind.Shares() && !f.Kind.Platform().OneTime() {
 		return ui.T(ctx, "provider.help.shop.apps")
@@ -180,7 +180,7 @@ func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldP
 	return p
 }
 
-// help says what the field is to hold; empty = its label says so.
+// help describes the content of the field; empty = the label is enough.
 func (f ProviderForm) help(ctx context.Context, field provider.Field) string {
 	if key := "provider.help." + string(f.Kind) + "." + field.Name; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)

@@ -28,8 +28,7 @@ func ChannelState(s delivery.ChannelStatus) (ui.Tone, string) {
 	return ui.Good, "channel.ready"
 }
 
-// ChannelHalted says that messages wait for the channel, and why; "" while they
-// do not.
+// ChannelHalted says that messages wait for the channel, and why; "" while messages do not wait.
 func ChannelHalted(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
 	if s.Configured && !s.Paused && !s.Open() && !s.Held() {
 		return ""

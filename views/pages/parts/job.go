@@ -15,8 +15,8 @@ import (
 // URL is the page of the job.
 func (p Work) URL() string { return fmt.Sprintf("/jobs/%d", p.Job.ID) }
 
-// WorkTone is the tone of a job's state; a job that is done with failed rows
-// gives a warning.
+// WorkTone is the colour of a job's state. A finished job with failed rows has the colour of a
+// warning.
 func WorkTone(j job.Job) ui.Tone {
 	switch j.State {
 	case job.Waiting, job.Running:
@@ -48,7 +48,7 @@ func WorkPieces(j job.Job) []Piece {
 	return []Piece{{"bar-sent", j.Done}, {"bar-dead", j.Failed}}
 }
 
-// WorkWhole is what a bar of the job measures: all of it, as far as known.
+// WorkWhole returns the length of the job's bar: all its rows, as far as known.
 func WorkWhole(j job.Job) int64 { return max(j.Total, j.Worked(), 1) }
 
 // WorkText says how far the job is.
@@ -97,7 +97,7 @@ func WorkReason(ctx context.Context, j job.Job) string {
 // said are faults of jobs whose text never says more than the catalogues do.
 var said = []*fault.Fault{job.ErrWorkersDied, job.ErrUploadNotFound, coupon.ErrNoUserColumn, coupon.ErrNoGrants, coupon.ErrTooManyGrants}
 
-// workDetail is what the reason does not say, such as the line: in English.
+// workDetail returns the details that the reason does not contain, such as the line: in English.
 func workDetail(ctx context.Context, j job.Job) string {
 	reason := WorkReason(ctx, j)
 	numbered := reason != ui.T(ctx, "fault."+j.Reason) // by what the detail says

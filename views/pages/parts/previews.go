@@ -23,12 +23,12 @@ type Previews struct {
 type Preview struct {
 	Channel message.Channel
 	Content message.Content
-	// Page is the address of a mail's page; followed by &dark=1 it is the one that
-	// readers with a dark screen see.
+	// Page is the address of a mail's page. With &dark=1 appended it shows the mail as on a dark
+	// screen.
 	Page string
 	// Note is said instead of a page that cannot be shown.
 	Note string
-	// Size is that of an SMS, Price what a part costs in ten-thousandths of Currency.
+	// Size is the size of an SMS, Price the cost of an SMS part in ten-thousandths of Currency.
 	Size     message.SMSSize
 	Price    int64
 	Currency string

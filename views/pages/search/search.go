@@ -1,5 +1,5 @@
-// Package search renders the search over everything that staff may open: as a
-// page, and as the options of the dialog that every page has.
+// Package search renders the search over all objects that staff may open: as a page, and as the
+// options of the dialog that every page has.
 package search
 
 import (
@@ -35,7 +35,7 @@ type Group struct {
 	Note string
 }
 
-// Results are what a text finds.
+// Results are the results of a search.
 type Results struct {
 	Search string
 	Groups []Group
@@ -101,8 +101,7 @@ func PersonHit(ctx context.Context, u user.User) Hit {
 	return Hit{Icon: "user", URL: "/users/" + u.ID.String(), Title: parts.UserName(ctx, u), Detail: joined("#"+u.ID.String(), u.Email, u.Phone)}
 }
 
-// StrangerHit is a number of which no profile is known: its user may have
-// reserved all the same.
+// StrangerHit is a user number without a known profile: the user may have reserved all the same.
 func StrangerHit(ctx context.Context, id user.ID) Hit {
 	return Hit{Icon: "user", URL: "/users/" + id.String(), Title: ui.T(ctx, "user.nameless", id.String()), Detail: ui.T(ctx, "find.no_profile")}
 }
