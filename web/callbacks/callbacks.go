@@ -41,7 +41,8 @@ const (
 	// perFetch is how many calls a minute an address may send for which a source must load a
 	// certificate before it can check the signature.
 	perFetch = 6
-	// repeatAfter is when a provider is asked to repeat a call that was not stored.
+	// repeatAfter is the delay after which a provider is asked to repeat a call that was not
+	// stored.
 	repeatAfter = 30 * time.Second
 	// storeFor bounds how long a call waits to be stored. Amazon SNS, the provider with the
 	// shortest time limit, ends a call after 15 seconds.
@@ -234,7 +235,7 @@ func (h *Handler) allowed(limit *middleware.Limiter, r *http.Request) error {
 	return nil
 }
 
-// address is the URL that the provider called, which some of them sign.
+// address returns the URL that the provider called; some providers sign it.
 func (h *Handler) address(r *http.Request) *url.URL {
 	u := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawQuery: r.URL.RawQuery}
 	if r.TLS != nil {
@@ -262,7 +263,7 @@ func (h *Handler) store(ctx context.Context, call feedback.Call) (answers []stri
 	return nil, nil
 }
 
-// answer says that the call is stored.
+// answer answers a stored call with success.
 func answer(w http.ResponseWriter, s Source, answers []string) {
 	w.Header().Set("Cache-Control", "no-store")
 	a, ok := s.(Answerer)

@@ -24,7 +24,8 @@ const (
 	// address if an earlier address is known, noteFor to record the opening.
 	lookFor = 300 * time.Millisecond
 	noteFor = 250 * time.Millisecond
-	// maxTargets is how many addresses are remembered for when it does not answer.
+	// maxTargets is how many claim addresses are cached for times when the database does not
+	// answer.
 	maxTargets = 10_000
 )
 

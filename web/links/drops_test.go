@@ -106,7 +106,7 @@ func TestDropLinkLeadsToTheClaimAddress(t *testing.T) {
 	}
 }
 
-// Programs that look at a link are led, and not counted.
+// Programs that check a link are redirected, but not counted.
 func TestLinkCheckersAreNotCounted(t *testing.T) {
 	d := &fakeDrops{target: "https://shop.example/", state: template.Published}
 	url := d.serve(t) + dropLinks.Token(reader1)

@@ -97,7 +97,7 @@ type visit struct {
 	frame   *ui.Frame
 	id      user.ID
 	channel delivery.Channel
-	// failure is the page that says that the link leads nowhere.
+	// failure is the page for a link that is invalid.
 	failure func(status int) page
 }
 

@@ -124,7 +124,7 @@ type deadline struct {
 	mu sync.Mutex
 	// waiting counts the operations under way.
 	waiting int
-	// inForce and told are the zero time where there is none.
+	// inForce and told are the zero time if there is no deadline.
 	inForce, told time.Time
 }
 

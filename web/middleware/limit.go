@@ -56,7 +56,7 @@ type Limiter struct {
 	burst   int
 	buckets *otter.Cache[LimitKey, *bucket] // nil = everything is allowed
 	shared  sharing
-	// parts is among how many processes the limit is divided; 0 = it is shared.
+	// parts is the number of processes that the limit is divided among; 0 = the limit is shared.
 	parts atomic.Int64
 	// alone counts the requests since then.
 	alone atomic.Int64
@@ -148,7 +148,8 @@ func (l *Limiter) Look(key LimitKey, now time.Time) Decision {
 // lost is more than fractions of tokens can lose in computations.
 const lost = 1e-6
 
-// decision describes a bucket with so many tokens left, of which each request takes its cost.
+// decision returns the decision for a bucket with this many tokens left, of which each request
+// takes cost.
 func (l *Limiter) decision(tokens float64, cost int, allowed bool) Decision {
 	after := func(missing float64) time.Duration {
 		return time.Duration(math.Round(missing / float64(l.rate) * float64(time.Second)))

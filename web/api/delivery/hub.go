@@ -15,7 +15,7 @@ const (
 	// streamQueue is how many messages a client may be behind before its stream is cut off. The
 	// client resumes at its position.
 	streamQueue = 32
-	// streamsPerUser allows a user's devices and tabs; the oldest goes first.
+	// streamsPerUser is enough for a user's devices and tabs; above it the oldest stream is closed.
 	streamsPerUser = 8
 	// maxStreams bounds the memory of one process.
 	maxStreams = 100_000
@@ -56,7 +56,7 @@ func (s *Subscription) Take() (items []*Shown, ended bool) {
 	return items, s.ended
 }
 
-// Shown is a message as clients get it: encoded once for all of them.
+// Shown is a message in the API's form, encoded once for all clients.
 type Shown struct {
 	inbox.Message
 	once sync.Once

@@ -133,7 +133,8 @@ func (s *stream) subscribe() (err error) {
 	return err
 }
 
-// wake has the client served, unless it is being served: then once more.
+// wake starts a goroutine that serves the client. If the client is being served, it is served once
+// more.
 func (s *stream) wake() {
 	switch {
 	case s.turns.Add(1) > 1:
@@ -268,7 +269,7 @@ func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 		return nil, nil
 	}
 	since := s.seen.at.Add(-resumeWindow)
-	// Without an answer the inbox itself is asked.
+	// Without an answer the inbox itself is read.
 	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.by.User, s.api.Now(), since); err == nil && !may {
 		return nil, nil
 	}
@@ -339,7 +340,7 @@ func (s *stream) write(text []byte) bool {
 	return err == nil
 }
 
-// finish ends the answer as HTTP wants it.
+// finish writes the end of the answer.
 func (s *stream) finish() {
 	if s.conn != nil && s.chunked {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))

@@ -57,7 +57,7 @@ func (p *position) append(b []byte) []byte {
 	return b
 }
 
-// parsePosition returns the zero position for anything it did not write.
+// parsePosition returns the zero position for any text that position has not written.
 func parsePosition(s string) position {
 	first, rest, _ := strings.Cut(s, ",")
 	micros, err := strconv.ParseInt(first, 10, 64)

@@ -136,7 +136,7 @@ func reserved(view reminder.View, created bool) *reservationAnswer {
 
 func inBody(i int) string { return fmt.Sprintf("body.reminders[%d]", i) }
 
-// reservedBefore reports whether err says that all of asked is reserved.
+// reservedBefore reports whether err says that all reminders of asked are reserved already.
 func reservedBefore(err error, asked []reminder.Reminder) bool {
 	r, ok := errors.AsType[*reminder.Refusal](err)
 	return ok && errors.Is(err, reminder.ErrAlreadyReserved) && len(r.Offending) == len(asked)
@@ -280,7 +280,7 @@ func (h *handlers) cancelChannel(ctx context.Context, template int64, name strin
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
 }
 
-// place says where the query names the reminder.
+// place returns the place of the reminder in the query.
 func (in *cancelWish) place(i int) string {
 	switch {
 	case len(in.Reminder) > 0:

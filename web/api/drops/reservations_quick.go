@@ -114,7 +114,7 @@ func (a keyedReservations) Repeat(w http.ResponseWriter, r *http.Request, body, 
 	a.say(w, r, wanted, answer)
 }
 
-// wanted returns the request if it is written the plain way and can be understood.
+// wanted returns the request if it is in the common form and can be understood.
 func (a keyedReservations) wanted(r *http.Request, body []byte) (reminder.Request, bool) {
 	wish, ok := scanWish(body)
 	if !ok {

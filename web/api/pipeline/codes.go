@@ -135,7 +135,7 @@ func statusOf(kind fault.Kind, name string) int {
 	return http.StatusInternalServerError
 }
 
-// codeOf names a refusal that was found before any rule was asked.
+// codeOf returns the fault for a refusal that was made before any rule was checked.
 func codeOf(status int) *fault.Fault {
 	switch status {
 	case http.StatusBadRequest:

@@ -117,7 +117,7 @@ func (pl *Pipeline) forReaders() *huma.OpenAPI {
 	return &doc
 }
 
-// saidSchemas are the schemas as readers of the document see them.
+// saidSchemas are the schemas of the published document.
 type saidSchemas struct {
 	huma.Registry
 	schemas map[string]*huma.Schema

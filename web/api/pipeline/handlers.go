@@ -66,7 +66,7 @@ func (r Ref) At(ifMatch string) (id, version int64, err error) {
 	return id, version, err
 }
 
-// parseVersion reads an If-Match header; without one the version is 0.
+// parseVersion reads an If-Match header; without the header the version is 0.
 func parseVersion(header string) (int64, error) {
 	if header == "" {
 		return 0, nil

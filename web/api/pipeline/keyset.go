@@ -26,13 +26,13 @@ const (
 	maxSkipped = 10
 )
 
-// keySets fetches the key set again and again and keeps the last good one.
+// keySets fetches the key set repeatedly and keeps the last good set.
 type keySets struct {
 	control  httprc.Controller
 	resource *httprc.ResourceBase[*trustedKeys]
 }
 
-// trustedKeys is the key set of one answer.
+// trustedKeys is the key set of one answer of the key server.
 type trustedKeys struct {
 	set    jwk.Set
 	prints map[keyPrint]struct{} // of the keys in set

@@ -37,7 +37,7 @@ func (l *lateDetached) Value(key any) any {
 	return l.late.Value(key)
 }
 
-// late is a context whose timer is set when it is first asked for.
+// late is a context whose timer is set by the first call of Done or Err.
 type late struct {
 	parent   context.Context
 	deadline time.Time

@@ -22,7 +22,7 @@ type Route struct {
 	// Codes are the codes of this operation beyond those that every operation of
 	// its kind shares.
 	Codes []string
-	// Status is the usual one of success; 0 = 200. Also lists others.
+	// Status is the usual successful status; 0 = 200. Also lists further statuses.
 	Status int
 	Also   map[int]string
 	// Example is a request body in JSON.
@@ -110,7 +110,7 @@ func (r Route) headers() []*huma.Param {
 	return ps
 }
 
-// remembered says for how long a repetition is recognised.
+// remembered says how long a repetition is recognised.
 func (r Route) remembered() string {
 	if r.OwnKeys {
 		return "at any later time"

@@ -18,7 +18,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Problem is an error as it goes over the wire, RFC 9457.
+// Problem is an error as sent to the client, RFC 9457.
 type Problem struct {
 	Type     string    `json:"type" doc:"Where the code is explained." example:"/docs#code-already_reserved"`
 	Title    string    `json:"title" doc:"The status in words." example:"Conflict"`
@@ -31,7 +31,7 @@ type Problem struct {
 	retryAfter time.Duration
 }
 
-// Offence is one thing that was wrong with a request.
+// Offence is one error in a request.
 type Offence struct {
 	Location string `json:"location,omitempty" doc:"Where, such as body.reminders[1].minutes, path.id or header.If-Match." example:"body.reminders[0]"`
 	Message  string `json:"message" example:"already reserved"`
@@ -63,7 +63,7 @@ func (p *Problem) headers(h http.Header) {
 	}
 }
 
-// About says which request the problem is of; empty = none is named.
+// About sets the id of the request that the problem belongs to; empty = no id.
 func (p *Problem) About(requestID string) {
 	p.Instance = ""
 	if requestID != "" {

@@ -117,7 +117,7 @@ func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	})
 }
 
-// single are headers of which a second one would be overlooked.
+// single are headers of which a second value would be ignored.
 var single = []string{IdempotencyHeader, "Authorization", "X-User-Id", "If-Match"}
 
 // repeated is the only query parameter that may occur more than once.
@@ -302,7 +302,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// fill reads the body to its end, or one byte more than is allowed of it.
+// fill reads the body to its end, or to one byte above the limit.
 func (b *body) fill(r *http.Request) error {
 	from := io.Reader(r.Body)
 	if r.ContentLength < 0 {

@@ -147,7 +147,7 @@ func (t *Tokens) header(token string) (tokenHeader, bool) {
 	return h, ok
 }
 
-// validate checks everything that claims say but whose and how old they are.
+// validate checks everything in the claims except their subject and their age.
 func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 	options := []jwt.ValidateOption{jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithAcceptableSkew(tokenLeeway),
 		jwt.WithClock(jwt.ClockFunc(t.o.Now))}
