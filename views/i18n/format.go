@@ -44,7 +44,7 @@ func (l *Locale) Shares(parts []int64) []string {
 	return texts
 }
 
-// Thousandths writes a share in percent, with a decimal where there is one.
+// Thousandths writes a share in percent, with a decimal if it is not zero.
 func (l *Locale) Thousandths(share int64) string {
 	return l.printer.Sprint(number.Percent(float64(share)/figure.Whole, number.MaxFractionDigits(1)))
 }

@@ -21,7 +21,7 @@ type form struct {
 
 var blank = regexp.MustCompile(`\\\{\d\\\}`)
 
-// formsOf makes the forms of a catalogue's stored sentences, the most exact one first.
+// formsOf returns the forms of a catalogue's stored sentences, the most specific form first.
 func formsOf(messages map[string]string) (list []form) {
 	for key, text := range messages {
 		if !strings.HasPrefix(key, stored) {
@@ -39,7 +39,7 @@ func formsOf(messages map[string]string) (list []form) {
 // text, such as a provider's own words, is returned as a quotation; English returns it unchanged.
 func (l *Locale) Said(text string) string { return l.quote(text, "said_by.quote") }
 
-// Answered is Said for a place that does not say that a provider answered.
+// Answered is Said for places whose text does not mention that a provider answered.
 func (l *Locale) Answered(text string) string { return l.quote(text, "said_by.other") }
 
 func (l *Locale) quote(text, key string) string {

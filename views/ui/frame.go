@@ -38,7 +38,7 @@ type Frame struct {
 	Flashes   []Flash
 	// Alerts is how many notifications the member has not read; see [MaxAlerts].
 	Alerts int
-	// Behind is how old the data is that the page shows, at most; 0 = it is of now.
+	// Behind is the greatest age of the data on the page; 0 = it is current.
 	Behind time.Duration
 }
 
@@ -120,7 +120,7 @@ func Said(ctx context.Context, text string) string {
 	return From(ctx).Locale.Said(Private(ctx, text))
 }
 
-// Answered is Said for a place that does not say that a provider answered.
+// Answered is Said for places whose text does not mention that a provider answered.
 func Answered(ctx context.Context, text string) string {
 	return From(ctx).Locale.Answered(Private(ctx, text))
 }

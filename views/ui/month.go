@@ -45,7 +45,7 @@ func ParseMonth(s string, today time.Time) time.Time {
 	return t
 }
 
-// weeks divides the days that belong to the month's weeks by them.
+// weeks divides the days of the month's weeks into weeks.
 func (p MonthProps) weeks(l *i18n.Locale) [][]MonthDay {
 	from, to := MonthSpan(l, p.Month)
 	var list [][]MonthDay

@@ -116,7 +116,7 @@ func FieldText(ctx context.Context, f fault.Field) string {
 	return l.T(f.Key, args...)
 }
 
-// RowErrorText says why a row of a list could not be worked off.
+// RowErrorText says why a row of a list could not be processed.
 func RowErrorText(ctx context.Context, e job.RowError) string {
 	if len(e.Because) == 0 {
 		return From(ctx).Locale.Said(e.Error)
@@ -168,5 +168,5 @@ func FaultText(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// Code writes an HTTP status the way it is known.
+// Code writes an HTTP status as a number.
 func Code(status int) string { return fmt.Sprint(status) }

@@ -12,7 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Pages of staff with some shops make no statement about the others.
+// Pages of staff who are limited to shops make no statement about other shops.
 func TestPagesOfWhoHasSomeShops(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)

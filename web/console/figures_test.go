@@ -201,7 +201,7 @@ func (f *figures) sold(t template.Template, users ...int64) {
 	f.Exec(`update templates set issued = issued + $2 where id = $1`, t.ID, len(users))
 }
 
-// opened notes users who opened the link in a message, as clicks do.
+// opened records users as having opened the link in a message.
 func (f *figures) opened(t template.Template, users ...user.ID) {
 	f.Helper()
 	var readers []reminder.Reader
@@ -211,7 +211,7 @@ func (f *figures) opened(t template.Template, users ...user.ID) {
 	f.Must(f.Stores.Openings.Open(f.Context(), readers))
 }
 
-// become puts so many of the drop's unused coupons into the state, as events do.
+// become changes the state of n unused coupons of the drop.
 func (f *figures) become(state string, n int) {
 	f.Helper()
 	f.Exec(`update coupons set state = $2, order_id = 'o' || id, used_at = now(), locked_at = now(), locked_until = now() + interval '1 hour'

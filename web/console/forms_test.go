@@ -79,7 +79,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	}
 	b.Post("/campaigns/preview", nil).Is(200).Has(`data-for="f-name"`, `data-for="f-title"`, `data-for="f-starts_at"`)
 
-	// The same form is always told the same.
+	// The same form always gets the same answer.
 	for range 20 {
 		form = consoletest.CampaignForm("audience", string(campaign.Reserved), "audience_value", fmt.Sprint(theirs.ID), "grant_template_id", fmt.Sprint(mine.ID))
 		b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-grant_template_id"`).HasNot(`data-for="f-audience_value"`)
@@ -102,7 +102,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	g.As(staff.Viewer).Post("/campaigns/preview", form).Is(http.StatusForbidden)
 }
 
-// A comma is a thousands separator where it can be one, and never guessed at.
+// A comma is read as a thousands separator only in the right place, and is never guessed.
 func TestCommasInNumbers(t *testing.T) {
 	for text, want := range map[string]int64{"10": 1000, "10.5": 1050, " 1,000.50 ": 100050, "1,234,567": 123456700, "12345.6": 1234560} {
 		rd := &shell.Reading{Values: map[string]string{"amount_off": text}}

@@ -21,12 +21,12 @@ type Counts interface {
 type Parts interface {
 	// All is how many processes there are, with this one.
 	All(ctx context.Context) int
-	// Alone is told of n requests that were counted by this process alone.
+	// Alone is called with the number n of requests that only this process has counted.
 	Alone(limit string, n int)
 }
 
 const (
-	// ShareEvery is how often the processes exchange what they have allowed.
+	// ShareEvery is how often the processes exchange their counts of allowed requests.
 	ShareEvery = 500 * time.Millisecond
 	// shareFraction: a key is shared after it has used 1/shareFraction of its burst, so that the
 	// many clients that come once or twice cost Redis nothing.

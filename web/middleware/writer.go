@@ -43,7 +43,7 @@ var (
 	noReferrer = []string{"no-referrer"}
 	deny       = []string{"DENY"}
 	sameOrigin = []string{"same-origin"}
-	// A year, for this host alone: others of the domain are not ours.
+	// A year, for this host alone: other hosts of the domain may belong to other programs.
 	encryptedOnly = []string{"max-age=31536000"}
 )
 

@@ -34,7 +34,8 @@ func TestProcessesShareRateLimits(t *testing.T) {
 	}
 	sent := 0
 	eventually(t, "the second process counts the requests of the first", func() bool {
-		// The first goes on, so that no pause of this machine lets its budget fill up.
+		// The first process keeps sending, so that a pause of this machine does not refill its
+		// budget.
 		for range 50 {
 			remaining(nodes[0])
 		}

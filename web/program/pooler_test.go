@@ -73,7 +73,8 @@ func TestBehindATransactionPooler(t *testing.T) {
 	}
 }
 
-// TestReadinessNamesATransactionPooler that the environment does not tell of.
+// TestReadinessNamesATransactionPooler: readiness names a pooler that the environment does not
+// configure.
 func TestReadinessNamesATransactionPooler(t *testing.T) {
 	url := localstack.TransactionPooler(t, localstack.Database(t), 2)
 	for mode, named := range map[string]bool{"": true, "transaction": false} {

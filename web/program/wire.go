@@ -64,7 +64,7 @@ type program struct {
 	monitor  *asynq.Monitor
 	bus      *watermill.Bus
 	budgets  *middleware.BudgetMetrics
-	// workbooks lets one XLSX file at a time be read.
+	// workbooks bounds the XLSX files being read at a time to one.
 	workbooks *sheet.Turns
 
 	lookup       *lookup.Templates

@@ -86,7 +86,7 @@ type Occurrences struct {
 	Occurrence       // the last one
 	Count      int64 // how many
 	Since      time.Time
-	// Others is set if they exceeded [MaxKinds] and have no address in common.
+	// Others is set for the sum of events above [MaxKinds], which have no common address.
 	Others bool
 }
 
@@ -108,7 +108,7 @@ type kind struct {
 	actor, address, detail string
 }
 
-// A Log is where security events go. A nil Log drops them.
+// A Log receives security events. A nil Log drops them.
 type Log struct {
 	store  Store
 	log    *slog.Logger

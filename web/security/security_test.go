@@ -134,7 +134,7 @@ func TestRunEndsWithAFlush(t *testing.T) {
 	}
 }
 
-// Tokens of phones run out all the time: they are counted and not recorded.
+// Tokens of phones expire all the time: they are counted and not recorded.
 func TestTokensAreNotRecorded(t *testing.T) {
 	b := &fakeLog{}
 	l, _, metric := newLog(b)

@@ -65,7 +65,7 @@ func (p Confirm) elsewhereURL() string {
 	return "/confirm/oidc?" + url.Values{"return": {p.back()}}.Encode()
 }
 
-// back is the page that the member came from, as far as it is known.
+// back returns the page that the member came from, if known.
 func (p Confirm) back() string {
 	if p.Return != "" {
 		return p.Return

@@ -91,7 +91,7 @@ func languageText(ctx context.Context, tag string) string {
 	return parts.OrDash(tag)
 }
 
-// zoneText says which zone counts when none is known.
+// zoneText names the zone that applies if the user's zone is unknown.
 func zoneText(ctx context.Context, u user.User) string {
 	if u.Timezone == "" {
 		return ui.T(ctx, "user.zone_unknown")
@@ -115,7 +115,7 @@ func shareName(ctx context.Context, s campaign.Allowance) string {
 	return s.ShopName
 }
 
-// atLeast says so where there may be more than was counted.
+// atLeast says "at least" if there may be more than the count.
 func (p User) atLeast(ctx context.Context, count string) string {
 	if p.Received.AtLeast {
 		return ui.T(ctx, "user.caps_at_least", count)
@@ -123,7 +123,7 @@ func (p User) atLeast(ctx context.Context, count string) string {
 	return count
 }
 
-// An attribute is something the shop told about a user, as it is shown.
+// An attribute is a value that the shop has sent about a user, as shown.
 type attribute struct{ name, value string }
 
 func attributesOf(ctx context.Context, u user.User) []attribute {

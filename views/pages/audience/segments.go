@@ -85,7 +85,7 @@ func opOptions(ctx context.Context, f segment.Field) []ui.Option {
 	return list
 }
 
-// estimateText says how many members there are, about.
+// estimateText describes the approximate number of members.
 func estimateText(ctx context.Context, e *segment.Estimate) string {
 	switch {
 	case e == nil:

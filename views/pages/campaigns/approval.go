@@ -51,12 +51,12 @@ func (p Approval) approveLabel(ctx context.Context) string {
 // latest returns the request that the page is about: the open request, otherwise the last request.
 func (p Approval) latest() *campaign.Request { return p.Latest() }
 
-// may reports whether the viewer sends campaigns like this one.
+// may reports whether the viewer may send campaigns of this shop.
 func (p Approval) may(ctx context.Context) bool {
 	return ui.May(ctx, staff.ManageCampaigns, p.Campaign.Shop)
 }
 
-// standing says in colour and words where the request is.
+// standing returns the state of the request as a colour and a text.
 func (p Approval) standing(ctx context.Context) (ui.Tone, string) {
 	r := p.latest()
 	switch {

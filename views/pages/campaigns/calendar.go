@@ -116,7 +116,7 @@ func plannedState(ctx context.Context, e campaign.Planned) (ui.Tone, string) {
 	return campaignTone(e.State), ui.T(ctx, "campaign.state."+string(e.State))
 }
 
-// moreText says how many more there are on a full day.
+// moreText says how many more entries a full day has.
 func moreText(ctx context.Context, d campaign.CalendarDay) string {
 	if d.Many {
 		return ui.T(ctx, "calendar.many_more", d.More)

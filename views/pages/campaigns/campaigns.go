@@ -37,7 +37,7 @@ type Campaign struct {
 	// page, if it was requested.
 	Results campaign.Results
 	Balance *campaign.Balance
-	// Previews are the texts by language, as one reader gets them.
+	// Previews are the texts by language for one reader.
 	Previews Texts
 	// TestTo is the recipient of a test message, TestVariant its version, and TestError why it was
 	// not sent.
@@ -50,7 +50,7 @@ type Campaign struct {
 	SegmentNow *campaign.FrozenRule
 	// Recipients are the first few.
 	Recipients CampaignRecipients
-	// Carrier is the channel it goes over.
+	// Carrier is the state of the campaign's channel.
 	Carrier delivery.ChannelStatus
 	// Waiting counts the recipients in flight whose message is sent after their quiet hours.
 	Waiting campaign.Waiting
@@ -91,7 +91,8 @@ func (p Campaign) URL(below string) string {
 	return parts.CampaignURL(p.ID, below)
 }
 
-// campaignZone is the zone of the campaign's shop, without one the console's.
+// campaignZone returns the zone of the campaign's shop; without a shop it returns the console's
+// zone.
 func campaignZone(ctx context.Context, c campaign.Campaign) *time.Location {
 	if zone, err := time.LoadLocation(c.ShopTimezone); err == nil && c.ShopTimezone != "" {
 		return zone
@@ -116,7 +117,7 @@ func (p Campaign) moving() bool {
 	return !p.State.Over() || p.StartedAt != nil && p.SettledAt == nil
 }
 
-// progressURL is where the progress comes from for a page of this state.
+// progressURL returns the address of the progress for a page in this state.
 func (p Campaign) progressURL() string { return p.URL("progress") + "?state=" + string(p.State) }
 
 func campaignTone(s campaign.State) ui.Tone {
@@ -133,7 +134,7 @@ func campaignTone(s campaign.State) ui.Tone {
 	return ui.Neutral
 }
 
-// audienceText says in a few words whom a campaign is for.
+// audienceText describes the audience of a campaign in a few words.
 func audienceText(ctx context.Context, a campaign.Audience) string {
 	if a.Kind == campaign.Named {
 		return ui.N(ctx, "campaign.audience.named", int64(len(a.Users)))
@@ -307,7 +308,7 @@ func (p Campaign) rule() *campaign.FrozenRule {
 	return p.SegmentNow
 }
 
-// ruleText says which version of the segment counts.
+// ruleText says which version of the segment applies.
 func (p Campaign) ruleText(ctx context.Context) string {
 	r := p.rule()
 	switch {
@@ -319,7 +320,7 @@ func (p Campaign) ruleText(ctx context.Context) string {
 	return ui.T(ctx, "campaign.rule.published", r.Version)
 }
 
-// refusal is the last request if it was refused and there is no newer one.
+// refusal returns the last request if it was refused and there is no newer request.
 func (p Campaign) refusal() *campaign.Request {
 	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
 		return &p.Requests[0]

@@ -41,7 +41,7 @@ func (p CampaignForm) templateField(ctx context.Context, name string, required b
 // TemplateChoices are the names that a field for templates offers.
 type TemplateChoices []template.Template
 
-// choiceHint distinguishes templates of one name.
+// choiceHint distinguishes templates with the same name.
 func choiceHint(ctx context.Context, t template.Template) string {
 	l := ui.From(ctx).Locale
 	return t.ShopName + " · " + l.DateTime(t.OpensAt, t.Zone()) + " · " + l.T("state."+string(t.State(ui.From(ctx).Now)))

@@ -118,7 +118,7 @@ func (p CampaignForm) instant(ctx context.Context, name string) ui.FieldProps {
 	return f
 }
 
-// past reports whether the start has passed: it begins once it is published.
+// past reports whether the start has passed: such a campaign starts when it is published.
 func (p CampaignForm) past(ctx context.Context) bool {
 	return !p.Spec.StartsAt.IsZero() && !p.Spec.StartsAt.After(ui.From(ctx).Now)
 }

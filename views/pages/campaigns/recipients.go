@@ -68,7 +68,7 @@ func (p CampaignRecipients) variants(ctx context.Context) []ui.Option {
 	return list
 }
 
-// groupShort names a group of recipients in a letter, where it has one.
+// groupShort names a group of recipients by a letter, if it has one.
 func groupShort(ctx context.Context, c delivery.Copy, variant int) string {
 	if len(c.Variants) > 1 && variant != delivery.HeldOut {
 		return string(rune('A' + variant))

@@ -52,7 +52,7 @@ func measureText(ctx context.Context, s campaign.Spec, m campaign.Measure) strin
 	return ui.T(ctx, "results.measure."+string(m))
 }
 
-// counts reports whether the measure says anything about the group.
+// counts reports whether the measure applies to the group.
 func counts(m campaign.Measure, variant int) bool {
 	return m != campaign.Opening || variant != delivery.HeldOut
 }
@@ -123,7 +123,7 @@ func versionsFinding(ctx context.Context, c campaign.Comparison) resultFinding {
 		l.Points(low), l.Points(high))}
 }
 
-// liftText says by how much more often a group did m than the held out, or "".
+// liftText says by how much more often a group did m than the hold-out group, or "".
 func (p CampaignResults) liftText(ctx context.Context, t campaign.Tally, m campaign.Measure) string {
 	held, ok := p.Results.Group(delivery.HeldOut)
 	if !ok || t.Variant == delivery.HeldOut || m == campaign.Opening {
@@ -172,7 +172,7 @@ func tenth(f float64) string { return fmt.Sprintf("%.1f", f) }
 // progress. Otherwise the card does not show them.
 func (p CampaignResults) agree() bool { return p.Results.Agree(p.Progress) }
 
-// countedText says how far the numbers go.
+// countedText says up to which time the numbers are counted.
 func (p CampaignResults) countedText(ctx context.Context) string {
 	l := ui.From(ctx).Locale
 	switch {

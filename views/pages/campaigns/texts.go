@@ -11,7 +11,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Texts are the messages of a campaign in every language, as one reader gets them.
+// Texts are the messages of a campaign in every language for one reader.
 type Texts struct {
 	List    []CampaignText
 	Channel message.Channel

@@ -63,7 +63,7 @@ func listName(ctx context.Context, s coupon.Source) string {
 	return s.File
 }
 
-// name is how the list is called among others.
+// name returns the name of the list in a table of lists.
 func (g GrantRow) name(ctx context.Context) string {
 	return cmp.Or(listName(ctx, g.Params.Source), g.Job.Title)
 }
@@ -149,7 +149,7 @@ func (p Grant) waits() bool {
 
 func (p Grant) mayApply(ctx context.Context) bool { return p.waits() && p.refusal(ctx) == "" }
 
-// refusal says why the template takes no list now, where one waits.
+// refusal says why the template accepts no list now, if a list waits.
 func (p Grant) refusal(ctx context.Context) string {
 	if !p.waits() {
 		return ""

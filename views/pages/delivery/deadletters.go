@@ -95,7 +95,7 @@ func jobPieces(j delivery.DeadLetterJob) []parts.Piece {
 	return []parts.Piece{{Class: "bar-sent", N: j.Sent}, {Class: done, N: j.Done}, {Class: "bar-expired", N: j.Late}}
 }
 
-// jobText says how far a job has come.
+// jobText describes the progress of a job.
 func jobText(ctx context.Context, j delivery.DeadLetterJob) string {
 	l := ui.From(ctx).Locale
 	parts := []string{l.T("letters.job.done."+string(j.Action), j.Done)}
@@ -110,7 +110,7 @@ func jobText(ctx context.Context, j delivery.DeadLetterJob) string {
 
 func worked(j delivery.DeadLetterJob) int64 { return j.Done + j.Late + j.Sent }
 
-// jobLeft says how long a job with a rate has to go, about.
+// jobLeft returns the approximate remaining time of a job with a rate.
 func jobLeft(ctx context.Context, j delivery.DeadLetterJob) string {
 	if j.State != jobRunning || j.Rate == 0 || j.Total <= worked(j) {
 		return ""
@@ -128,7 +128,7 @@ func (p Replay) sentence(ctx context.Context) string {
 	return ui.T(ctx, "replay.sentence", p.Triage.InTime, p.Triage.TooLate, p.Triage.AlreadySent)
 }
 
-// takes says how long letting all go takes that are in time.
+// takes says how long sending all messages that are in time takes.
 func (p Replay) takes(ctx context.Context) string {
 	if p.PerSecond == 0 {
 		return ui.T(ctx, "replay.as_fast")

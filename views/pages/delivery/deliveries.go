@@ -64,7 +64,7 @@ func ownerText(ctx context.Context, b delivery.BatchRow) string {
 	return parts.OrDash("")
 }
 
-// campaignText names a campaign, whose name is not known once it is gone.
+// campaignText names a campaign; the name of a deleted campaign is unknown.
 func campaignText(ctx context.Context, name string, id int64) string {
 	if name == "" {
 		return ui.T(ctx, "deliveries.campaign", id)

@@ -26,7 +26,7 @@ type MailSender struct {
 	Findings []mailcheck.Finding
 }
 
-// heading tells the findings of several senders apart; "" = there is one sender.
+// heading distinguishes the findings of several senders; "" = there is one sender.
 func (p MailCheck) heading(s MailSender) string {
 	switch {
 	case len(p.Senders) < 2:

@@ -8,7 +8,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// planMost is the most mails of a day of the plan, or that were sent on one.
+// planMost returns the greatest number of mails of a day, planned or sent.
 func planMost(days []delivery.WarmUpDay) (most int64) {
 	for _, d := range days {
 		most = max(most, d.Most, d.Sent)

@@ -60,7 +60,7 @@ func (p Providers) of(c delivery.Channel) (list []provider.Provider) {
 	return list
 }
 
-// state says how a provider does: the tone of its badge, and its key.
+// state returns the state of a provider: the colour of its badge, and its key.
 func (p Providers) state(one provider.Provider) (ui.Tone, string) {
 	c := p.Circuits[one.ID]
 	switch {
@@ -76,7 +76,7 @@ func (p Providers) state(one provider.Provider) (ui.Tone, string) {
 	return ui.Good, "provider.state.ready"
 }
 
-// rule says which messages are the provider's.
+// rule describes which messages the provider gets.
 func (p Providers) rule(ctx context.Context, one provider.Provider) string {
 	whose := ui.T(ctx, "provider.all_shops")
 	if one.Shop != 0 {
@@ -92,7 +92,7 @@ func (p Providers) rule(ctx context.Context, one provider.Provider) string {
 	return text
 }
 
-// health says how its calls went in the last minute.
+// health describes the results of its calls in the last minute.
 func (p Providers) health(ctx context.Context, one provider.Provider) string {
 	h, ok := p.Health[one.ID]
 	if !ok {
@@ -152,7 +152,7 @@ func (f ProviderForm) set(name string) bool {
 	return false
 }
 
-// fieldLabel names a setting as its kind calls it, where that differs.
+// fieldLabel returns the name of a setting; a kind may have a name of its own for it.
 func (f ProviderForm) fieldLabel(ctx context.Context, name string) string {
 	for _, key := range []string{"provider.field." + string(f.Kind) + "." + name, "provider.field." + name} {
 		if ui.From(ctx).Locale.Has(key) {

@@ -35,7 +35,7 @@ type Operation struct {
 	Examples                               []Example
 }
 
-// Example is a request, or a receiver of one, in a programming language.
+// Example is a request, or a receiver of a request, in a programming language.
 type Example struct{ Language, Text string }
 
 // Field is a parameter, or a part of a body: "reminders[].minutes".

@@ -47,7 +47,7 @@ func (l BalanceLine) figure(key string) string {
 	return fmt.Sprintf("slot:%d:%s:%s", l.Slot.ID, l.Channel, key)
 }
 
-// blank reports whether the line's channel had no recipients, as it should be.
+// blank reports whether the line's channel had no recipients and no difference.
 func (l BalanceLine) blank() bool {
 	return l.Kept == (delivery.Counts{}) && l.Counted == (delivery.Counts{}) && l.Difference() == 0
 }

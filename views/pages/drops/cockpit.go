@@ -15,7 +15,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Cockpit is the page that one looks at while a drop takes place.
+// Cockpit is the page about a drop while it takes place.
 type Cockpit struct {
 	template.Template
 	// At is the console's clock when all this was true.
@@ -203,7 +203,7 @@ func (p Cockpit) channelConcerns(ctx context.Context, c delivery.Channel) (list 
 	return list
 }
 
-// verdict says in one sentence how the drop stands.
+// verdict describes the state of the drop in one sentence.
 func (p Cockpit) verdict(ctx context.Context) concern {
 	for _, tone := range []ui.Tone{ui.Bad, ui.Warn} {
 		for _, c := range p.concerns(ctx) {

@@ -201,7 +201,7 @@ func quantile(ctx context.Context, late delivery.Lateness, q float64) string {
 	return "≤ " + parts.Brief(ctx, upTo)
 }
 
-// html draws a small list that is sent as a whole when it changes.
+// html renders a small list that is sent as a whole when it changes.
 func html(ctx context.Context, c templ.Component) string {
 	var b bytes.Buffer
 	_ = c.Render(ctx, &b) // into memory

@@ -173,7 +173,7 @@ func outcomeIcon(o delivery.Outcome) string {
 	return "minus"
 }
 
-// nothing says that there are no reminders: none any more, or none ever.
+// nothing says that there are no reminders: not any more, or never.
 func (p Explain) nothing(ctx context.Context) string {
 	for _, s := range p.Timeline.Steps {
 		switch {

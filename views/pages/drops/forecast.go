@@ -95,7 +95,7 @@ func takes(p forecast.Prognosis, now time.Time) time.Duration {
 	return max(0, p.FinishAt.Sub(from)) + overrun(p)
 }
 
-// duration writes d; one below a second is written as taking no time.
+// duration writes d; a duration below a second is written as taking no time.
 func duration(ctx context.Context, d time.Duration) string {
 	if d < time.Second {
 		return ui.T(ctx, "forecast.instantly")
@@ -153,7 +153,7 @@ func rateText(ctx context.Context, perSecond float64) string {
 	return ui.Num(ctx, int64(math.Round(perSecond)))
 }
 
-// sureText says how sure a measured rate is; "" if nothing was measured.
+// sureText describes the reliability of a measured rate; "" if nothing was measured.
 func sureText(ctx context.Context, t forecast.Throughput) string {
 	switch {
 	case t.Slots == 0:
@@ -293,7 +293,7 @@ func (p Forecast) verdictTone() ui.Tone {
 	return ui.Good
 }
 
-// halted are the channels on which something is due and nothing goes out.
+// halted returns the channels that have due messages and send none.
 func (p Forecast) halted() (list []delivery.Channel) {
 	for _, o := range outlooks(p.Channels, 0, p.Halted) {
 		if o.halted != "" {
@@ -336,7 +336,7 @@ func jobZone(ctx context.Context, j forecast.Job) *time.Location {
 	return template.Template{ShopTimezone: j.ShopTimezone}.Zone()
 }
 
-// clockSpan writes from when to when a job goes out.
+// clockSpan writes the start and the end of sending a job.
 func clockSpan(ctx context.Context, p forecast.Prognosis) string {
 	l, zone := ui.From(ctx).Locale, jobZone(ctx, p.Job)
 	from, to := l.Clock(p.StartAt.Truncate(time.Second), zone), l.Clock(p.FinishAt.Truncate(time.Second), zone)

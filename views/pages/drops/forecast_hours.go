@@ -32,7 +32,7 @@ func hourly(f []forecast.ChannelForecast, now time.Time) []forecastHour {
 	return hours
 }
 
-// busiest is the most that falls due in one hour.
+// busiest returns the greatest number of messages due in one hour.
 func busiest(hours []forecastHour) (most int64) {
 	for _, h := range hours {
 		most = max(most, h.messages)

@@ -112,7 +112,7 @@ func sheetCells(c delivery.Counts) []sheetCell {
 	return []sheetCell{{"sent", c.Sent}, {"skipped", c.Skipped}, {"expired", c.Expired}, {"dead", c.Dead}, {"inflight", c.InFlight}}
 }
 
-// afterNote says how sure the number is.
+// afterNote describes how reliable the number is.
 func (p drawn) afterNote(ctx context.Context) string {
 	if p.AfterOpening == 0 {
 		return ui.T(ctx, "report.after_none")

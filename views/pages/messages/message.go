@@ -40,7 +40,7 @@ type Editor struct {
 	Reader string
 	// MayEdit is false for members who may only read.
 	MayEdit bool
-	// Own says where the member can be reached.
+	// Own has the member's contacts.
 	Own  parts.Own
 	Zone *time.Location
 	// Names are the names of the drop by language, nil for a shop; Settings are a shop's, nil for a
@@ -115,7 +115,7 @@ func channels(ctx context.Context) (list []ui.Option) {
 	return list
 }
 
-// source says whose text counts now.
+// source names the owner of the text that now applies.
 func (p Editor) source(ctx context.Context) string {
 	switch {
 	case !p.Written:

@@ -88,7 +88,7 @@ func auditFamilies(scope, field string) []string {
 	return nil
 }
 
-// word puts one value into words; a value without words stays as it is.
+// word returns the text for a value; a value without a text stays unchanged.
 func (l changeLine) word(ctx context.Context, field, text string) string {
 	for _, family := range auditFamilies(l.scope, field) {
 		if key := family + text; ui.From(ctx).Locale.Has(key) {
@@ -195,7 +195,7 @@ func versionsText(ctx context.Context, raw string) string {
 // keptWhole are fields that make sense as a whole only.
 func keptWhole(name string) bool { return slices.Contains([]string{"rule", "variants"}, name) }
 
-// A changeLine is one field of a record that is not the same before and after.
+// A changeLine is one field of a record whose values before and after differ.
 type changeLine struct {
 	scope, name, before, after string
 	// wasIn and isIn are the currencies of amounts.

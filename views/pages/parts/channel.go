@@ -41,7 +41,7 @@ func ChannelHalted(ctx context.Context, s delivery.ChannelStatus, now time.Time,
 	return text
 }
 
-// ChannelNote says why a channel stands still; "" if it does not.
+// ChannelNote says why a channel sends no messages; "" if it sends.
 func ChannelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
 	l := ui.From(ctx).Locale
 	switch {
@@ -59,7 +59,7 @@ func ChannelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, z
 	return ""
 }
 
-// Brief writes a short time as finely as it matters.
+// Brief writes a short duration with the precision that matters.
 func Brief(ctx context.Context, d time.Duration) string {
 	l := ui.From(ctx).Locale
 	switch {

@@ -26,7 +26,7 @@ func (o Own) Address(c message.Channel) string {
 	return map[message.Channel]string{message.Email: o.Email, message.SMS: o.Phone, message.WebPush: o.User, message.Webhook: o.User}[c]
 }
 
-// Note says where a text is sent for a try, or why it cannot be.
+// Note says where a test message is sent, or why it cannot be sent.
 func (o Own) Note(ctx context.Context, c message.Channel) string {
 	switch c {
 	case message.Email:

@@ -10,11 +10,11 @@ import (
 	"dropbell/views/ui"
 )
 
-// Previews are a message as its reader gets it, over one channel after the other.
+// Previews are a message as its reader gets it, one preview per channel.
 type Previews struct {
-	// Reader is for whom the previews are: a user's name, or a made-up one.
+	// Reader names the reader of the previews: a user, or a made-up person.
 	Reader string
-	// Other is the language that this user would get, if it is another one.
+	// Other is the language that this user would get instead; empty = the language of the text.
 	Other string
 	List  []Preview
 }

@@ -26,7 +26,7 @@ func RuleLines(ctx context.Context, r segment.Rule, indent string) []string {
 	return list
 }
 
-// OpText prefers the words that an operator has on one field.
+// OpText prefers the text of an operator for this field.
 func OpText(ctx context.Context, f segment.Field, op segment.Op) string {
 	if key := "segments.op." + string(f) + "." + string(op); ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)

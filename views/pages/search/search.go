@@ -31,7 +31,7 @@ type Group struct {
 	// ID is the kind; its title is the message "find.group." + ID.
 	ID   string
 	Hits []Hit
-	// Note says how this kind is found, or that it took too long.
+	// Note says how this kind is found, or that its search took too long.
 	Note string
 }
 
@@ -53,7 +53,7 @@ func (p Results) Empty() bool {
 	return true
 }
 
-// shown are the groups that have something to say.
+// shown returns the groups with hits or a note.
 func (p Results) shown() (list []Group) {
 	for _, g := range p.Groups {
 		if len(g.Hits) > 0 || g.Note != "" {
@@ -119,7 +119,7 @@ func OrderHit(ctx context.Context, order string, l coupon.Listed) Hit {
 	return h
 }
 
-// CodeHit is a redeem code: the coupon that it became, or the batch it is of.
+// CodeHit is a redeem code: its coupon after its use, otherwise its batch.
 func CodeHit(ctx context.Context, f redeemcode.Finding) Hit {
 	h := Hit{Icon: "key", URL: parts.CodesURL(f.Batch.TemplateID), Title: f.Code.Text(),
 		Detail: ui.T(ctx, "find.code_batch", strconv.FormatInt(f.Batch.ID, 10))}

@@ -64,7 +64,7 @@ func TestAnAccountIsBoundedEverywhere(t *testing.T) {
 	g.At("192.0.2.200").Try(m.Email, consoletest.Password, "/").To("/")
 }
 
-// Colleagues behind one address are not guessing.
+// Sign-ins of colleagues behind one address do not count as guesses.
 func TestColleaguesBehindOneAddress(t *testing.T) {
 	g := consoletest.New(t, guarded(5, 20, 100))
 	for range 8 {

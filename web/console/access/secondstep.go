@@ -132,7 +132,7 @@ func (h *handlers) secondStep(w http.ResponseWriter, r *http.Request) error {
 	return h.enter(w, r, in, shell.LocalPath(half.Return))
 }
 
-// proofRefused says why an answer counts for nothing.
+// proofRefused returns why an answer is refused.
 func (h *handlers) proofRefused(r *http.Request, m staff.Member, err error) string {
 	h.Log.InfoContext(r.Context(), "a second factor was refused", "staff", m.ID, "error", err)
 	if errors.Is(err, staff.ErrSealed) {

@@ -130,7 +130,7 @@ func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error
 	return nil
 }
 
-// afterSignIn is where a sign-in leads: to the page that asked for it.
+// afterSignIn returns the page to open after a sign-in: the page that required it.
 func afterSignIn(r *http.Request) string {
 	to := shell.LocalPath(r.FormValue("return"))
 	if strings.HasPrefix(to, "/signin") {

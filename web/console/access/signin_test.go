@@ -299,7 +299,8 @@ func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 	b.Get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").Is(200).Has("your last input was not saved", `value="/users/7/edit"`)
 }
 
-// TestTheDemosPasswordStaysHome: it opens the console from the machine itself only, for any account.
+// TestTheDemosPasswordStaysHome: the demo's password opens the console from the same machine only,
+// for any account.
 func TestTheDemosPasswordStaysHome(t *testing.T) {
 	g := consoletest.New(t)
 	g.From()

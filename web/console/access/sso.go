@@ -17,7 +17,7 @@ import (
 // attemptKey is the session key of the attempt begun at the identity provider.
 const attemptKey = "sso_attempt"
 
-// signInPage is the form, with the other door if there is one.
+// signInPage returns the form, with the link to the identity provider if there is one.
 func (h *handlers) signInPage(to string) accesspages.SignIn {
 	return accesspages.SignIn{Return: to, SingleSignOn: h.SingleSignOn != nil, PasswordsOff: h.Staff.PasswordsOff}
 }
@@ -63,7 +63,7 @@ func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error
 	if wait, err := h.Throttle.Allow(r.Context(), "signin:back:"+shell.Network(r)); err != nil || wait > 0 {
 		return h.slowDown(w, r, "/", wait, err)
 	}
-	// Taken out whatever comes of it: an attempt serves once.
+	// The attempt is removed whatever the result: an attempt can be used once.
 	var a staff.Attempt
 	if raw := h.Sessions.PopString(r.Context(), attemptKey); raw != "" {
 		if err := json.Unmarshal([]byte(raw), &a); err != nil {

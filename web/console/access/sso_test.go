@@ -196,7 +196,7 @@ func TestSingleSignOnIsThrottled(t *testing.T) {
 	b.Get(d.Agree(b, "/")).To("/")
 }
 
-// Colleagues behind one address sign in as they like.
+// Colleagues behind one address can all sign in with single sign-on.
 func TestSingleSignOnOfColleagues(t *testing.T) {
 	d := consoletest.NewSignOn(t, func(deps *console.Deps) { deps.Access.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
 	for range 6 {

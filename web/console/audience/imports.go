@@ -109,7 +109,7 @@ func (h *handlers) importColumns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Coming back from a check, the columns are as they were then.
+	// After returning from a check, the columns are as they were then.
 	if checked && params.Reading == p.Reading() && len(params.Columns) == len(p.Columns) {
 		for i, t := range params.Columns {
 			p.Columns[i].Target, p.Columns[i].Attribute = string(t), ""

@@ -76,7 +76,7 @@ func (h *handlers) estimateOrLater(r *http.Request, rule segment.Rule) (e *segme
 	return nil, r.URL.Path + "?estimate=1"
 }
 
-// estimate is nil where it cannot be told quickly, or the rule is unfinished.
+// estimate returns nil if the number cannot be estimated quickly, or the rule is incomplete.
 func (h *handlers) estimate(r *http.Request, rule segment.Rule) *segment.Estimate {
 	e, err := h.Segments.Estimate(r.Context(), shell.Actor(r), rule)
 	if err != nil {

@@ -71,7 +71,7 @@ func (h *handlers) fileForm(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, audiencepages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
 }
 
-// fillable is the list in the address if users can be added to it.
+// fillable returns the list in the address if users can be added to it.
 func (h *handlers) fillable(r *http.Request) (segment.Segment, error) {
 	id, err := shell.PathID(r)
 	if err != nil {

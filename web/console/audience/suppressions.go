@@ -151,7 +151,7 @@ func (h *handlers) releaseSuppression(w http.ResponseWriter, r *http.Request) er
 	return h.Done(w, r, "/suppressions", ui.Good, shell.Say(r, "suppressions.released"))
 }
 
-// notReleased leads back to the list, which may have been an old one.
+// notReleased redirects to the list, which may have been outdated.
 func (h *handlers) notReleased(w http.ResponseWriter, r *http.Request, err error) error {
 	if !errors.Is(err, feedback.ErrNotSuppressed) {
 		return err

@@ -94,7 +94,7 @@ func TestSuppressions(t *testing.T) {
 	viewer.Get("/audit").Is(200).HasNot("eve@", "mia@")
 }
 
-// nextPage is the address of the page behind a list's.
+// nextPage returns the address of the next page of a list.
 func nextPage(t *testing.T, a consoletest.Answer) string {
 	t.Helper()
 	_, rest, found := strings.Cut(a.Body, `href="/suppressions?after=`)

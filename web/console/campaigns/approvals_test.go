@@ -149,7 +149,7 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	g.Exec(`update campaign_limits set approval_above = 5`)
 	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Maximum recipients without approval: was changed to 5", "More than 5 recipients need approval")
 	drafts("lowered")
-	// The other way round: approval was required, and is no longer.
+	// The opposite case: approval was required, and is no longer required.
 	form = url.Values{"version": {again.Field("version")}, "alone_up_to": {again.Field("alone_up_to")}}
 	g.Exec(`update campaign_limits set approval_above = 0`)
 	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("was lifted since this page was loaded").HasNot("need approval by a second person")

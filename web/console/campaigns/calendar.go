@@ -16,7 +16,7 @@ import (
 const (
 	// plansPerDay is how many things of a day have room in a month.
 	plansPerDay = 4
-	// plansInDay is how many of a day are listed when it is looked at alone.
+	// plansInDay is how many entries of a day are listed when the day is shown alone.
 	plansInDay = 200
 	// newHour is the hour at which a campaign starts that is made for a day.
 	newHour = 10

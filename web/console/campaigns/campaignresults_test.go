@@ -53,7 +53,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	url := fmt.Sprintf("/campaigns/%d", c.ID)
 	b := g.As(staff.Viewer)
 	b.Get(url).Is(200).HasNot("in quiet hours")
-	// Three of whom it was sent to sleep after all, two of them until half past.
+	// Three of the recipients are in quiet hours, two of them until half past.
 	g.Exec(`update campaigns set state = 'running', settled_at = null, ended_at = null where id = $1`, c.ID)
 	g.Exec(`with x as (select batch_id, user_id, row_number() over (order by user_id) as n from exceptions where outcome = 'dead' limit 3)
 		update exceptions e set outcome = 'failed', reason = 'quiet_hours', detail = '', next_retry_at = date_trunc('hour', now()) + make_interval(hours => 9, mins => case x.n when 3 then 45 else 30 end)

@@ -292,7 +292,7 @@ func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []te
 	return s, broken
 }
 
-// zoneOf is the zone of one of the shops, without one the console's.
+// zoneOf returns the zone of one of the shops; without a shop it returns the console's zone.
 func (h *handlers) zoneOf(number int64, shops []template.Shop) *time.Location {
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number }); i >= 0 {
 		return h.ShopZone(shops[i].Timezone)

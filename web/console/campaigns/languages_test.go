@@ -54,7 +54,7 @@ func TestAFormFromBeforeAnUpgrade(t *testing.T) {
 	}
 }
 
-// A campaign that is saved as it was shown is not changed, so that approval stays asked for.
+// Saving a campaign as shown changes nothing, so that the request for approval stays open.
 func TestSavingAnUnchangedCampaign(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

@@ -60,7 +60,7 @@ func (h *handlers) showLimits(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// readLimits reads the fields whose names begin with prefix; an empty one is 0.
+// readLimits reads the fields whose names begin with prefix; an empty field is 0.
 func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]string, []fault.Field) {
 	values := map[string]string{}
 	for name := range droppages.LimitValues(campaign.Limits{}) {

@@ -132,7 +132,7 @@ func (h *handlers) campaignProgress(w http.ResponseWriter, r *http.Request) erro
 	return h.Show(w, r, http.StatusOK, p.ProgressCard())
 }
 
-// carrier returns how the channel is that the campaign goes over.
+// carrier returns the state of the campaign's channel.
 func (h *handlers) carrier(r *http.Request, st campaign.Status) (delivery.ChannelStatus, error) {
 	all, err := h.States.Get(r.Context())
 	return all[st.Channel], err

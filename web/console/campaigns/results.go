@@ -20,7 +20,7 @@ const (
 	firstRecipients = 10
 	// recipientExport is how many recipients an export reads at a time.
 	recipientExport = 5000
-	// comparedChoice is how many earlier campaigns one can choose from on a page.
+	// comparedChoice is how many earlier campaigns a page offers to choose from.
 	comparedChoice = 20
 )
 

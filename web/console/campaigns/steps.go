@@ -77,7 +77,7 @@ func shownAbove(r *http.Request) *int64 {
 	return &n
 }
 
-// languagePoints say in which languages the campaign is written, if in several.
+// languagePoints list the languages of the campaign, if there are several.
 func languagePoints(r *http.Request, c delivery.Copy) []string {
 	l := shell.Frame(r).Locale
 	var names []string

@@ -82,7 +82,7 @@ func (h *handlers) texts(r *http.Request, s sending) (p campaignpages.Texts, err
 	return p, err
 }
 
-// preview is one of the texts as the reader gets it.
+// preview renders one of the texts for the reader.
 func (h *handlers) preview(r *http.Request, book *message.Book, s sending, variant int, text delivery.Text, language string, to user.User) pageparts.Preview {
 	p := pageparts.Preview{Channel: message.Channel(s.channel.String()), Content: delivery.RenderCopy(book, s.subject, s.channel, variant, to)}
 	switch s.channel {

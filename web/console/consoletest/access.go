@@ -38,7 +38,7 @@ func (g *Fixture) At(ip string) *Browser {
 	return b
 }
 
-// Flush writes down the security events that were told so far.
+// Flush stores the security events noted so far.
 func (g *Fixture) Flush() {
 	g.Helper()
 	g.Must(g.Security.Flush(g.Context()))
@@ -136,7 +136,8 @@ func NewSignOn(t *testing.T, change ...func(*console.Deps)) *SignOn {
 	return d
 }
 
-// Agree begins in the browser b and returns where the provider sends it back to.
+// Agree begins the sign-in in the browser b and returns the address that the provider sends the
+// browser back to.
 func (d *SignOn) Agree(b *Browser, to string) string {
 	b.Helper()
 	a := b.Get("/signin/oidc?return=" + url.QueryEscape(to)).Is(http.StatusSeeOther)
@@ -150,7 +151,7 @@ func (d *SignOn) SignIns() (n int) {
 	return n
 }
 
-// RefusedThere comes back from the provider with an error.
+// RefusedThere returns from the provider with an error.
 func (d *SignOn) RefusedThere(b *Browser, code string) {
 	u, err := url.Parse(d.Agree(b, "/"))
 	d.Must(err)

@@ -226,7 +226,7 @@ func (b *Tab) state() string {
 		(e.ariaCurrent === "step" ? "c" : "") + (e.dataset.state ? e.dataset.state[0] : e.disabled ? "-" : e.ariaCurrent ? "" : ".")).join(" ")`)
 }
 
-// BarSays waits until the bar of the steps says so.
+// BarSays waits until the bar of the steps shows want.
 func (b *Tab) BarSays(want string) {
 	b.Helper()
 	Within(b.T, "the bar to say "+want+", not "+b.state(), func() bool { return b.state() == want })

@@ -71,7 +71,7 @@ const Password = "a good password"
 // PushKey is the VAPID key with which browsers of members subscribe.
 const PushKey = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"
 
-// QuickPasswords stands in for Argon2, which takes its time on purpose.
+// QuickPasswords replaces Argon2, which is slow on purpose.
 type QuickPasswords struct{}
 
 func (QuickPasswords) Hash(_ context.Context, p string) (string, error) {
@@ -107,7 +107,7 @@ func servicesOf(d console.Deps) Services {
 		States: d.Delivery.States, Files: d.Audience.Files, Jobs: d.Work.Jobs, Security: d.Security}
 }
 
-// Breakers lets the circuit breakers of the channels be as read says.
+// Breakers replaces the circuit breakers of the channels by read.
 func Breakers(read consoledelivery.Circuits) func(*console.Deps) {
 	return func(d *console.Deps) {
 		states := consoledelivery.NewStates(d.Delivery.Settings.(consoledelivery.ChannelSettings), read, d.Delivery.Channels, nil)
@@ -249,7 +249,7 @@ func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
 		Signed: report.Links{Links: user.NewLinks(LinkSecret)}, Now: g.Now}
 }
 
-// staffService demands no second factors; tests that are about them change that.
+// staffService requires no second factors; tests about second factors change that.
 func (g *Fixture) staffService() *staff.Service {
 	codes, err := totp.New()
 	g.Must(err)
@@ -343,7 +343,7 @@ func (g *Fixture) Published(shop int64, opensIn time.Duration) template.Template
 	return t
 }
 
-// Book reserves and counts it on the board, as the worker would.
+// Book reserves a reminder and counts it on the board, as the worker would.
 func (g *Fixture) Book(t template.Template, by user.ID, c delivery.Channel, minutes ...int) {
 	g.Helper()
 	var list []reminder.Reminder

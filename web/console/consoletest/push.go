@@ -47,7 +47,7 @@ type Workers struct {
 	completed int
 }
 
-// Workers begins to follow them.
+// Workers begins to track the tab's service workers.
 func (b *Tab) Workers() *Workers {
 	b.Helper()
 	w := &Workers{b: b, known: map[string]serviceworker.RegistrationID{}, active: map[serviceworker.RegistrationID]bool{}}

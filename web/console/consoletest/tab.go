@@ -59,7 +59,7 @@ func (c *chromium) start() (context.Context, error) {
 		// Animations are off: a contrast measured half-way between two colours is no finding.
 		opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
 		opts = append(opts, chromedp.DisableGPU)
-		// A browser on a busy machine sometimes crashes before it says where it listens.
+		// On a busy machine a browser sometimes crashes before it reports its address.
 		for range 3 {
 			alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 			ctx, closeFirstTab := chromedp.NewContext(alloc)

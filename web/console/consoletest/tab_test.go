@@ -65,7 +65,7 @@ func TestAScriptIsExecutedOnceThoughItsPageIsReplaced(t *testing.T) {
 	if n := acted.Load(); n != 1 {
 		t.Errorf("executed %d times", n)
 	}
-	// A script that had not come to its mark is executed on the next page.
+	// A script that had not reached its mark is executed on the next page.
 	answer, left := consoletest.Once[int](b, func(mark string) string {
 		return fmt.Sprintf(`if (location.pathname === "/third") { %s 3 } else { location = "/third"; new Promise(() => {}) }`, mark)
 	})

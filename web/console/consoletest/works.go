@@ -98,7 +98,7 @@ func (g *Fixture) Reopen(id int64, by time.Duration) template.Template {
 	return t
 }
 
-// Htmx makes the browser ask for parts of pages.
+// Htmx makes the browser request parts of pages.
 func (b *Browser) Htmx() *Browser {
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")

@@ -62,7 +62,7 @@ func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID i
 	return err
 }
 
-// batches are the batches of one template, or of all (0).
+// batches returns the batches of one template, or of all (0).
 func (h *handlers) batches(r *http.Request, templateID int64) shell.List[redeemcode.Batch, int64] {
 	return shell.List[redeemcode.Batch, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]redeemcode.Batch, error) {
 		return h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: before, Limit: limit})

@@ -145,7 +145,7 @@ func TestListWithoutRows(t *testing.T) {
 	if n := g.Number(`select count(*) from jobs`); n != 0 {
 		t.Fatalf("%d jobs were started", n)
 	}
-	// One id needs no heading, and a row that cannot be read is one.
+	// A list of one id needs no heading; a row that cannot be read is taken for a heading.
 	for name, content := range map[string]string{"one.csv": "1001", "unreadable.csv": "user_id\n" + strings.Repeat("x", 5000) + "\n", "one.xlsx": workbook("user_id", "1001")} {
 		b.SentList(page, name, content)
 	}
@@ -196,7 +196,7 @@ func TestListWithTooManyRows(t *testing.T) {
 	check()
 }
 
-// On a phone an odd number of figures leaves no hole among them.
+// On a phone an odd number of figures leaves no gap.
 func TestFiguresOfAListFillTheirLines(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()

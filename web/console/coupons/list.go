@@ -190,7 +190,7 @@ func couponRefusal(r *http.Request, l coupon.Listed) error {
 	return l.MayRelease(r.FormValue("order"))
 }
 
-// refuseCouponStep says why there is nothing to ask.
+// refuseCouponStep answers why the step has no confirmation.
 func (h *handlers) refuseCouponStep(w http.ResponseWriter, r *http.Request, l coupon.Listed) error {
 	p := h.couponStep(r, l, "")
 	p.Action, p.Submit, p.Kind, p.Hidden, p.Inside, p.NoReason = "", "", "", nil, nil, true
@@ -202,7 +202,7 @@ func (h *handlers) refuseCouponStep(w http.ResponseWriter, r *http.Request, l co
 	return h.Ask(w, r, http.StatusConflict, p)
 }
 
-// noLock says why the order in the address has no lock that could be ended.
+// noLock returns why the order in the address has no lock that could be ended.
 func noLock(r *http.Request, l coupon.Listed) string {
 	switch order := r.FormValue("order"); {
 	case l.State != coupon.Locked && l.State != coupon.Used:

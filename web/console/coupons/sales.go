@@ -37,7 +37,7 @@ const (
 
 // SalesDeps are the dependencies of [Sales].
 type SalesDeps struct {
-	// Templates are read on behalf of the program: one look is for every viewer.
+	// Templates are read on behalf of the program: one look serves every viewer.
 	Templates shell.Templates
 	// Stock sums up where coupons are.
 	Stock   gate.Accounts
@@ -54,7 +54,7 @@ type Histories interface {
 	History(ctx context.Context, t template.Template) (report.History, error)
 }
 
-// Sales loads the sales of templates, and caches them for a moment.
+// Sales loads the sales of templates, and caches them for salesLife.
 type Sales struct {
 	SalesDeps
 	mu     sync.Mutex
@@ -163,7 +163,8 @@ type Paces interface {
 	Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error)
 }
 
-// Shards returns where coupons behind a gate are; nil for a template that has no gate.
+// Shards returns the distribution of coupons over a gate's shards; nil for a template that has no
+// gate.
 func (d *Sales) Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error) {
 	if t.ClaimMode != template.Gate {
 		return nil, nil

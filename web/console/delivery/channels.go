@@ -45,7 +45,7 @@ func sharedChannel(r *http.Request) (delivery.Channel, error) {
 	return ch, err
 }
 
-// dropOf is the drop from whose live page something is asked; 0 = none.
+// dropOf returns the drop whose live page made the request; 0 = none.
 func dropOf(r *http.Request) int64 {
 	n, err := strconv.ParseInt(r.FormValue("drop"), 10, 64)
 	if err != nil || n < 0 {

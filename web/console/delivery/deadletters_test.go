@@ -238,7 +238,7 @@ func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 	}
 }
 
-// The pages tell of dead letters that wait for a decision, and of no others.
+// The pages show dead letters that wait for a decision, and no others.
 func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	viewer := g.As(staff.Viewer)

@@ -103,7 +103,7 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 	})
 }
 
-// recipientQuery reads which recipients of the batch in the address are meant.
+// recipientQuery reads the filter of recipients of the batch in the address.
 func (h *handlers) recipientQuery(r *http.Request) (p deliverypages.Batch, q delivery.RecipientQuery, err error) {
 	if q.BatchID, err = shell.PathID(r); err != nil {
 		return p, q, err

@@ -278,7 +278,7 @@ func TestPatchesLeadToThePage(t *testing.T) {
 	}
 }
 
-// counted is a store that counts how often it is asked.
+// counted is a store that counts its calls.
 type counted struct {
 	reminder.Cockpit
 	mu           sync.Mutex

@@ -74,7 +74,7 @@ func (h *handlers) deleteDraft(w http.ResponseWriter, r *http.Request) error {
 	return h.DoneUndoable(w, r, "/templates", shell.Say(r, "draft.deleted", t.Name), ui.Undo{Action: shell.TemplateURL(id) + "/restore"})
 }
 
-// showDeleted says of a draft that was deleted how it can be had back.
+// showDeleted shows how a deleted draft can be restored.
 func (h *handlers) showDeleted(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {

@@ -278,7 +278,7 @@ func (h *handlers) preview(r *http.Request, values map[string]string, shops []te
 	return p
 }
 
-// reminderHint says when the first reminder goes out.
+// reminderHint says when the first reminder is sent.
 func (h *handlers) reminderHint(r *http.Request, t template.Template) string {
 	l := shell.Frame(r).Locale
 	first := l.DateTime(template.Slot(template.Slots).DueAt(t.OpensAt), t.Zone())

@@ -35,7 +35,7 @@ func TestThePictureOfADrop(t *testing.T) {
 		"Coupons used 0 10 · 25% of those claimed")
 }
 
-// Each tab has its own address; its content is read for it alone.
+// Each tab has its own address; only the shown tab's content is read.
 func TestTabsOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

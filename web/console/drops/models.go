@@ -40,7 +40,7 @@ func models() []model {
 }
 
 const (
-	// eveningHour is when a drop opens unless its author says otherwise.
+	// eveningHour is the hour at which a drop opens by default.
 	eveningHour = 20
 	// nearby is how close openings are to compete for the same minutes.
 	nearby = time.Hour

@@ -91,7 +91,7 @@ func TestPublishFromTheForm(t *testing.T) {
 	b.Get(draft).Is(200).Has("Draft", "is saved as a draft and not published.")
 }
 
-// A drop that opens near the typed time is named, one of a foreign shop is not.
+// A drop that opens near the typed time is named; a drop of another member's shop is not.
 func TestClashesAreWarnedOf(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 24*time.Hour)

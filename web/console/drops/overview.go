@@ -136,7 +136,7 @@ func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 	return nil
 }
 
-// Webhooks tells which endpoints of shops' servers fail.
+// Webhooks lists the failing endpoints of shops' servers.
 type Webhooks interface {
 	// Attention returns the endpoints of the shops (none = all) that are failing or were disabled
 	// by failures.

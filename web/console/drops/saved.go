@@ -70,7 +70,7 @@ func (h *handlers) saveModel(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, fmt.Sprintf("/templates/models#model-%d", m.ID), ui.Good, shell.Say(r, "models.saved_as", m.Name))
 }
 
-// modelErrors are the errors about the name of a model; nil if err is another one.
+// modelErrors returns the errors about the name of a model; nil for any other error.
 func modelErrors(err error) []fault.Field {
 	if fields := shell.FieldsOf(err); fields != nil {
 		return fields

@@ -49,7 +49,7 @@ func blankValues(shops []template.Shop) map[string]string {
 	return v
 }
 
-// valuesOf writes a stored spec as it would be typed.
+// valuesOf returns a stored spec as the form's values.
 func valuesOf(t template.Template) map[string]string {
 	zone := t.Zone()
 	amount := func(a money.Amount) string {

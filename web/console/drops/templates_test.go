@@ -416,7 +416,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	b.Get("/templates/new").Is(200).Has("Customers see it only after it is published.")
 }
 
-// A step that the state does not allow is not asked about.
+// A step that the state does not allow has no confirmation.
 func TestImpossibleStepsOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	page := shell.TemplateURL(g.Published(10, time.Hour).ID)

@@ -12,7 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// textSamples count how often they are read, and fail if told to.
+// textSamples counts its reads, and fails if the test says so.
 type textSamples struct {
 	read int
 	err  error

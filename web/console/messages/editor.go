@@ -210,7 +210,7 @@ func (h *handlers) saved(w http.ResponseWriter, r *http.Request, a about, book *
 	return h.Done(w, r, p.Address(), ui.Good, shell.Say(r, done))
 }
 
-// test sends the text as it is typed to the member.
+// test sends the typed text to the member.
 func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor) error {
 	c, err := delivery.ParseChannel(string(p.Channel))
 	if err != nil {

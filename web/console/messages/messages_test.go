@@ -133,7 +133,7 @@ func TestShopDefaults(t *testing.T) {
 	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"javascript:alert(1)"}}).Is(422)
 }
 
-// Publishing asks once: from the first look at the messages on it does not.
+// Publishing asks once to look at the messages, and no more after the first look.
 func TestPublishingAsksOnceToLook(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

@@ -23,7 +23,7 @@ type reader struct {
 	id user.ID // 0 = a made-up one
 }
 
-// number is the user's, empty of a made-up one.
+// number is the user's number, empty for a made-up person.
 func (r reader) number() string {
 	if r.id == 0 {
 		return ""

@@ -20,7 +20,7 @@ import (
 // previews, and sending a text to the member who is writing it.
 type Shared struct{ h *handlers }
 
-// NewShared returns it.
+// NewShared returns the functions for pages about campaigns.
 func NewShared(d Deps) Shared { return Shared{&handlers{Deps: d}} }
 
 // Reader returns the user with the number, or for 0 a made-up person in the zone.

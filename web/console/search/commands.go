@@ -23,7 +23,7 @@ type thing struct {
 	commands []pageparts.Command
 }
 
-// told are the commands whose label, in the viewer's language or in English, fits.
+// told returns the commands whose label fits accepts, in the viewer's language or in English.
 func (t thing) told(r *http.Request, fits func(label string) bool) (hits []searchpages.Hit) {
 	english := shell.Frame(r).Languages[0]
 	for _, c := range t.commands {
@@ -73,7 +73,8 @@ func (h *handlers) actions(r *http.Request, text string) ([]searchpages.Hit, err
 	return once(hits), nil
 }
 
-// here is the drop or campaign whose page the viewer sees; the zero thing on others.
+// here returns the drop or campaign whose page the viewer sees; on other pages it returns the zero
+// thing.
 func (h *handlers) here(r *http.Request) (t thing, err error) {
 	address := r.Header.Get("HX-Current-URL")
 	if address == "" {
@@ -167,7 +168,7 @@ func labels(r *http.Request) (list []string) {
 	return list
 }
 
-// once drops the hits that lead where an earlier one does.
+// once removes hits with the same address as an earlier hit.
 func once(hits []searchpages.Hit) (list []searchpages.Hit) {
 	known := map[string]bool{}
 	for _, hit := range hits {

@@ -33,7 +33,7 @@ const (
 	shown = 5
 	// commandsShown is how many commands are shown before anything is typed.
 	commandsShown = 6
-	// mostRecent is how many things the browser may ask for by number.
+	// mostRecent is how many objects the browser may request by number.
 	mostRecent = 6
 	// shortestName is from how many characters on people are searched by name.
 	shortestName = 2
@@ -120,7 +120,7 @@ func (h *handlers) finders() []finder {
 		{"people", h.findPeople, h.aboutPeople}, {"coupons", h.findCoupons, nil}}
 }
 
-// find asks every kind. One that takes too long says so; the others are shown.
+// find searches every kind. A kind whose search takes too long says so; the other kinds are shown.
 func (h *handlers) find(r *http.Request, text string) ([]searchpages.Group, error) {
 	groups := []searchpages.Group{{ID: "commands", Hits: hitsOf(ui.Commands(r.Context(), text), searchpages.CommandHit)}}
 	for _, f := range h.finders() {
@@ -219,7 +219,7 @@ func (h *handlers) findPeople(r *http.Request, text string) ([]searchpages.Hit, 
 	return hits, err
 }
 
-// aboutPeople says how people are found, and by whom their contacts are seen.
+// aboutPeople explains how users are found, and which members see their contacts.
 func (h *handlers) aboutPeople(r *http.Request, text string) string {
 	_, numbered := user.ParseID(digits(text))
 	switch {
@@ -263,7 +263,7 @@ func (h *handlers) findCoupons(r *http.Request, text string) ([]searchpages.Hit,
 // digits removes the "#" before a number as pages write it, "#12".
 func digits(text string) string { return strings.TrimPrefix(shell.Narrow(text), "#") }
 
-// numberIn is the positive number that the text is, 0 if it is none.
+// numberIn returns the positive number that the text is, 0 for any other text.
 func numberIn(text string) int64 {
 	n, err := strconv.ParseInt(digits(text), 10, 64)
 	if err != nil {
@@ -303,7 +303,7 @@ func (h *handlers) recent(r *http.Request) (hits []searchpages.Hit, err error) {
 	return hits, nil
 }
 
-// open loads one thing by kind and number; the zero hit for a kind there is not.
+// open loads one object by kind and number; for an unknown kind it returns the zero hit.
 func (h *handlers) open(r *http.Request, kind string, id int64) (searchpages.Hit, error) {
 	ctx, by := r.Context(), shell.Actor(r)
 	switch kind {

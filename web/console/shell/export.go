@@ -23,7 +23,7 @@ type Sheet struct {
 func (sh *Shell) Export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*Sheet) error) error {
 	out := NewDownload(w, name+".csv")
 	t := &Sheet{to: csv.NewWriter(out), masked: !Actor(r).SeesContacts()}
-	// Spreadsheets take a file without this mark for one in an old encoding.
+	// Without this mark spreadsheets take a file for a file in an old encoding.
 	err := t.to.Write(append([]string{"\uFEFF" + head[0]}, head[1:]...))
 	if err == nil {
 		err = write(t)

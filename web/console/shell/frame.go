@@ -193,7 +193,7 @@ func (sh *Shell) NotUndone(w http.ResponseWriter, r *http.Request, to string, er
 	return sh.Done(w, r, to, ui.Warn, ui.FaultText(r.Context(), err))
 }
 
-// Redirect leads the browser to another page, also if it asked for a part only.
+// Redirect leads the browser to another page, even if it requested a part only.
 func Redirect(w http.ResponseWriter, r *http.Request, to string) {
 	if Partial(r) {
 		// A redirect would be followed unseen and its page swapped into a part.

@@ -16,7 +16,7 @@ type view interface{ Digest() string }
 // look gets a zero view.
 type Hub[K comparable, S view] struct {
 	look func(ctx context.Context, key K, before S) (S, error)
-	// every says how long to wait between two looks.
+	// every returns the delay after a look.
 	every func(S) time.Duration
 
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ func NewHub[K comparable, S view](look func(context.Context, K, S) (S, error), e
 	return &Hub[K, S]{look: look, every: every, watched: map[K]*watch[S]{}}
 }
 
-// Always is the same interval after every look.
+// Always returns the same delay after every look.
 func Always[S view](d time.Duration) func(S) time.Duration { return func(S) time.Duration { return d } }
 
 // Join returns a channel that receives the state whenever it has changed, always the newest state.

@@ -42,7 +42,7 @@ const (
 	// fewErrors is how many failed rows a job's page shows, and how many rows that only have a
 	// note.
 	fewErrors = 10
-	// mostErrors is how many it looks through for them.
+	// mostErrors is how many rows are searched for them.
 	mostErrors = 5000
 )
 

@@ -19,9 +19,9 @@ const (
 	recheckAccess = 5 * time.Second
 	// WriteTimeout bounds one look at a watched state, and one write to a viewer.
 	WriteTimeout = 10 * time.Second
-	// reconnectIn is how soon a browser comes back to a broken stream.
+	// reconnectIn is the delay after which a browser reconnects to a broken stream.
 	reconnectIn = time.Second
-	// ReloadEvent makes a page load anew because its layout has changed.
+	// ReloadEvent makes a page reload because its layout has changed.
 	ReloadEvent = "dropbell:reload"
 )
 
@@ -52,7 +52,7 @@ func (sh *Shell) StreamParts(w http.ResponseWriter, r *http.Request) error {
 type Stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
-	// Request is the request with the viewer's present session, first as it came.
+	// Request is the request with the viewer's present session; first is the request as it arrived.
 	Request, first *http.Request
 	parts          []watched
 	// Seen are the digests of the states that the viewer has: of the page's own state, then of its

@@ -13,11 +13,11 @@ func localLayouts() []string {
 	return []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
 }
 
-// Which of the two instants is meant by a local time that happens twice.
+// The choice between the two instants of a local time that occurs twice.
 const (
-	// FirstTime is the earlier one, in summer time.
+	// FirstTime is the earlier instant, in summer time.
 	FirstTime = "first"
-	// secondTime is the later one.
+	// secondTime is the later instant.
 	secondTime = "second"
 )
 

@@ -30,7 +30,7 @@ type Name struct {
 // see them.
 type Names func(r *http.Request, kind NameKind, text string, limit int) ([]Name, error)
 
-// NamesFrom sets where fields look names up.
+// NamesFrom sets the function by which fields look names up.
 func (sh *Shell) NamesFrom(n Names) { sh.names = n }
 
 // namesCompared is how many things of a similar name are compared with a text.

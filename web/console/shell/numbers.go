@@ -103,7 +103,7 @@ func (rd *Reading) Number(name string) int64 {
 	return n
 }
 
-// FieldsOf returns the fields that err is about, nil if it is about none.
+// FieldsOf returns the fields that err concerns, nil if it concerns no field.
 func FieldsOf(err error) []fault.Field {
 	if f, ok := err.(*fault.Fields); ok {
 		return f.List

@@ -62,7 +62,7 @@ type liveFragment struct {
 	fragment
 	sum   string
 	every time.Duration // until the next look
-	// patch turns a page in the state before into this one.
+	// Patch turns a page in the state before into this state.
 	before string
 	Patch  []byte
 }

@@ -25,7 +25,7 @@ type Recent[T any] struct {
 	forgotten int
 }
 
-// NewRecent returns the value that look finds, which is believed for life.
+// NewRecent returns a value that look loads and that is cached for life.
 func NewRecent[T any](life time.Duration, look func(context.Context) (T, error)) *Recent[T] {
 	return &Recent[T]{life: life, look: look}
 }
@@ -82,7 +82,7 @@ func (r *Recent[T]) attempt(ctx context.Context, turn int) (value T, err error) 
 	return value, nil
 }
 
-// Forget makes the next request look, also while a look is under way.
+// Forget makes the next request load the value, even if a load is under way.
 func (r *Recent[T]) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

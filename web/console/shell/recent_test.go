@@ -125,7 +125,7 @@ func TestRecentFails(t *testing.T) {
 	})
 }
 
-// A look without an answer ends.
+// A look that never answers ends after [WriteTimeout].
 func TestRecentLookEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRecent(time.Hour, (&slowLook{answers: make(chan any)}).look)

@@ -19,12 +19,12 @@ type Replica interface {
 	Position(ctx context.Context) string
 }
 
-// A ReportSource is where the reports of one request are read.
+// A ReportSource is the database of the reports of one request.
 type ReportSource interface {
 	// Lag returns the greatest age of the data that was read, and whether any data was read from
 	// the replica.
 	Lag() (lag time.Duration, used bool)
-	// Again says that the request is answered from the first database after all.
+	// Again says that the request is answered again, from the first database.
 	Again()
 	End()
 }
@@ -60,7 +60,7 @@ func (sh *Shell) report(w http.ResponseWriter, r *http.Request, serve Handler) e
 	return serve(w, r)
 }
 
-// behind is how old the data is that the request's page shows, at most.
+// behind returns the greatest age of the data on the request's page.
 func behind(r *http.Request) time.Duration {
 	source, _ := r.Context().Value(sourceKey{}).(ReportSource)
 	if source == nil {

@@ -30,7 +30,7 @@ type Route struct {
 	Own bool
 	// Reports is set if the route only shows data; see [Report].
 	Reports bool
-	// Sure requires the member to authenticate again, unless they did lately.
+	// Sure requires the member to authenticate again, unless the member did so recently.
 	Sure bool
 	// Upload is set if the body is a form with a file, which the handler reads part by part.
 	Upload bool

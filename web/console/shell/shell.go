@@ -28,7 +28,7 @@ type ShopList interface {
 
 // Deps are the dependencies of every page. All are required unless stated otherwise.
 type Deps struct {
-	// Staff finds the member behind a sign-in.
+	// Staff finds the member of a sign-in.
 	Staff *staff.Service
 	// Security logs refusals and changes of access; nil = no log.
 	Security *security.Log

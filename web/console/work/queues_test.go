@@ -99,7 +99,7 @@ func TestQueuePages(t *testing.T) {
 	g.As(staff.Admin).Get("/audit?kind=queue").Is(200).Has("paused", "resumed", "changed")
 }
 
-// While Redis is away the pages say so, and nothing is changed unrecorded.
+// While Redis does not answer the pages say so, and no change is made without a record.
 func TestQueuesWithoutRedis(t *testing.T) {
 	g := newQueues(t)
 	op := g.As(staff.Operator)

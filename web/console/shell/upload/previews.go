@@ -103,7 +103,7 @@ func (f *Files) Sample(r *http.Request, upload int64, how job.Reading) (job.Prev
 	return s, nil
 }
 
-// shortened copies cells as far as a page shows them.
+// shortened copies the part of cells that a page shows.
 func shortened(cells []string) []string {
 	list := make([]string, len(cells))
 	for i, c := range cells {

@@ -44,7 +44,7 @@ var (
 	errEmptyFile = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_empty", Message: "the file is empty; choose one with a row of names and rows below it"}}}
 )
 
-// unreadable says at the field of the file why it cannot be read.
+// unreadable returns why the file cannot be read, as the error of the file's field.
 func unreadable(err error) []fault.Field {
 	f := fault.Field{Key: "rule.file_unreadable", Message: err.Error()}
 	if why, ok := errors.AsType[*fault.Fields](err); ok && len(why.List) > 0 {
