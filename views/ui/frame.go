@@ -1,8 +1,8 @@
-// Package ui holds the parts that every page of the console is made of:
-// layout, navigation, tables, forms, badges and charts.
+// Package ui holds the parts that every page of the console is made of: layout, navigation, tables,
+// forms, badges and charts.
 //
-// Components know nothing of requests: data that depend on the viewer (language, theme,
-// rights, clock) travel in a [Frame] inside the context.
+// Components do not read requests: data that depend on the viewer (language, theme, rights, clock)
+// are in a [Frame] inside the context.
 package ui
 
 import (
@@ -76,8 +76,8 @@ func With(ctx context.Context, f *Frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
 
-// From returns the frame of ctx. It panics without one: a component was
-// rendered outside of a page.
+// From returns the frame of ctx. It panics if ctx has no frame: a component was rendered outside of
+// a page.
 func From(ctx context.Context) *Frame { return ctx.Value(frameKey{}).(*Frame) }
 
 // T returns the message key in the viewer's language; see [i18n.Locale.T].

@@ -28,8 +28,8 @@ import (
 const Prefix = "/callbacks"
 
 const (
-	// maxBody is the size of a call in bytes. Providers that report many messages at
-	// once stay below it; SendGrid, with the largest, sends 768 KB at most.
+	// maxBody is the greatest size of a call in bytes. The largest calls, of SendGrid, have at most
+	// 768 KB.
 	maxBody = 1 << 20
 	// maxInFlight bounds the calls that are stored at a time, maxMemory the bodies of all
 	// calls together, in bytes.

@@ -18,8 +18,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Behind the middleware of the whole program streams still flow and pages are
-// compressed.
+// Behind the middleware of the whole program, streams are not buffered and pages are compressed.
 func TestMounted(t *testing.T) {
 	g := consoletest.New(t)
 	r := chi.NewRouter()

@@ -31,8 +31,8 @@ type Options struct {
 	// Encrypted is set if clients reach this server by https. Answers then require https from now
 	// on (HSTS).
 	Encrypted bool
-	// Panicked answers a request whose handler panicked before it answered;
-	// nil = a bare 500.
+	// Panicked answers a request whose handler panicked before it answered; nil = a 500 without a
+	// body.
 	Panicked http.HandlerFunc
 	// Trace, if set, may change the context of a request. done is called at the request's end.
 	Trace func(*http.Request) (_ context.Context, done func(method, route string, status int))
@@ -149,8 +149,8 @@ func (o *Options) rescue(q *Request, r *http.Request) {
 	o.Panicked(q, r)
 }
 
-// finish logs the one line of the request. It contains neither path nor query
-// nor address, which are personal data.
+// finish logs the one line of the request. The line contains neither path nor query nor address,
+// which are personal data.
 func (o *Options) finish(q *Request, r *http.Request) {
 	took, route := time.Since(q.start), q.Route.pattern(r)
 	if q.status == 0 {

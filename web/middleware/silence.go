@@ -17,8 +17,7 @@ const (
 	mostSilent = 1024
 )
 
-// silences lets new connections of one server be silent for longer than the headers of a
-// request may take.
+// silences lets new connections of one server be silent for longer than the time limit of headers.
 type silences struct {
 	most int64
 	now  atomic.Int64 // how many are silent

@@ -119,8 +119,7 @@ type Log struct {
 	kinds map[kind]*Occurrences
 }
 
-// New returns a log whose metric is in the registry. [Log.Run] stores the
-// entries.
+// New returns a log and registers its metric. [Log.Run] stores the entries.
 func New(store Store, log *slog.Logger, now func() time.Time, registry prometheus.Registerer) *Log {
 	l := &Log{store: store, log: log.With("log", "security"), now: now, kinds: map[kind]*Occurrences{},
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_security_events_total",

@@ -103,7 +103,7 @@ func UTC(t *time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// Fields may hold several refusals; merge keeps all of them.
+// Merge joins the refusals of all errors that are [fault.Fields]. It returns the first other error.
 func Merge(errs ...error) error {
 	e := &fault.Fields{}
 	for _, err := range errs {

@@ -41,8 +41,8 @@ func Recovering(ctx context.Context) bool {
 	return a.again
 }
 
-// RequestKey names the request for stores that make creation repeatable;
-// empty without an idempotency key.
+// RequestKey returns the key of the request for stores that make creation idempotent; empty without
+// an idempotency key.
 func RequestKey(ctx context.Context) string {
 	a, ok := ctx.Value(attemptKey{}).(attempt)
 	if !ok {

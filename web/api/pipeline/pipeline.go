@@ -1,7 +1,7 @@
-// Package pipeline is the part of the JSON API that all requests pass:
-// authentication and authorization, limits, deadlines, idempotency keys, strict
-// JSON, problem details, and the OpenAPI document that is made from the
-// operations. It depends on none of the resources: they are registered with it.
+// Package pipeline is the part of the JSON API that all requests pass: authentication and
+// authorization, limits, deadlines, idempotency keys, strict JSON, problem details, and the OpenAPI
+// document that is made from the operations. It does not import the resources: they register with
+// the pipeline.
 package pipeline
 
 import (
@@ -58,7 +58,7 @@ type Deps struct {
 	// the name of users; nil = no log.
 	Security *security.Log
 	// PublicURL is the address at which clients reach this server, such as
-	// https://drops.example.com; empty = whatever they used.
+	// https://drops.example.com; empty = the address that the client used.
 	PublicURL string
 }
 

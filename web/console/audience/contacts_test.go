@@ -25,8 +25,7 @@ func TestContactsAreForStaffOfAllShops(t *testing.T) {
 				b.Get(page).Is(200).HasNot(secret...)
 			}
 			b.Get("/users?q=7").Is(200).Has("m…@e…", "…42")
-			// A contact cannot be guessed letter by letter; a complete one finds
-			// its user.
+			// A contact cannot be guessed letter by letter: only a complete contact finds its user.
 			b.Get("/users?q=mia@example").Is(200).HasNot("m…@e…")
 			b.Get("/users?q=%2B86138001380").Is(200).HasNot("…42")
 			b.Get("/users?q=mia@example.com").Is(200).Has("m…@e…")

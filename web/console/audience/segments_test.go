@@ -14,8 +14,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// The tree is built by buttons that are form submits, saved, read, estimated,
-// counted, copied and deleted.
+// The tree is built by form buttons, saved, read, estimated, counted, copied and deleted.
 func TestSegmentPages(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, locale, attributes) values (1, 'zh-CN', '{"tier": "gold"}'), (2, 'en', '{"tier": "gold"}'), (3, 'en', '{}')`)

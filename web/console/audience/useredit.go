@@ -127,8 +127,7 @@ func (h *handlers) saveUser(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
 }
 
-// editedUser returns the fields that the form changes and no others, so that the
-// audit log names the changed ones.
+// editedUser returns only the fields that the form changes, so that the audit log names only these.
 func editedUser(u user.User, p audiencepages.UserForm) (user.Change, []fault.Field) {
 	change := user.Change{ID: u.ID}
 	for _, f := range []struct {

@@ -104,7 +104,7 @@ func (b *Tab) Accessible(what string) {
 const dressed = `"color-contrast", "link-in-text-block", "label-content-name-mismatch", "label", "button-name", "link-name", "image-alt", ` +
 	`"input-button-name", "svg-img-alt", "document-title", "html-has-lang", "html-lang-valid", "valid-lang"`
 
-// Dressed fails on violations of the rules that a page can keep in one theme and
+// Dressed fails on violations of the rules in dressed, which a page can keep in one theme and
 // language and break in another.
 func (b *Tab) Dressed(what string) {
 	b.Helper()

@@ -20,7 +20,7 @@ func searched(b *consoletest.Browser, text string) consoletest.Answer {
 	return b.Post("/search", url.Values{"q": {text}}).Is(http.StatusOK)
 }
 
-// A world in which every kind of thing is called the same.
+// sameNames returns a fixture in which objects of every kind have similar names.
 func sameNames(t *testing.T) (g *consoletest.Fixture, mine, theirs string, coupons [2]int64) {
 	g = consoletest.New(t)
 	a, b := g.Published(10, 2*time.Hour), g.Published(11, 3*time.Hour)
