@@ -31,8 +31,7 @@ type Options struct {
 	// Encrypted is set if clients reach this server by https. Answers then require https from now
 	// on (HSTS).
 	Encrypted bool
-	// Panicked answers a request whose handler panicked before it answered; nil = a 500 without a
-	// body.
+	// Panicked answers a request whose handler panicked before it answered; nil = a plain 500.
 	Panicked http.HandlerFunc
 	// Trace, if set, may change the context of a request. done is called at the request's end.
 	Trace func(*http.Request) (_ context.Context, done func(method, route string, status int))

@@ -140,7 +140,7 @@ func (im *importer) extend() {
 }
 
 // next returns one line, valid until the next call. The line is empty if it was blank or too long.
-// With the last line next returns [io.EOF].
+// At the end of the body next returns the last line, empty if there is none, together with [io.EOF].
 func (im *importer) next() ([]byte, error) {
 	im.line++
 	text, err := im.in.ReadSlice('\n')
