@@ -6,8 +6,8 @@ import (
 	"io/fs"
 )
 
-// catalogue merges the files of a language, such as en.json and en.proof.json.
-// It fails if two of them have the same key, of which one would be lost.
+// catalogue merges the files of a language, such as en.json and en.proof.json. It fails if two
+// files have the same key, because one of the two texts would be lost.
 func catalogue(from fs.FS, tag string) (map[string]string, error) {
 	names, err := fs.Glob(from, tag+".*.json")
 	if err != nil {

@@ -65,8 +65,8 @@ func TestLanguagesUseTheSamePlaceholders(t *testing.T) {
 	}
 }
 
-// The Chinese texts call each thing by one word, so that what one page names can
-// be found on another, and keep to full-width punctuation.
+// The Chinese texts use one word for one thing, so that a thing named on one page can be found on
+// another page, and keep to full-width punctuation.
 func TestChineseUsesOneWordForOneThing(t *testing.T) {
 	l, err := Load()
 	if err != nil {
@@ -91,8 +91,8 @@ func TestChineseUsesOneWordForOneThing(t *testing.T) {
 	}
 }
 
-// The console calls the end user of a shop a customer, as its menu does. Texts
-// about the API keep its word, user.
+// The console calls the end user of a shop a customer, like its menu. Texts about the API say user,
+// like the API.
 func TestTextsSayCustomer(t *testing.T) {
 	l, err := Load()
 	if err != nil {

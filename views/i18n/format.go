@@ -15,8 +15,8 @@ import (
 // Number writes n with the language's digit groups.
 func (l *Locale) Number(n int64) string { return l.printer.Sprint(number.Decimal(n)) }
 
-// Percent writes part of whole; a part that is not nothing is never written
-// as 0 %, nor one that is not all as 100 %.
+// Percent writes part of whole. A part above zero is never written as 0 %, and a part below the
+// whole never as 100 %.
 func (l *Locale) Percent(part, whole int64) string {
 	if whole <= 0 {
 		return l.printer.Sprint(number.Percent(0))
@@ -31,9 +31,9 @@ func (l *Locale) Percent(part, whole int64) string {
 	return l.printer.Sprint(number.Percent(share, number.MaxFractionDigits(1)))
 }
 
-// Shares writes each part's share of the sum of parts. As written they add up to
-// 100 %, see [figure.Shares]; one that is rounded to nothing, and is not, is
-// written as less than a tenth of a percent.
+// Shares writes each part's share of the sum of parts. The written shares add up to 100 %, see
+// [figure.Shares]. A share above zero that is rounded to zero is written as less than a tenth of a
+// percent.
 func (l *Locale) Shares(parts []int64) []string {
 	texts := make([]string, len(parts))
 	for i, share := range figure.Shares(parts) {
@@ -44,13 +44,13 @@ func (l *Locale) Shares(parts []int64) []string {
 	return texts
 }
 
-// Thousandths writes a share in percent, with a decimal where there is one.
+// Thousandths writes a share in percent, with a decimal if it is not zero.
 func (l *Locale) Thousandths(share int64) string {
 	return l.printer.Sprint(number.Percent(float64(share)/figure.Whole, number.MaxFractionDigits(1)))
 }
 
-// Share writes a rate between 0 and 1 in percent; small ones with two
-// decimals, so that they can still be told apart.
+// Share writes a rate between 0 and 1 in percent. Rates below 1 % have two decimals, so that they
+// can be told apart.
 func (l *Locale) Share(rate float64) string {
 	digits := 1
 	if rate < 0.01 {
@@ -59,8 +59,7 @@ func (l *Locale) Share(rate float64) string {
 	return l.printer.Sprint(number.Percent(rate, number.MaxFractionDigits(digits)))
 }
 
-// Points writes the difference between two rates in percentage points, with
-// its sign.
+// Points writes the difference between two rates in percentage points with its sign.
 func (l *Locale) Points(difference float64) string {
 	sign, digits := "+", 1
 	if difference < 0 {
@@ -97,8 +96,7 @@ func (l *Locale) Compact(n int64) string {
 	return l.Number(n)
 }
 
-// Money writes an amount with its currency's symbol, without decimals where
-// they are all zero.
+// Money writes an amount with its currency's symbol. It omits the decimals if all of them are zero.
 func (l *Locale) Money(a money.Amount, code string) string {
 	whole, rest, _ := strings.Cut(a.Decimal(code), ".")
 	sign := ""
@@ -139,9 +137,9 @@ func (l *Locale) Month(t time.Time) string { return l.times.month(t) }
 // Weekday writes a day of the week in short and in full.
 func (l *Locale) Weekday(d time.Weekday) (short, long string) { return l.times.weekday(d) }
 
-// FirstWeekday is the day with which weeks begin where the language is
-// spoken: by CLDR's supplemental data Sunday for English, whose likely region
-// is the United States, and Monday for Chinese in China.
+// FirstWeekday is the first day of the week where the language is spoken. By CLDR's supplemental
+// data it is Sunday for English, whose likely region is the United States, and Monday for Chinese
+// in China.
 func (l *Locale) FirstWeekday() time.Weekday { return l.times.first }
 
 // Clock writes the time of day; seconds only where there are any.
@@ -174,8 +172,7 @@ func (l *Locale) Duration(d time.Duration) string {
 	return l.T("duration.seconds", seconds)
 }
 
-// Ago writes how t lies relative to now: roughly for the past, in two units
-// for the future.
+// Ago writes the time between t and now: in one unit for the past, in two units for the future.
 func (l *Locale) Ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {

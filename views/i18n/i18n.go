@@ -21,7 +21,7 @@ var files embed.FS
 type Locale struct {
 	// Tag is the BCP 47 name, as in <html lang>.
 	Tag string
-	// Name is what the language calls itself.
+	// Name is the name of the language in the language itself.
 	Name string
 
 	messages map[string]string
@@ -64,9 +64,9 @@ func (l *Languages) All() []*Locale { return l.list }
 // Default returns English.
 func (l *Languages) Default() *Locale { return l.list[0] }
 
-// Match returns the locale of the first wish whose language the console has;
-// script and region do not matter, as in messages to users. A wish is a BCP 47
-// tag or the value of an Accept-Language header.
+// Match returns the locale of the first wish whose language the console has. Script and region do
+// not matter, as in messages to users. A wish is a BCP 47 tag or the value of an Accept-Language
+// header.
 func (l *Languages) Match(wishes ...string) *Locale {
 	for _, wish := range wishes {
 		tags, _, err := language.ParseAcceptLanguage(wish)
@@ -101,8 +101,8 @@ func (l *Locale) Keys() []string {
 	return keys
 }
 
-// T returns the message key with {0}, {1}, … replaced by the arguments; integers
-// are formatted for the language. A key that does not exist is returned itself.
+// T returns the message key with {0}, {1}, … replaced by the arguments; integers are formatted for
+// the language. If the key does not exist, T returns the key itself.
 func (l *Locale) T(key string, args ...any) string {
 	text, ok := l.messages[key]
 	if !ok {
@@ -111,8 +111,8 @@ func (l *Locale) T(key string, args ...any) string {
 	return l.fill(text, args)
 }
 
-// N is T for a message that depends on a number: "key.one" where the language
-// has a singular and n is 1, else "key.other". {0} is the number.
+// N is T for a message that depends on a number. The key is "key.one" if the language has a
+// singular and n is 1, otherwise "key.other". {0} is the number.
 func (l *Locale) N(key string, n int64, args ...any) string {
 	form := ".other"
 	if n == 1 && l.Has(key+".one") {

@@ -19,8 +19,8 @@ func load(t *testing.T) *Languages {
 
 var placeholder = regexp.MustCompile(`\{[0-9]\}`)
 
-// Every language says everything, with the same arguments. Chinese has no
-// singular, so it lacks the forms for one.
+// Every language has every text, with the same arguments. Chinese has no singular, so it lacks the
+// singular forms.
 func TestCataloguesAgree(t *testing.T) {
 	l := load(t)
 	en, zh := l.All()[0], l.All()[1]

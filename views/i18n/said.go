@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// stored begins the keys of sentences that programs store in English, such as why a
-// provider was not reached. Their English texts are the forms by which a stored
-// sentence is recognised.
+// stored is the prefix of the keys of sentences that programs store in English, such as why a
+// provider was not reached. The English text of a key is the pattern by which a stored sentence is
+// recognised.
 const stored = "said."
 
 // A form recognises one stored sentence.
@@ -21,7 +21,7 @@ type form struct {
 
 var blank = regexp.MustCompile(`\\\{\d\\\}`)
 
-// formsOf makes the forms of a catalogue's stored sentences, the most exact one first.
+// formsOf returns the forms of a catalogue's stored sentences, the most specific form first.
 func formsOf(messages map[string]string) (list []form) {
 	for key, text := range messages {
 		if !strings.HasPrefix(key, stored) {
@@ -35,12 +35,11 @@ func formsOf(messages map[string]string) (list []form) {
 	return list
 }
 
-// Said returns a sentence that a program stored in English in the language of l.
-// Any other text, such as a provider's own words, is returned as a quotation;
-// English shows it as it is.
+// Said translates a sentence that a program stored in English into the language of l. Any other
+// text, such as a provider's own words, is returned as a quotation; English returns it unchanged.
 func (l *Locale) Said(text string) string { return l.quote(text, "said_by.quote") }
 
-// Answered is Said for a place that does not say that a provider answered.
+// Answered is Said for places whose text does not mention that a provider answered.
 func (l *Locale) Answered(text string) string { return l.quote(text, "said_by.other") }
 
 func (l *Locale) quote(text, key string) string {

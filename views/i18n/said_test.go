@@ -2,8 +2,8 @@ package i18n
 
 import "testing"
 
-// Sentences that programs store are shown in the viewer's language, also inside one
-// another; words of providers are quotations.
+// Sentences that programs store are shown in the viewer's language, even inside one another; words
+// of providers are quotations.
 func TestStoredSentences(t *testing.T) {
 	l, err := Load()
 	if err != nil {

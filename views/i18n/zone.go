@@ -6,7 +6,7 @@ import (
 	"dropbell/domain/wording"
 )
 
-// Zone names t's zone as people call it; see [wording.Zone].
+// Zone returns the usual name of t's zone; see [wording.Zone].
 func (l *Locale) Zone(t time.Time, zone *time.Location) string {
 	return wording.Zone(t.In(zone), l.Tag)
 }

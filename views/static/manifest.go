@@ -2,8 +2,8 @@ package static
 
 import "encoding/json"
 
-// Manifest is what makes the console installable as an app. It is made here since
-// it names icons by their hashed addresses.
+// Manifest makes the console installable as an app. It is generated, because it names icons by
+// their hashed addresses.
 const Manifest = "manifest.webmanifest"
 
 // Colours of the surroundings of the page, as in app.css (--surface, --bg).
@@ -25,8 +25,8 @@ type manifestShortcut struct {
 	URL  string `json:"url"`
 }
 
-// manifest writes the web app manifest. Its id does not change with its address,
-// so that an installed app stays the same one.
+// manifest writes the web app manifest. Its id does not change with its address, so that an
+// installed app stays the same app.
 func (a *Assets) manifest() ([]byte, error) {
 	icon := func(name, size, kind, purpose string) manifestIcon {
 		return manifestIcon{a.URL(name), size, kind, purpose}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The console is installable: the fields that browsers require are in the manifest, and
-// its icons are there in the sizes that it says.
+// The console is installable: the manifest has the fields that browsers require, and its icons
+// exist in the sizes that it names.
 func TestManifest(t *testing.T) {
 	a, err := Load()
 	if err != nil {

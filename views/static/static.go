@@ -1,6 +1,5 @@
-// Package static holds the console's style sheet, scripts and images. Every file
-// is served under a name that contains a hash of its content, so that browsers
-// may cache it without end.
+// Package static holds the console's style sheet, scripts and images. Every file is served under a
+// name that contains a hash of its content, so that browsers may cache it forever.
 package static
 
 import (
@@ -84,8 +83,8 @@ func (a *Assets) add(name string, content []byte) error {
 	return nil
 }
 
-// URL returns where name is served. It panics if there is no such file,
-// which any test that renders the page finds.
+// URL returns the address of the file name. It panics if there is no such file; any test that
+// renders the page finds that.
 func (a *Assets) URL(name string) string {
 	url, ok := a.byName[name]
 	if !ok {
@@ -94,8 +93,8 @@ func (a *Assets) URL(name string) string {
 	return url
 }
 
-// Content returns the file with the name, as it is before its name has a hash; nil if
-// there is none.
+// Content returns the content of the file; name is the name without a hash. It is nil if there is
+// no such file.
 func (a *Assets) Content(name string) []byte { return a.byPath[a.byName[name]].content }
 
 // ServeHTTP answers GET and HEAD below [Prefix].

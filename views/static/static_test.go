@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The vendored files are the published ones, byte by byte.
+// The vendored files equal the published files byte by byte.
 func TestVendoredFilesAreUnmodified(t *testing.T) {
 	for name, want := range map[string]string{
 		"files/vendor/htmx-4.0.1.min.js":        "Qp9rdC8H7EqOoX+nR0P3RPG2Noji+qdwJlGpfzwQJsfOpp3sGwIdSP9xO3+UlEhn",

@@ -15,7 +15,7 @@ import (
 	droppages "dropbell/views/pages/drops"
 )
 
-// cockpits are the pages that one looks at while a drop takes place.
+// cockpits are the pages about a drop while it takes place.
 func cockpits() []Story {
 	var all []Story
 	for _, group := range [][]Story{liveTabs(), channels(), channelTests()} {

@@ -12,7 +12,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// couponPages are the pages around what users own.
+// couponPages are the pages about users' coupons.
 func couponPages() []Story {
 	var all []Story
 	for _, group := range [][]Story{coupons(), grants(), locks(), notices()} {
@@ -100,8 +100,7 @@ func notices() []Story {
 	today := Now().UTC().Truncate(24 * time.Hour)
 	page := couponpages.NoticeCalendar{Today: today, Month: today.AddDate(0, 0, 1-today.Day())}
 	one, many := page, page
-	// Six weeks that begin on a Sunday or Monday; days that a language leaves out are
-	// outside.
+	// Six weeks from a Sunday or a Monday on. Days outside the weeks of a language are not shown.
 	for d := time.Date(2026, 10, 25, 0, 0, 0, 0, time.UTC); d.Before(time.Date(2026, 12, 7, 0, 0, 0, 0, time.UTC)); d = d.AddDate(0, 0, 1) {
 		i := int(d.Sub(today) / (24 * time.Hour))
 		day := owned.NoticeDay{Day: d}

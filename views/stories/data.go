@@ -26,8 +26,7 @@ func coupon(id int64, name string, opensIn time.Duration) template.Template {
 	}
 }
 
-// board is a board with realistic weights: most users choose few slots and the
-// app.
+// board returns a board with realistic weights: most users choose few slots and the app.
 func board(t template.Template, users int64) reminder.Board {
 	var b reminder.Board
 	slotShare := [template.Slots + 1]float64{0, .62, .18, .21, .08, .05, .19, .02, .02, .01, .03, .01, .11}

@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// said draws a page whose properties hold texts of the catalogue, which the
-// console fills in the language of the viewer.
+// said renders a page whose properties hold texts of the catalogue, in the viewer's language as in
+// the console.
 func said(page func(*i18n.Locale) templ.Component) templ.Component {
 	return inContext(func(ctx context.Context) templ.Component { return page(ui.From(ctx).Locale) })
 }
@@ -46,8 +46,8 @@ func providerDialogs() []Story {
 	}
 }
 
-// webhookDialogs ask before an endpoint loses its secret or is removed, and
-// show an endpoint that was disabled, by its failures and by hand.
+// webhookDialogs are the confirmations before an endpoint's secret is replaced or the endpoint is
+// removed, and an endpoint that was disabled, by its failures and by hand.
 func webhookDialogs() []Story {
 	endpoint := webhookEndpoints()[1]
 	ask := func(step, kind string) templ.Component {

@@ -27,7 +27,7 @@ func savedViews() []staff.SavedView {
 		{ID: 3, Owner: 2, By: "Ada Okafor", List: "templates", Name: "Paused", Shared: true}}
 }
 
-// actionHits are what the viewer may do to the drop.
+// actionHits are the actions that the viewer may take on the drop.
 func actionHits(ctx context.Context, t template.Template) (hits []searchpages.Hit) {
 	for _, c := range pageparts.DropCommands(ctx, t) {
 		hits = append(hits, searchpages.Hit{Icon: c.Icon, URL: c.URL, Title: ui.T(ctx, c.Label), Detail: t.Name})

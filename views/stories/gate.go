@@ -44,7 +44,7 @@ func gates() []Story {
 	}
 }
 
-// onSale is what the shards hold together.
+// onSale is the number of coupons on all shards together.
 const onSale = 18_472
 
 // shardsOf are shards that run dry one after the other.

@@ -81,8 +81,7 @@ func filesBelow(root string) (list []string, err error) {
 	return list, err
 }
 
-// composed are the keys that the sources put together, each with every value
-// that can come in.
+// composed returns the keys that the sources compose, with every possible value.
 func composed() map[string]bool {
 	keys := map[string]bool{}
 	add := func(format string, values ...any) {
@@ -208,8 +207,8 @@ func composed() map[string]bool {
 	return keys
 }
 
-// Families of keys whose last part comes from the domain at run time, where
-// one without a message falls back to a text that says as much.
+// Families of keys whose last part comes from the domain at run time. A key without a message falls
+// back to a text that says so.
 var open = regexp.MustCompile(`^(rule|fault|action|field|said)\.`)
 
 var literal = regexp.MustCompile(`"([a-z_]+(?:\.[a-z0-9_-]+)+)"`)
@@ -255,8 +254,8 @@ func TestEveryMessageIsUsedAndEveryKeyDefined(t *testing.T) {
 	}
 }
 
-// looseFamilies are the beginnings of keys that the sources put together and
-// that composed does not list one by one.
+// looseFamilies returns the prefixes of keys that the sources compose and that composed does not
+// list one by one.
 func looseFamilies(code string) (list []string) {
 	strict := composed()
 	for _, m := range regexp.MustCompile(`"([a-z_]+\.(?:[a-z_]+\.)*)"\s*\+`).FindAllStringSubmatch(code, -1) {
@@ -280,7 +279,7 @@ func hasPrefix(key string, prefixes []string) bool {
 	return false
 }
 
-// The open families are checked against what the sources of the domain say.
+// The open families are checked against the sources of the domain.
 func TestRulesAndFaultsHaveWords(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {

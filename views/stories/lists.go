@@ -22,7 +22,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// longLists are the stories of long lists and of what is done to many rows.
+// longLists are the stories of long lists and of bulk steps.
 func longLists() []Story {
 	var all []Story
 	for _, group := range [][]Story{work(), deliveries(), bulks()} {

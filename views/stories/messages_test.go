@@ -21,8 +21,8 @@ import (
 	"dropbell/web/security"
 )
 
-// A key need not be a literal in the call that uses it: every string that begins
-// like a message key must be one.
+// A key need not be a literal in the call that uses it: every string that begins like a message key
+// must be a message key.
 func TestWhateverLooksLikeAKeyHasAMessage(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {
@@ -81,8 +81,7 @@ func TestCountedMessagesHaveForms(t *testing.T) {
 	}
 }
 
-// Every action that is written to the audit log has words, for the line and for the
-// filter.
+// Every action that is written to the audit log has a text, for the line and for the filter.
 func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {
@@ -123,7 +122,7 @@ func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 	}
 }
 
-// ends are what actions that are put together can end in.
+// ends returns the possible last parts of composed actions.
 func ends() map[string][]string {
 	words := func(list ...any) (out []string) {
 		for _, v := range list {
@@ -156,8 +155,8 @@ type scope struct {
 	at    func(ast.Node) string
 }
 
-// inAuditLog finds in the program's sources everything that a field of an entry
-// of the audit log can be, with a place that writes it.
+// inAuditLog finds every value in the program's sources that a field of an entry of the audit log
+// can have, with a place that writes it.
 func inAuditLog(t *testing.T, field string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -230,8 +229,8 @@ var parsePackages = sync.OnceValues(func() (map[string]*scope, error) {
 	return all, nil
 })
 
-// values are what an expression inside fn can be: texts, texts with one of the
-// known ends, and the texts that callers pass.
+// values returns the possible values of an expression inside fn: texts, texts with a known end, and
+// texts that callers pass.
 func (s *scope) values(fn *ast.FuncDecl, e ast.Expr, depth int) (list []string) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -2,7 +2,7 @@ package stories
 
 import accesspages "dropbell/views/pages/access"
 
-// singleSignOn is the sign-in with an identity provider beside it.
+// singleSignOn is the sign-in page with an identity provider.
 func singleSignOn() []Story {
 	story := func(name, problem string) Story {
 		return Story{Name: "signin/" + name, Page: accesspages.SignIn{SingleSignOn: true, Return: "/templates?q=moon", Error: problem}.Page(), Outside: true}

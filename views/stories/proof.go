@@ -21,7 +21,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// proofs are the pages that show what became of every message.
+// proofs are the pages that show the outcome of every message.
 func proofs() []Story {
 	var all []Story
 	for _, group := range [][]Story{deadLetters(), explanations(), forecasts(), balances(), announcements()} {

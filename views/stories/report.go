@@ -15,7 +15,7 @@ import (
 	droppages "dropbell/views/pages/drops"
 )
 
-// figures are those of a drop with so many users, all of whose slots have fired.
+// figures returns the figures of a drop with this number of users, all of whose slots have fired.
 func figures(t template.Template, users, issued int64) report.Figures {
 	f := report.Figures{Template: t, Late: lateness(users), Total: t.Stock, Issued: issued,
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Expired: issued / 20, Revoked: issued / 90, Discounted: money.Amount(issued / 3 * 2000)}}
@@ -28,7 +28,7 @@ func figures(t template.Template, users, issued int64) report.Figures {
 	return f
 }
 
-// pastDrop is a drop so many days before the one that is looked at.
+// pastDrop returns a drop that opened this many days before the drop of the page.
 func pastDrop(days int, users, issued int64) report.Past {
 	t := coupon(int64(20-days), fmt.Sprintf("Lunch rush, week %d", 47-days/7), -time.Duration(days)*24*time.Hour)
 	t.Stored = template.Closed
@@ -74,7 +74,7 @@ func reportOf(t template.Template, users, issued int64) report.Report {
 	return r
 }
 
-// reports are what a drop came to, for staff and for holders of a link.
+// reports are the results of a drop, for staff and for holders of a link.
 func reports() []Story {
 	over := coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", -5*time.Hour)
 	over.Stored, over.EndedAt = template.Closed, ptr(Now().Add(-time.Hour))

@@ -21,8 +21,7 @@ func inGroups(st campaign.Status) campaign.Status {
 	return st
 }
 
-// resultsOf are counted results; from the groups' users, off by a factor of
-// what B did.
+// resultsOf returns counted results. b is the number of users of version B who have used the coupon.
 func resultsOf(b int64, final bool) campaign.Results {
 	r := campaign.Results{CountedTo: ptr(Now().Add(-21 * time.Second)), AccountOff: new(int64), Final: final, Until: ptr(Now().Add(6*24*time.Hour + 3*time.Hour))}
 	if final {
@@ -36,7 +35,7 @@ func resultsOf(b int64, final bool) campaign.Results {
 	return r
 }
 
-// plainResults are those of a campaign that sends one message to all.
+// plainResults are the results of a campaign that sends one message to all.
 func plainResults() campaign.Results {
 	r := resultsOf(0, true)
 	r.Groups = []campaign.Tally{{Assigned: 120_000, Sent: 117_865, Opened: 20_412, Reserved: 1_204, Claimed: 3_912, Used: 801}}
@@ -65,7 +64,7 @@ func recipientList() []campaign.Outcome {
 		person(1013, delivery.Expired, delivery.ReasonDeadline, "", 0), person(9_223_372_036_854_775_807, delivery.InFlight, "", "", 1)}
 }
 
-// pasts are earlier campaigns with what they led to.
+// pasts are earlier campaigns with their results.
 func pasts() []campaign.Past {
 	list := []campaign.Past{{Status: inGroups(campaignAt(4, "Summer sale with a name that is quite a bit longer than others", campaign.Finished, 117_865)), Results: plainResults()},
 		{Status: campaignAt(3, "Spring sale", campaign.Cancelled, 9_000)}, {Status: inGroups(campaignAt(2, "First try", campaign.Finished, 105_865))}}

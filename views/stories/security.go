@@ -57,7 +57,7 @@ func with(p accesspages.Confirm, change func(*accesspages.Confirm)) accesspages.
 	return p
 }
 
-// enrolling draws the page for a member who must have a second factor first.
+// enrolling renders the page for a member who must first add a second factor.
 func enrolling(page templ.Component) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		f := *ui.From(ctx)

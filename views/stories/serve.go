@@ -24,7 +24,7 @@ func (b *Book) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(static.Prefix, b.Assets)
 	mux.HandleFunc("GET /{$}", index)
-	// Live parts that ask for news find none, instead of a page that is missing.
+	// Live parts get an empty answer instead of an error for a missing page.
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("HX-Request") != "" || strings.HasSuffix(r.URL.Path, "/live") {
 			nothingNew(w, r)

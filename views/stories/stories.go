@@ -1,5 +1,5 @@
-// Package stories draws every page of the console in every state with made-up
-// data, to be looked at and to be tested.
+// Package stories renders every page of the console in every state with made-up data, for viewing
+// and for tests.
 package stories
 
 import (
@@ -21,7 +21,7 @@ type Story struct {
 	Page templ.Component
 	// Role is the viewer's role; empty is an admin.
 	Role staff.Role
-	// Shops are those the viewer is limited to; none = every shop.
+	// Shops are the shops that the viewer is limited to; none = every shop.
 	Shops []int64
 	// Outside is true for pages that are seen before signing in.
 	Outside bool
@@ -39,8 +39,7 @@ func Looks() []Look {
 	return []Look{{"light", "en"}, {"dark", "en"}, {"light", "zh-CN"}, {"dark", "zh-CN"}}
 }
 
-// Now is the moment at which all stories take place: one minute before eight
-// in the evening in Shanghai.
+// Now is the time of all stories: one minute before 20:00 in Shanghai.
 func Now() time.Time { return time.Date(2026, 11, 20, 11, 59, 0, 0, time.UTC) }
 
 // Book draws stories.

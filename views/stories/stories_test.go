@@ -17,9 +17,9 @@ var (
 	rawKey        = regexp.MustCompile(`>\s*[a-z_]+\.[a-z_]+(\.[a-z_]+)?\s*<`)
 )
 
-// Each story is drawn in every language, every other one in the dark, which changes
-// an attribute of the page only, without what the content security policy
-// would block and without what belongs to an older htmx.
+// Each story is rendered in every language. Every second story has the dark theme, which changes
+// only an attribute of the page. No page may contain content that the content security policy
+// blocks, or attributes of an older htmx.
 func TestStories(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {
@@ -65,8 +65,8 @@ var (
 	headButton  = regexp.MustCompile(`class="button[^"]*"`)
 )
 
-// oneAction holds the head of a page to at most one primary action, which is the
-// last, and to none in red: a step that cannot be undone is red in its dialog.
+// oneAction checks the head of a page: it may have at most one primary action, as the last action,
+// and no red action. A step that cannot be undone is red in its dialog only.
 func oneAction(t *testing.T, name, page string) {
 	t.Helper()
 	for _, m := range headActions.FindAllStringSubmatch(page, -1) {
@@ -79,8 +79,8 @@ func oneAction(t *testing.T, name, page string) {
 	}
 }
 
-// The page of a user shows times of several shops: each says in which zone it
-// is, and all are in one.
+// The page of a user shows times of several shops. Each time names its zone, and all times are in
+// the same zone.
 func TestTimesOfAUserNameTheirZone(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {
@@ -105,8 +105,8 @@ func TestTimesOfAUserNameTheirZone(t *testing.T) {
 	}
 }
 
-// A time without its zone may be read as that of the reader's own clock: each
-// page that shows times says in which zone they are, once at least.
+// A time without its zone may be read as a time of the reader's own clock. Each page with times
+// names their zone at least once.
 func TestPagesWithTimesNameTheirZone(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {

@@ -71,7 +71,7 @@ func unverifiedUser() audiencepages.User {
 	return p
 }
 
-// maskedUser is the view of staff who may not see contacts.
+// maskedUser is the user as staff without the permission to see contacts see it.
 func maskedUser() audiencepages.User {
 	p := busyUser()
 	p.User, p.Masked = p.User.Masked(), true

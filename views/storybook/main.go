@@ -1,5 +1,5 @@
-// Storybook serves every page of the console in every state, theme and language
-// with made-up data, for changing its design.
+// Storybook serves every page of the console in every state, theme and language with made-up data,
+// for work on its design.
 package main
 
 import (

@@ -11,9 +11,9 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// Cells are the values on a page that change while it is open, each under a
-// unique name. The page is rendered from them, and only changed ones are sent to
-// it later; app.js puts them in place.
+// Cells are the values on a page that change while it is open, each under a unique name. The page
+// is rendered from them, and only changed cells are sent to it later; app.js writes them into the
+// page.
 type Cells map[string]string
 
 // Since returns the cells that are not as they are in before.
@@ -30,8 +30,8 @@ func (c Cells) Since(before Cells) Cells {
 // flags are the attributes that are there or not.
 var flags = map[string]bool{"hidden": true}
 
-// Bind returns attributes whose values are cells: pairs of an attribute and
-// the name of its cell. A flag is set while its cell is not empty.
+// Bind returns attributes whose values are cells: pairs of an attribute and the name of its cell. A
+// flag is set while its cell is not empty.
 func (c Cells) Bind(pairs ...string) templ.Attributes {
 	a := templ.Attributes{}
 	var bound []string
@@ -78,8 +78,8 @@ func short(f float64) string { return fmt.Sprintf("%.0f", f) }
 // The inside of a [Spark], in units of its view box.
 const sparkHeight = 24.0
 
-// SetSpark sets the path of a [Spark] that shows values, which must not be
-// negative, each as high as its share of most.
+// SetSpark sets the path of a [Spark] of the values. Values must not be negative; the height of a
+// value is its share of most.
 func (c Cells) SetSpark(key string, values []float64, most float64) {
 	var b strings.Builder
 	for i, v := range values {

@@ -12,11 +12,11 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// HeatLevels is how many shades a heat map has besides the one for nothing.
+// HeatLevels is the number of shades of a heat map, not counting the shade for 0.
 const HeatLevels = 7
 
-// heat returns the shade of n where most is the darkest. Shades follow the
-// square root, so that small numbers beside a huge one still differ.
+// heat returns the shade of n; most has the darkest shade. Shades follow the square root, so that
+// small numbers next to a huge number still differ.
 func heat(n, most int64) string {
 	if n <= 0 || most <= 0 {
 		return "heat-0"
@@ -39,8 +39,7 @@ func Peak(rows []reminder.Row) int64 {
 	return most
 }
 
-// SlotKey identifies a slot of one opening: "12", and its further rounds "12-1"
-// and so on.
+// SlotKey identifies a slot of one opening: "12", and its further rounds "12-1" and so on.
 func SlotKey(s reminder.Slot) string {
 	if s.Round == 0 {
 		return strconv.Itoa(int(s.Slot))
@@ -48,8 +47,8 @@ func SlotKey(s reminder.Slot) string {
 	return fmt.Sprintf("%d-%d", s.Slot, s.Round)
 }
 
-// SlotRound says that the slot is a further round of the one above it, and
-// which if there are several; "" if it is none.
+// SlotRound says that the slot is a further round of the slot above it, and its number if there are
+// several further rounds; "" for a first round.
 func SlotRound(ctx context.Context, s reminder.Slot) string {
 	switch s.Round {
 	case 0:
@@ -93,7 +92,7 @@ func parts(c delivery.Counts, t feedback.Tally) []part {
 
 func num(f float64) string { return fmt.Sprintf("%.1f", f) }
 
-// barText says in words what the bar shows.
+// barText describes the bar in words.
 func barText(ctx context.Context, c delivery.Counts, t feedback.Tally) string {
 	l := From(ctx).Locale
 	words := []string{l.T("bar.sent", c.Sent, l.Percent(c.Sent, c.Reserved))}
@@ -125,8 +124,8 @@ func most(points []reminder.Growth) int64 {
 	return n
 }
 
-// sampled returns at most n of the points, the last among them, for the table
-// beside the curve.
+// sampled returns at most n of the points, always with the last point, for the table next to the
+// curve.
 func sampled(points []reminder.Growth, n int) []reminder.Growth {
 	if len(points) <= n {
 		return points
@@ -138,7 +137,7 @@ func sampled(points []reminder.Growth, n int) []reminder.Growth {
 	return out
 }
 
-// StandingTone colours what happened to a slot.
+// StandingTone is the colour of the outcome of a slot.
 func StandingTone(s reminder.Standing) Tone {
 	switch s {
 	case reminder.Overdue:
@@ -153,7 +152,7 @@ func StandingTone(s reminder.Standing) Tone {
 	return Neutral
 }
 
-// StandingText says what happened to a slot.
+// StandingText describes the outcome of a slot.
 func StandingText(ctx context.Context, s reminder.Standing) string {
 	return T(ctx, "slot."+string(s))
 }

@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// A Command is one entry of the search that does something instead of being
-// something: it leads to a page or signs the viewer out.
+// A Command is an entry of the search that is an action: it leads to a page or signs the viewer
+// out.
 type Command struct {
 	ID, Icon, Label, URL string
 	// Leave says that the command ends the sign-in by a form, not by a link.
@@ -24,8 +24,8 @@ func begins() []navPage {
 		{"find.new_segment", "/segments/new", may(staff.ManageUsers)}, {"find.new_shop", "/shops/new", mayEverywhere(staff.ManageTemplates)}}
 }
 
-// Commands returns the commands that the viewer may use and whose label, in the
-// viewer's language or in English, holds the text; all for an empty text.
+// Commands returns the commands that the viewer may use and whose label, in the viewer's language
+// or in English, contains the text; all commands for an empty text.
 func Commands(ctx context.Context, text string) (list []Command) {
 	add := func(c Command, key string) {
 		if c.Label = T(ctx, key); text == "" || holdsText(c.Label, text) || holdsText(From(ctx).Languages[0].T(key), text) {

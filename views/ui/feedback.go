@@ -6,7 +6,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// ReportedText says what providers reported of sent messages; empty if nothing.
+// ReportedText describes the providers' reports about sent messages; empty if there are no reports.
 func ReportedText(ctx context.Context, t feedback.Tally, sent int64) string {
 	if !t.Any() {
 		return ""
@@ -14,7 +14,7 @@ func ReportedText(ctx context.Context, t feedback.Tally, sent int64) string {
 	return T(ctx, "feedback.tally", t.Delivered, t.Bounced, t.Complained, t.Unconfirmed(sent))
 }
 
-// ReportedTone colours what was reported of one message.
+// ReportedTone is the colour of the report about one message.
 func ReportedTone(s feedback.Status) Tone {
 	switch s {
 	case feedback.Delivered:
@@ -25,7 +25,7 @@ func ReportedTone(s feedback.Status) Tone {
 	return Bad
 }
 
-// A reportedFigure is a part of what was sent.
+// A reportedFigure is a part of the sent messages.
 type reportedFigure struct {
 	key, class string
 	n          int64

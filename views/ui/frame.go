@@ -1,8 +1,8 @@
-// Package ui holds the parts that every page of the console is made of:
-// layout, navigation, tables, forms, badges and charts.
+// Package ui holds the parts that every page of the console is made of: layout, navigation, tables,
+// forms, badges and charts.
 //
-// Components know nothing of requests: data that depend on the viewer (language, theme,
-// rights, clock) travel in a [Frame] inside the context.
+// Components do not read requests: data that depend on the viewer (language, theme, rights, clock)
+// are in a [Frame] inside the context.
 package ui
 
 import (
@@ -15,7 +15,7 @@ import (
 	"dropbell/views/static"
 )
 
-// A Frame is what every component of one page may ask for.
+// A Frame is the context that every component of one page may read.
 type Frame struct {
 	Locale    *i18n.Locale
 	Languages []*i18n.Locale
@@ -38,11 +38,11 @@ type Frame struct {
 	Flashes   []Flash
 	// Alerts is how many notifications the member has not read; see [MaxAlerts].
 	Alerts int
-	// Behind is how old the data is that the page shows, at most; 0 = it is of now.
+	// Behind is the greatest age of the data on the page; 0 = it is current.
 	Behind time.Duration
 }
 
-// A Flash is one line about what just happened.
+// A Flash is one line about the result of the last action.
 type Flash struct {
 	Kind Tone
 	Text string
@@ -76,8 +76,8 @@ func With(ctx context.Context, f *Frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
 
-// From returns the frame of ctx. It panics without one: a component was
-// rendered outside of a page.
+// From returns the frame of ctx. It panics if ctx has no frame: a component was rendered outside of
+// a page.
 func From(ctx context.Context) *Frame { return ctx.Value(frameKey{}).(*Frame) }
 
 // T returns the message key in the viewer's language; see [i18n.Locale.T].
@@ -96,8 +96,8 @@ func May(ctx context.Context, p staff.Permission, shop int64) bool {
 	return From(ctx).Member.Actor().Can(p, shop)
 }
 
-// MayEverywhere reports whether the viewer may do p where it concerns every
-// shop; see [staff.Actor.MayEverywhere].
+// MayEverywhere reports whether the viewer may do p for data of every shop; see
+// [staff.Actor.MayEverywhere].
 func MayEverywhere(ctx context.Context, p staff.Permission) bool {
 	return From(ctx).Member.Actor().MayEverywhere(p) == nil
 }
@@ -105,8 +105,8 @@ func MayEverywhere(ctx context.Context, p staff.Permission) bool {
 // seesContacts reports whether the viewer sees the contacts of users.
 func seesContacts(ctx context.Context) bool { return From(ctx).Member.Actor().SeesContacts() }
 
-// Private returns a text that may contain a user's contacts, such as a
-// provider's answer, as the viewer may see it.
+// Private returns a text that may contain a user's contacts, such as a provider's answer, as the
+// viewer may see it.
 func Private(ctx context.Context, text string) string {
 	if seesContacts(ctx) {
 		return text
@@ -114,31 +114,31 @@ func Private(ctx context.Context, text string) string {
 	return user.MaskText(text)
 }
 
-// Said is a sentence that a program stored in English, or the words of a provider, in
-// the viewer's language, with contacts masked for viewers that do not see them.
+// Said returns a sentence that a program stored in English, or the words of a provider, in the
+// viewer's language. Contacts are masked for viewers who may not see them.
 func Said(ctx context.Context, text string) string {
 	return From(ctx).Locale.Said(Private(ctx, text))
 }
 
-// Answered is Said for a place that does not say that a provider answered.
+// Answered is Said for places whose text does not mention that a provider answered.
 func Answered(ctx context.Context, text string) string {
 	return From(ctx).Locale.Answered(Private(ctx, text))
 }
 
-// OwnHeader is set on every answer of the console. Scripts show no part of a
-// page that comes without it: a proxy in between may have answered instead.
+// OwnHeader is set on every answer of the console. Scripts show no part of a page without this
+// header: a proxy may have answered instead.
 const OwnHeader = "Dropbell-Console"
 
-// FramingPolicy is [ContentSecurityPolicy] for a page that shows another of the
-// same site in a frame.
+// FramingPolicy is [ContentSecurityPolicy] for a page that shows another page of the same site in a
+// frame.
 func FramingPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "; frame-src 'self'" }
 
 // WorkerPolicy is [ContentSecurityPolicy] for a page that registers the console's
 // service worker, to which a nonce does not apply.
 func WorkerPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "; worker-src 'self'" }
 
-// ContentSecurityPolicy is the policy that pages are served with: their own
-// files only, no inline styles, and no scripts but those with the nonce.
+// ContentSecurityPolicy is the policy of all pages: only files of their own site, no inline styles,
+// and no scripts without the nonce.
 func ContentSecurityPolicy(nonce string) string {
 	return "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 		"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -10,14 +10,13 @@ import (
 	"github.com/a-h/templ"
 )
 
-// The icons are files of @tabler/icons 3.51.0, unmodified; their licence lies
-// beside them.
+// The icons are unmodified files of @tabler/icons 3.51.0; their licence is next to them.
 //
 //go:embed icons/*.svg
 var iconFiles embed.FS
 
-// IconMeanings is what each icon means: one thing wherever it stands, and no two
-// of them the same; a test holds the pages to it.
+// IconMeanings maps each icon to its meaning. An icon has the same meaning on every page, and no
+// two icons have the same meaning; a test checks that.
 var IconMeanings = map[string]string{
 	"alert-circle":     "failure",
 	"alert-triangle":   "warning",
@@ -102,8 +101,8 @@ var IconMeanings = map[string]string{
 	"x":                "dismiss or remove",
 }
 
-// iconShapes are the shapes inside each icon's <svg>, by file name. The set is
-// part of the program and never changes while it runs.
+// iconShapes are the shapes inside each icon's <svg>, by file name. They are part of the program
+// and never change while it runs.
 var iconShapes = readIcons()
 
 func readIcons() map[string]string {
@@ -120,8 +119,8 @@ func readIcons() map[string]string {
 	return shapes
 }
 
-// Icon draws an icon beside a text that says the same. It panics if there is
-// no such icon, which any test that renders the page finds.
+// Icon renders an icon next to a text with the same meaning. It panics if there is no such icon;
+// any test that renders the page finds that.
 func Icon(name string) templ.Component {
 	shape, ok := iconShapes[name]
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// labels are the keys of the texts that each icon may stand beside, besides
-// those of its own meaning: an icon means one thing wherever it is.
+// labels are the keys of further texts that each icon may stand next to, in addition to the text of
+// its own meaning.
 var labels = map[string]string{
 	"arrow-down": `^message\.block\.down$`, "arrow-up": `^message\.block\.up$`,
 	"ban": `cancel$|revoke$|takeback$|withdraw$`, "bell-ringing": `^overview\.first_title$|draft_title$|reminder`, "broadcast": `^tests\.none_title$`,
@@ -34,8 +34,8 @@ var buttons = []*regexp.Regexp{
 	regexp.MustCompile(`ui\.Empty\(("")?"?([a-z0-9-]+)", ui\.T\(ctx, "([^"]+)"`),
 }
 
-// Each icon has one meaning and each meaning one icon; no button or empty list
-// stands beside an icon that means something else.
+// Each icon has one meaning and each meaning one icon. No button or empty list has an icon with
+// another meaning.
 func TestEachIconMeansOneThing(t *testing.T) {
 	meant := map[string]string{}
 	for name, meaning := range IconMeanings {

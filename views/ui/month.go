@@ -11,10 +11,10 @@ import (
 // A MonthDay is one day of a [Month].
 type MonthDay struct {
 	Date time.Time // midnight UTC of the date
-	// Inside is what stands on the day; nil = nothing.
+	// Inside is the content of the day; nil = nothing.
 	Inside templ.Component
-	// Add is where something new is made for the day, AddLabel what; empty =
-	// nothing can be.
+	// Add is the address for creating an object on the day, AddLabel its label; empty = nothing can
+	// be created.
 	Add, AddLabel string
 }
 
@@ -26,8 +26,8 @@ type MonthProps struct {
 	Days    []MonthDay // those of [MonthSpan], in order
 }
 
-// MonthSpan returns the first day of the week in which month begins and the
-// first day after the week in which it ends, where weeks begin as in l.
+// MonthSpan returns the first day of the week in which month begins, and the first day after the
+// week in which month ends. Weeks begin on the first weekday of l.
 func MonthSpan(l *i18n.Locale, month time.Time) (from, to time.Time) {
 	back := (int(month.Weekday()) - int(l.FirstWeekday()) + 7) % 7
 	from = month.AddDate(0, 0, -back)
@@ -36,7 +36,7 @@ func MonthSpan(l *i18n.Locale, month time.Time) (from, to time.Time) {
 	return from, end.AddDate(0, 0, ahead)
 }
 
-// ParseMonth reads "2026-11"; anything else is the month of today.
+// ParseMonth reads "2026-11"; for any other text it returns the month of today.
 func ParseMonth(s string, today time.Time) time.Time {
 	t, err := time.Parse("2006-01", s)
 	if err != nil || t.Year() < 2000 || t.Year() > 2999 {
@@ -45,7 +45,7 @@ func ParseMonth(s string, today time.Time) time.Time {
 	return t
 }
 
-// weeks divides the days that belong to the month's weeks by them.
+// weeks divides the days of the month's weeks into weeks.
 func (p MonthProps) weeks(l *i18n.Locale) [][]MonthDay {
 	from, to := MonthSpan(l, p.Month)
 	var list [][]MonthDay

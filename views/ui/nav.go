@@ -30,7 +30,7 @@ func may(p staff.Permission) func(context.Context) bool {
 	return func(ctx context.Context) bool { return May(ctx, p, 0) }
 }
 
-// mayEverywhere hides a page from those who are limited to shops.
+// mayEverywhere hides a page from members who are limited to shops.
 func mayEverywhere(p staff.Permission) func(context.Context) bool {
 	return func(ctx context.Context) bool { return MayEverywhere(ctx, p) }
 }
@@ -75,8 +75,8 @@ func (g navGroup) shown(ctx context.Context) []section {
 	return slices.DeleteFunc(slices.Clone(g.sections), func(s section) bool { return len(s.openPages(ctx)) == 0 })
 }
 
-// unfolded reports whether a titled group shows its entries from the start:
-// to staff who operate, and on its own pages.
+// unfolded reports whether a titled group shows its entries from the start: for operators, and on
+// the group's own pages.
 func (g navGroup) unfolded(ctx context.Context, active string) bool {
 	return May(ctx, staff.Operate, 0) || slices.ContainsFunc(g.sections, func(s section) bool { return s.has(active) })
 }

@@ -39,9 +39,8 @@ func fieldType(p FieldProps) string {
 	return p.Type
 }
 
-// fieldAttrs are the attributes that input and textarea share. Rules are
-// checked by the server, which can explain them; the browser's own bubbles
-// would hide the explanation.
+// fieldAttrs are the common attributes of input and textarea. The server checks the rules, because
+// it can explain them; the browser's own error bubbles would hide the explanation.
 func fieldAttrs(p FieldProps) templ.Attributes {
 	a := templ.Attributes{}
 	set := func(name, value string) {

@@ -14,7 +14,7 @@ type Stock struct{ Total, Issued, Writing int64 }
 // Left returns how many can still be claimed.
 func (s Stock) Left() int64 { return max(0, s.Total-s.Issued-s.Writing) }
 
-// parts divides the bar; the rest is its background.
+// parts divides the bar; the remaining part is its background.
 func (s Stock) parts() []part {
 	total := float64(max(1, s.Total))
 	var list []part

@@ -36,5 +36,5 @@ func (c Columns) When(shown bool, key string, args ...any) Columns {
 // Number adds a column of numbers.
 func (c Columns) Number(key string) Columns { return append(c, Column{Key: key, Class: "number"}) }
 
-// Unseen adds a column whose head is read out and not shown, such as that of buttons.
+// Unseen adds a column whose head only screen readers read, such as the column of buttons.
 func (c Columns) Unseen(key string) Columns { return append(c, Column{Key: key, Unseen: true}) }

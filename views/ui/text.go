@@ -37,8 +37,8 @@ func memberName(m staff.Member) string {
 	return m.Email
 }
 
-// initials are at most two letters; for names without spaces, such as Chinese
-// ones, the first.
+// initials returns at most two letters; for names without spaces, such as Chinese names, the first
+// letter.
 func initials(m staff.Member) string {
 	words := strings.FieldsFunc(memberName(m), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	out := ""
@@ -92,9 +92,8 @@ var (
 	quoted  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// FieldText says in the viewer's language which rule a field breaks. The
-// bounds of a rule are the numbers in its English message, and whatever it
-// quotes comes before them.
+// FieldText describes in the viewer's language which rule a field breaks. The bounds of a rule are
+// the numbers in its English message; quoted values come before the bounds.
 func FieldText(ctx context.Context, f fault.Field) string {
 	l := From(ctx).Locale
 	if !l.Has(f.Key) {
@@ -117,7 +116,7 @@ func FieldText(ctx context.Context, f fault.Field) string {
 	return l.T(f.Key, args...)
 }
 
-// RowErrorText says why a row of a list could not be worked off.
+// RowErrorText says why a row of a list could not be processed.
 func RowErrorText(ctx context.Context, e job.RowError) string {
 	if len(e.Because) == 0 {
 		return From(ctx).Locale.Said(e.Error)
@@ -131,7 +130,7 @@ func RowErrorText(ctx context.Context, e job.RowError) string {
 	return strings.Join(all, "; ")
 }
 
-// ErrorOf returns what is wrong with the named field, or "".
+// ErrorOf returns the error of the named field, or "".
 func ErrorOf(ctx context.Context, errs []fault.Field, name string) string {
 	for _, f := range errs {
 		if f.Name == name {
@@ -141,7 +140,7 @@ func ErrorOf(ctx context.Context, errs []fault.Field, name string) string {
 	return ""
 }
 
-// ErrorsOf returns what is wrong with each field, by its name.
+// ErrorsOf returns the error of each field, by its name.
 func ErrorsOf(ctx context.Context, errs []fault.Field) map[string]string {
 	m := map[string]string{}
 	for _, f := range errs {
@@ -169,5 +168,5 @@ func FaultText(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// Code writes an HTTP status the way it is known.
+// Code writes an HTTP status as a number.
 func Code(status int) string { return fmt.Sprint(status) }

@@ -32,13 +32,13 @@ type Span struct {
 	From, To time.Duration // relative to the opening
 }
 
-// A TimeChart draws how a number grew around an opening, beside the same number
-// of earlier drops at the same time before or after theirs. Without scripts it is
-// a drawing; the numbers are in a table behind it.
+// A TimeChart draws how a number grew around an opening, next to the same number of earlier drops
+// at the same distance from their openings. Without scripts it is a drawing; a table contains the
+// numbers.
 type TimeChart struct {
 	ID string
-	// Label says in words what the chart shows, Value what the numbers are, None
-	// what stands in place of a chart without points.
+	// Label describes the chart in words, Value names the number, None is the text in place of a
+	// chart without points.
 	Label, Value, None string
 	Own                Curve
 	Earlier            []Curve
@@ -47,8 +47,8 @@ type TimeChart struct {
 	Zone               *time.Location
 }
 
-// A chartLine is a curve as the script reads it: seconds from the opening and the
-// number at each.
+// A chartLine is a curve in the form that the script reads: seconds from the opening, and the
+// number at each second.
 type chartLine struct {
 	Name   string     `json:"name"`
 	Points [][2]int64 `json:"points"`
@@ -59,8 +59,8 @@ type markData struct {
 	Text string `json:"text"`
 }
 
-// chartData is everything that the script draws. Origin is the opening in
-// milliseconds of Unix; texts are in the viewer's language.
+// chartData is all data that the script draws. Origin is the opening in Unix milliseconds; texts
+// are in the viewer's language.
 type chartData struct {
 	Lines  []chartLine       `json:"lines"`
 	Marks  []markData        `json:"marks"`
@@ -85,8 +85,8 @@ func (c Curve) line() chartLine {
 	return l
 }
 
-// at returns the number that the curve had reached so many seconds from its
-// opening; false before its first point.
+// at returns the number that the curve had reached x seconds from its opening. known is false
+// before the curve's first point.
 func (c Curve) at(x int64) (n int64, known bool) {
 	for _, p := range c.Points {
 		if c.seconds(p.At) > x {
@@ -119,8 +119,8 @@ func (p TimeChart) data(ctx context.Context) chartData {
 	return d
 }
 
-// json is the data as an attribute has it: a script element would need the nonce
-// of each viewer's page, and parts of pages are drawn once for all of them.
+// json returns the data for an attribute: a script element would need the nonce of each viewer's
+// page, and parts of pages are rendered once for all viewers.
 func (p TimeChart) json(ctx context.Context) string {
 	raw, _ := json.Marshal(p.data(ctx)) // strings and numbers
 	return string(raw)
@@ -172,8 +172,8 @@ func offsetText(ctx context.Context, seconds int64) string {
 	return l.T("chart.opening")
 }
 
-// paths are the chart's lines as SVG paths, the earlier drops' first and the own
-// one last, and the area below the own one.
+// paths returns the chart's lines as SVG paths, the lines of earlier drops first and the drop's own
+// line last, and the area below the own line.
 func (p TimeChart) paths() (lines []string, area string) {
 	first, top := p.first(), p.top()
 	span := float64(max(1, p.last()-first))
@@ -192,8 +192,8 @@ func (p TimeChart) paths() (lines []string, area string) {
 	return lines, area
 }
 
-// A chartRow is one line of the table: the own number, and those of earlier drops
-// at the same time from their openings, "" where there is none.
+// A chartRow is one line of the table: the drop's own number, and the numbers of earlier drops at
+// the same time from their openings, "" for a missing number.
 type chartRow struct {
 	at      time.Time
 	own     int64
@@ -218,7 +218,7 @@ func (p TimeChart) rows(ctx context.Context) (rows []chartRow) {
 	return rows
 }
 
-// spans are the buttons that show something else than the whole.
+// spans returns the buttons that show a part of the time instead of the whole.
 func (p TimeChart) spans() []Span {
 	line := p.Own.line().Points
 	return slices.DeleteFunc(slices.Clone(p.Spans), func(s Span) bool {

@@ -21,8 +21,8 @@ func codeKeys(r *fixture) *redeemcode.Keyring {
 	return k
 }
 
-// byCode creates and publishes a template that is obtained by code, open
-// since a minute, and returns its id.
+// byCode creates and publishes a template whose coupons are obtained by code, opened a minute ago,
+// and returns its id.
 func (r *fixture) byCode(change map[string]any) string {
 	r.Helper()
 	w := wish(2 * time.Hour)
@@ -36,7 +36,7 @@ func (r *fixture) byCode(change map[string]any) string {
 	return id
 }
 
-// work does what a worker would with every job that waits.
+// work runs the worker's part for every waiting job.
 func (r *fixture) work() {
 	r.Helper()
 	ctx := context.Background()

@@ -7,8 +7,8 @@ import (
 
 func TestForecast(t *testing.T) { testForecast(t) }
 
-// testForecast: slots ahead with the rate of their channel, and the kept forecast of a finished slot
-// beside its outcome.
+// testForecast: future slots with the rate of their channel, and the stored forecast of a finished
+// slot next to its outcome.
 func testForecast(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)

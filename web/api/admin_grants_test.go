@@ -122,7 +122,7 @@ func TestGrantsThatNobodyCanGet(t *testing.T) {
 	if n := r.number(`select count(*) from jobs where params @> '{"ids": true}' and not params ? 'file'`); n != 1 {
 		t.Error("the job does not tell that its list came without a file")
 	}
-	// A list without rows that a program before this one has taken.
+	// A list without rows that an earlier version of the program has taken.
 	r.exec(`update jobs set state = 'done', total = 0`)
 	done := "/admin/grants/" + a.at("job_id").(string) + "/apply"
 	if a := r.want(r.call(r.admin(), "POST", done, nil), 409, "invalid_transition"); a.at("detail") != "the list has no rows; there is nobody to give a coupon to" {

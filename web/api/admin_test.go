@@ -233,8 +233,8 @@ func testShops(t *testing.T) {
 	if a.at("shops.0.name") != "茶馆" || a.at("shops.1.number") != "11" {
 		t.Fatalf("shops: %s", a.Body)
 	}
-	// The audit log says what the shop was, as it does for the console. The claim
-	// address, which the console sets, stays.
+	// The audit log has the shop's values before the change, as for a change in the console. The
+	// claim address, which the console sets, stays.
 	r.exec(`update shops set claim_url = 'https://shop.example/c' where number = 11`)
 	a = r.want(r.call(r.admin(), "PUT", "/admin/shops/11", `{"name":" C ","timezone":"UTC"}`), 200, "")
 	var before, after string

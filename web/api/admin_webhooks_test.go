@@ -33,8 +33,8 @@ func (r *fixture) opens(events *workdb.HookEvents) {
 	r.must(err)
 }
 
-// testWebhooks registers an endpoint, whose secret is shown once and stored nowhere in
-// the clear, changes it, and reads, replays and removes its deliveries.
+// testWebhooks registers an endpoint, whose secret is shown once and never stored in plain text,
+// changes it, and reads, replays and removes its deliveries.
 func testWebhooks(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into shops (number, name, timezone) values (10, 'Tea House', 'UTC') on conflict do nothing`)
@@ -116,8 +116,8 @@ func testWebhooks(t *testing.T) {
 	r.want(r.call(r.admin(), "DELETE", path, nil), 404, "webhook_not_found")
 }
 
-// testEventsOfAShop are read from a position on, by type, and kept for a reader although
-// there is no endpoint.
+// testEventsOfAShop: events are read from a position on, by type, and are kept for a reader
+// although there is no endpoint.
 func testEventsOfAShop(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into shops (number, name, timezone) values (10, 'Tea House', 'UTC') on conflict do nothing`)

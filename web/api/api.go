@@ -1,7 +1,7 @@
-// Package api is the public JSON API under /api/v1, for end users, the shop's services
-// and automation. Each package below reads the requests of one subject, calls one use
-// case and writes the answer; it decides nothing. This package joins their operations
-// into one router and one OpenAPI document.
+// Package api is the public JSON API under /api/v1, for end users, the shop's services and
+// automation. Each package below reads the requests of one subject, calls one use case and writes
+// the answer; use cases make all decisions. This package joins the operations of all subjects into
+// one router and one OpenAPI document.
 package api
 
 import (

@@ -119,8 +119,8 @@ func testServiceKeys(t *testing.T) {
 	r.want(r.call(as(expiring), "GET", "/admin/templates", nil), 401, "unauthenticated")
 }
 
-// Whether a key may change anything is told before what is wrong with the
-// change, for every operation of the document.
+// For every operation of the document, a key without the right to change anything is refused before
+// errors in the change are reported.
 func TestScopesComeFirst(t *testing.T) {
 	r := newFixture(t, nil)
 	var doc struct {

@@ -25,8 +25,8 @@ import (
 	"dropbell/web/middleware"
 )
 
-// instant is a store that accepts everything at once, so that what is
-// measured is the way to it.
+// instant is a store that accepts everything at once, so that the benchmark measures only the path
+// to the store.
 type instant struct{ reminder.Store }
 
 func (instant) Reserve(_ context.Context, c reminder.Change) (reminder.Decision, error) {
@@ -39,8 +39,7 @@ func (o oneTemplate) Template(context.Context, int64) (template.Template, error)
 
 const benchBody = `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10},{"channel":"email","minutes":5}]}`
 
-// bare is what the same request costs with chi and encoding/json alone: read,
-// check, answer.
+// bare handles the same request with chi and encoding/json alone: read, check, answer.
 func bare(templates reminder.Templates, store reminder.Store) http.Handler {
 	r := chi.NewMux()
 	r.Post("/api/v1/reservations", func(w http.ResponseWriter, q *http.Request) {
@@ -85,8 +84,8 @@ func full(b testing.TB, templates reminder.Templates, store reminder.Store) http
 	return root
 }
 
-// BenchmarkReserveOverhead compares the two in memory, and over loopback
-// connections, which is what a server does: run with -cpu 2.
+// BenchmarkReserveOverhead compares bare with the whole API, in memory and over loopback
+// connections, as a server has them: run with -cpu 2.
 func BenchmarkReserveOverhead(b *testing.B) {
 	opens := now().Add(2 * time.Hour).Truncate(time.Second)
 	templates := oneTemplate{template.Template{ID: 1, Stored: template.Published, Spec: template.Spec{ShopNumber: 10, Name: "20 off",

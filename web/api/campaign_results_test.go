@@ -108,8 +108,7 @@ func TestCampaignRecipientsByPages(t *testing.T) {
 	r.want(r.call(r.admin(), "GET", "/admin/campaigns/999/recipients", nil), 404, "campaign_not_found")
 }
 
-// The file has the recipients of the list, in its order and with the texts that it says
-// of them.
+// The file has the recipients of the list in the list's order, with the texts of the list.
 func testCampaignRecipientsAsFile(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id) select generate_series(1, 120)`)

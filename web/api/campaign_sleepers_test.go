@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// testCampaignTellsWhoSleeps: those in their quiet hours are in flight, and not
-// part of the time left.
+// testCampaignTellsWhoSleeps: recipients in their quiet hours are in flight, and do not count for
+// the remaining time.
 func testCampaignTellsWhoSleeps(t *testing.T) {
 	r := newFixture(t, nil)
 	begun := now()

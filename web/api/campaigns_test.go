@@ -193,7 +193,7 @@ func (x *immediateWire) Publish(ctx context.Context, ms []campaign.Message) erro
 	return nil
 }
 
-// carryOut does what workers would do until nothing is left.
+// carryOut runs the workers' part until no work is left.
 func (r *fixture) carryOut(t *testing.T) {
 	t.Helper()
 	store, ctx := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db)), t.Context()
@@ -219,8 +219,8 @@ func (r *fixture) carryOut(t *testing.T) {
 	r.must(err)
 }
 
-// testCampaignFromDraftToInbox goes the whole way of a campaign: its messages in the
-// readers' inboxes, each in their language, and its balance.
+// testCampaignFromDraftToInbox takes a campaign from the draft to the end: its messages in the
+// readers' inboxes, each in the reader's language, and its balance.
 func testCampaignFromDraftToInbox(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id, name, locale) values (7, 'Li <b>', 'zh-CN'), (8, '', 'fr'), (9, 'Out', '')`)
@@ -290,7 +290,8 @@ func testTestSend(t *testing.T) {
 	}
 }
 
-// testEitherVersionCanBeTested, also with a user who would get neither.
+// testEitherVersionCanBeTested: both versions can be tested, also with a user of the hold-out
+// group.
 func testEitherVersionCanBeTested(t *testing.T) {
 	r := newFixture(t, nil)
 	wish := campaignWish("hold_out_percent", 90, "variant_b", map[string]any{"title": "Hi {{name|you}}", "body": "Come", "percent": 50})
@@ -333,8 +334,8 @@ func testCampaignLimits(t *testing.T) {
 	}
 }
 
-// Two keys are two actors: a request of one is approved by the other, if the
-// campaign has not changed since.
+// Two keys are two actors: the request of one key is approved by the other key, if the campaign has
+// not changed since.
 func testApprovalOverTheAPI(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
@@ -384,7 +385,7 @@ func testApprovalOverTheAPI(t *testing.T) {
 	if a.at("before.decided_reason") != "no" || a.at("before.state") != "refused" {
 		t.Errorf("before: %s", a.Body)
 	}
-	// The rule changes behind the request: it lapses, and can be asked for anew.
+	// The rule changes after the request: the request lapses, and approval can be requested again.
 	r.exec(`update segments set version = 2, rule = '{"all":[]}'`)
 	r.want(r.call(second, "POST", path+"/approve", decide(a, "")), 409, "approval_lapsed")
 	if b := r.want(r.call(second, "GET", path+"/approval", nil), 200, ""); b.at("lapsed") != true || b.at("changed.0") != "rule" {

@@ -15,7 +15,7 @@ import (
 	"dropbell/web/api/coupons"
 )
 
-// open creates a drop of so many coupons that is open now and returns its id.
+// open creates an open drop with stock coupons and returns its id.
 func (r *fixture) open(stock int) string {
 	r.Helper()
 	w := wish(time.Hour)
@@ -66,7 +66,7 @@ func testClaim(t *testing.T) {
 	}
 }
 
-// testClaimBodies holds the quick way and the general one to one answer.
+// testClaimBodies: the quick way and the general way give the same answer.
 func testClaimBodies(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.open(1000)
@@ -197,8 +197,8 @@ func (g refusedLater) Claim(_ context.Context, r claim.Request) (claim.Claim, er
 	return claim.Claim{ID: 5, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Failed, Reason: g.reason, At: now()}, nil
 }
 
-// TestARefusalThatCameLater: the repetition is answered like the first request
-// would have been, by the quick way and the general one.
+// TestARefusalThatCameLater: the repetition is answered like the first request would have been, by
+// the quick way and by the general way.
 func TestARefusalThatCameLater(t *testing.T) {
 	for reason, status := range map[string]int{"sold_out": 409, "limit_reached": 409, "idempotency_conflict": 422, "template_not_found": 404} {
 		r := newFixture(t, func(d *api.Deps) { d.Coupons.Claims = &claim.Service{Gate: refusedLater{reason}, Random: rand.Uint64} })

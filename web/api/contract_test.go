@@ -17,8 +17,7 @@ import (
 // toolTimeout bounds one run of a tool, the download of its parts included.
 const toolTimeout = 5 * time.Minute
 
-// contract is the document in a directory of its own, together with what
-// configures the tools that read it.
+// contract is a directory with the document and the configuration of the tools that read it.
 type contract struct {
 	testing.TB
 	dir string
@@ -37,12 +36,12 @@ func newContract(t testing.TB) contract {
 	return c
 }
 
-// document is what GET /openapi.json answers.
+// document returns the answer of GET /openapi.json.
 func document() []byte {
 	return api.New(api.Deps{Deps: pipeline.Deps{Now: now}}).OpenAPI()
 }
 
-// run fails unless the tool ends well; it returns what it said.
+// run runs a tool, fails unless the tool succeeds, and returns its output.
 func (c contract) run(name string, args ...string) string {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), toolTimeout)
@@ -58,8 +57,8 @@ func (c contract) run(name string, args ...string) string {
 	return string(out)
 }
 
-// TestLintersAcceptTheDocument: with their recommended rules, apart from those
-// that redocly.yaml and .spectral.yaml turn off, with reasons.
+// TestLintersAcceptTheDocument runs the linters with their recommended rules, except the rules that
+// redocly.yaml and .spectral.yaml turn off with a reason.
 func TestLintersAcceptTheDocument(t *testing.T) {
 	t.Parallel()
 	bin := filepath.Join(localstack.NPMPackages(t, "testdata/contract"), ".bin")
@@ -70,8 +69,8 @@ func TestLintersAcceptTheDocument(t *testing.T) {
 	c.run(filepath.Join(bin, "spectral"), "lint", "--fail-severity=warn", "openapi.json")
 }
 
-// TestGeneratedClientsCompile: those of oapi-codegen and ogen, whose versions
-// stand in a go.mod of their own.
+// TestGeneratedClientsCompile: the clients that oapi-codegen and ogen generate compile. A go.mod of
+// their own has the versions of both generators.
 func TestGeneratedClientsCompile(t *testing.T) {
 	t.Parallel()
 	c := newContract(t)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// deadOnes makes n users whose e-mail died in one batch of the drop, and one
-// batch more whose deadline has passed.
+// deadOnes creates n users whose e-mail failed permanently in one batch of the drop, and one more
+// batch whose deadline has passed.
 func (r *fixture) deadOnes(id string, n int) {
 	r.Helper()
 	for _, late := range []bool{false, true} {
@@ -48,7 +48,7 @@ func testDeadLetters(t *testing.T) {
 	r.want(r.call(r.admin(), "GET", "/admin/dead-letters?campaign_id=9223372036854775808", nil), 422, "invalid_request")
 	r.exec(`delete from exceptions where batch_id = 900`)
 	r.exec(`delete from batches where id = 900`)
-	// Errors without any words are a kind of their own, however it is asked for.
+	// Errors without a text are a kind of their own, in every form of the request.
 	r.exec(`update exceptions set detail = '', fingerprint = '' where user_id = 2 and batch_id <> 900`)
 	if a = r.want(r.call(r.admin(), "GET", "/admin/dead-letters?user_id=2&fingerprint=", nil), 200, ""); a.at("groups.0.count") != 1.0 || a.at("groups.1") != nil {
 		t.Fatalf("without words: %s", a.Body)

@@ -17,11 +17,11 @@ import (
 	"dropbell/web/middleware"
 )
 
-// slack is what an answer may come later than its time, on a busy machine.
+// slack is how much later than its limit an answer may arrive on a busy machine.
 const slack = 5 * time.Second
 
-// newTimelyRig returns a fixture whose end users wait for at most d. Change, if not
-// nil, may replace more of what it needs.
+// newTimelyRig returns a fixture whose end users wait for at most d. change, if not nil, may
+// replace further dependencies.
 func newTimelyRig(t *testing.T, d time.Duration, change func(*api.Deps)) *fixture {
 	t.Helper()
 	r := newFixture(t, nil)
@@ -56,10 +56,9 @@ func (r *fixture) refusedInTime(who http.Header, method, path string, body any) 
 	}
 }
 
-// TestNobodyWaitsForABlockedTable: while another session holds the tables,
-// every kind of request of an end user ends with 503 within its time. When the
-// tables are free again, the same requests with the same keys succeed, and
-// exactly what was answered is stored.
+// TestNobodyWaitsForABlockedTable: while another session holds the tables, every kind of end-user
+// request ends with 503 within its time limit. After the tables are free, the same requests with
+// the same keys succeed, and the stored state is exactly the answered state.
 func TestNobodyWaitsForABlockedTable(t *testing.T) {
 	const users = 40
 	r := newTimelyRig(t, 300*time.Millisecond, nil)
@@ -98,8 +97,8 @@ func TestNobodyWaitsForABlockedTable(t *testing.T) {
 	})
 }
 
-// TestOneCallIsBounded: a single call to the database ends after a quarter of
-// the time that the request has.
+// TestOneCallIsBounded: a single call to the database ends after a quarter of the request's time
+// limit.
 func TestOneCallIsBounded(t *testing.T) {
 	r := newTimelyRig(t, 20*time.Second, nil)
 	free := r.block("coupons")
@@ -112,8 +111,8 @@ func TestOneCallIsBounded(t *testing.T) {
 	r.want(r.call(as(token(1)), "GET", "/coupons", nil), 200, "")
 }
 
-// TestBeyondTheBudget: as many requests wait as the budget allows, the next one
-// is refused at once, and staff are served meanwhile.
+// TestBeyondTheBudget: as many requests wait as the budget allows. The next request is refused at
+// once, and staff are served meanwhile.
 func TestBeyondTheBudget(t *testing.T) {
 	const budget = 3
 	r := newTimelyRig(t, time.Hour, func(d *api.Deps) {

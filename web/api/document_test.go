@@ -49,8 +49,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestEverySuccessIsDescribed: a body for each status that has one, null where
-// null clears, and the headers of limits.
+// TestEverySuccessIsDescribed: each successful status with a body has a schema, fields that null
+// clears accept null, and the headers of the rate limit are described.
 func TestEverySuccessIsDescribed(t *testing.T) {
 	r := newFixture(t, nil)
 	var doc struct {

@@ -71,7 +71,7 @@ func TestNoRoute(t *testing.T) {
 	r.want(r.call(nil, "NONSENSE", "/reservations", nil), 405, "method_not_allowed")
 }
 
-// broken stands for a store with a defect, or a database that is away.
+// broken stands for a store with a defect, or for a database that does not answer.
 type broken struct {
 	reminder.Store
 	err error
@@ -117,7 +117,7 @@ func TestDefectsAreNotShown(t *testing.T) {
 	}
 }
 
-// A client that goes away in the middle of a body is not logged as a defect.
+// A client that disconnects in the middle of a body is not logged as a defect.
 func TestBodyCutShort(t *testing.T) {
 	r := newFixture(t, nil)
 	q := httptest.NewRequest("POST", "/api/v1/reservations", io.MultiReader(strings.NewReader(`{"a`), failing{}))

@@ -20,8 +20,8 @@ type recorded struct {
 	count                                   int64
 }
 
-// Refused keys, denied requests and what keys change for users are in the audit
-// log, added up, with address and request id; a user's own requests are not.
+// Refused keys, denied requests and changes by keys in the name of users are in the audit log,
+// added up, with address and request id. A user's own requests are not in the audit log.
 func TestSecurityEvents(t *testing.T) {
 	var events *security.Log
 	var r *fixture

@@ -12,8 +12,8 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Conforms returns an error unless the document has the operation with this
-// status, and for it this code and this body.
+// Conforms returns an error unless the document has the operation with this status, and this code
+// and body for the status.
 func (a *API) Conforms(method, path string, status int, body []byte) error {
 	rc := chi.NewRouteContext()
 	if !a.Routes().Match(rc, method, path) {
@@ -63,7 +63,7 @@ func conforms(schemas huma.Registry, r *huma.Response, status int, body []byte) 
 	return nil
 }
 
-// PatternOf returns the path of the document that the path is one of; "" = none.
+// PatternOf returns the path pattern of the document that matches the path; "" = none.
 func (a *API) PatternOf(method, path string) string {
 	rc := chi.NewRouteContext()
 	if !a.Routes().Match(rc, method, path) {
@@ -72,8 +72,8 @@ func (a *API) PatternOf(method, path string) string {
 	return rc.RoutePattern()
 }
 
-// Undocumented returns the routes that the document does not have, and the
-// other way round.
+// Undocumented returns the routes that are missing in the document, and the operations of the
+// document that have no route.
 func (a *API) Undocumented() []string {
 	routes := map[string]int{}
 	_ = chi.Walk(a.Routes(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {

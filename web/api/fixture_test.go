@@ -82,7 +82,7 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 func (r *fixture) now() time.Time { return now().Add(time.Duration(r.late.Load())) }
 
-// newFixture returns a fixture; change, if not nil, may replace what it needs.
+// newFixture returns a fixture; change, if not nil, may replace its dependencies.
 func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 	t.Helper()
 	url := localstack.Database(t)

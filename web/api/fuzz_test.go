@@ -14,8 +14,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// target is one operation with a body that is right; {id} stands for a drop
-// and {draft} for a draft.
+// target is an operation with a valid body; {id} is replaced by a drop and {draft} by a draft.
 type target struct{ method, path, body string }
 
 var targets = []target{
@@ -46,9 +45,9 @@ var targets = []target{
 	{"DELETE", "/devices/9f86d081884c7d659a2feaa0c55ad015", ""},
 }
 
-// FuzzAPI sends broken requests to every operation and accepts every answer
-// but a 500 and one that the document does not have. A plain test run tries
-// the seeds and a round of random ones; -fuzz=FuzzAPI goes on.
+// FuzzAPI sends broken requests to every operation. It accepts every answer except a 500 and an
+// answer that is missing in the document. A plain test run uses the seeds and a round of random
+// requests; -fuzz=FuzzAPI continues.
 func FuzzAPI(f *testing.F) {
 	r := newFixture(f, nil)
 	id, draft := r.drop(2*time.Hour), r.draft(2*time.Hour)
@@ -121,13 +120,13 @@ func mutatePath(rng *rand.Rand, path string) string {
 	return path
 }
 
-// spice is what mutate throws in.
+// spice are the texts that mutate inserts.
 var spice = []string{"\x00", "\xff", "\u202e", "🎉", `"`, `\`, `\u0000`, `\ud800`, "{", "}", "[", "]", ",", ":", "null", "true", "-1", "0", "1e999", "1.5",
 	"9223372036854775807", "9223372036854775808", "99999999999999999999", "'", ";", "--", "%", "%00", "&", "?", "=", "/", "..", "\n", " ",
 	"0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2027-01-01T00:00:00.000000001Z", "+08:00"}
 
-// mutate changes s in up to three places: it puts spice in, takes a piece
-// out, repeats one, or replaces a whole value between quotes.
+// mutate changes s in up to three places: it inserts spice, removes a piece, repeats a piece, or
+// replaces a whole value between quotes.
 func mutate(rng *rand.Rand, s string) string {
 	for range 1 + rng.IntN(3) {
 		at := rng.IntN(len(s) + 1)

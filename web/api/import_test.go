@@ -74,8 +74,8 @@ func testImportUsers(t *testing.T) {
 	}
 }
 
-// TestImportSkipsAByteOrderMark, which some programs write before UTF-8; in
-// the middle it is no JSON.
+// TestImportSkipsAByteOrderMark: the byte order mark that some programs write before UTF-8 is
+// skipped. In the middle of the body it is no JSON.
 func TestImportSkipsAByteOrderMark(t *testing.T) {
 	r := newFixture(t, nil)
 	a := r.want(r.call(r.admin(), "PUT", "/admin/users", "\xef\xbb\xbf{\"id\":\"1001\"}\r\n\xef\xbb\xbf{\"id\":\"1002\"}\n"), 200, "")

@@ -33,9 +33,8 @@ func (r *fixture) from(address, credential string) int {
 	return w.Code
 }
 
-// Wrong keys, one after the other and at once, cost a bounded number of look-ups
-// and then none, and affect neither clients at other addresses nor a key that
-// was used before from the same address.
+// Wrong keys, sequential and concurrent, cost a bounded number of look-ups and then none. They
+// affect neither clients at other addresses nor a key that was used before from the same address.
 func TestWrongKeysCostFewLookUps(t *testing.T) {
 	counted := &countedKeys{}
 	r := newFixture(t, func(d *api.Deps) { counted.Keys, d.Keys = d.Keys, counted })
@@ -73,8 +72,8 @@ func TestWrongKeysCostFewLookUps(t *testing.T) {
 	}
 }
 
-// One wrong key again and again is looked up once in a while; a good one that
-// many requests bring at once is looked up once.
+// One wrong key sent again and again is looked up once in a while. A good key that many concurrent
+// requests send is looked up once.
 func TestLookUpsAreShared(t *testing.T) {
 	counted := &countedKeys{}
 	r := newFixture(t, func(d *api.Deps) { counted.Keys, d.Keys = d.Keys, counted })

@@ -26,8 +26,8 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// keyServer serves a key set that can be changed, or fail. If odd
-// is set, it serves that text as one more key.
+// keyServer serves a key set that can be changed, or fail. If odd is set, its text is served as one
+// more key.
 type keyServer struct {
 	*httptest.Server
 	set  atomic.Pointer[jwk.Set]
@@ -85,8 +85,8 @@ func named(t *testing.T, id string, raw any) jwk.Key {
 	return key
 }
 
-// twoRSAKeys returns the same two keys to all tests: making one takes seconds
-// under the race detector.
+// twoRSAKeys returns the same two keys to all tests: making a key takes seconds under the race
+// detector.
 var twoRSAKeys = sync.OnceValues(func() (one, other *rsa.PrivateKey) {
 	for _, key := range []**rsa.PrivateKey{&one, &other} {
 		var err error

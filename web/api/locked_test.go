@@ -25,8 +25,8 @@ type write struct {
 	body         any
 }
 
-// writesOf returns the requests of a user, one after the other, about drops of the user's
-// own. Before the first of them everything that they change is stored.
+// writesOf returns the write requests of a user, to be sent one after the other, about drops of the
+// user's own. writesOf itself stores all objects that the requests change.
 func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	r.Helper()
 	open, coming := r.open(1000), r.drop(time.Hour)
@@ -71,9 +71,9 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	}, []string{open, coming, byCode}
 }
 
-// TestUsersWaitForNobodysLocks: a session holds everything that is one user's, and the rows of
-// that user's drops, while the user's requests keep coming. All requests of another user by
-// which something is changed are answered as if there were no lock.
+// TestUsersWaitForNobodysLocks: a session locks all rows of one user, and the rows of that user's
+// drops, while this user's requests keep coming. All write requests of another user are answered as
+// if there were no lock.
 func TestUsersWaitForNobodysLocks(t *testing.T) {
 	r := newFixture(t, func(d *api.Deps) {
 		d.Drops.Channels = delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.WebPush)

@@ -26,8 +26,8 @@ func (r *fixture) repeated(first, again answer) {
 	}
 }
 
-// TestRepetitionsOfReservations: a repetition gets the first answer to the byte after
-// all changes, though not a word of it is stored.
+// TestRepetitionsOfReservations: a repetition gets the first answer to the byte, after any changes,
+// although no answer is stored.
 func TestRepetitionsOfReservations(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
@@ -108,8 +108,8 @@ func TestRepetitionsOfReservations(t *testing.T) {
 	}
 }
 
-// TestReservationsAtOnceWithOneKey: while the first request is being stored, its
-// repetition is told so, and another request that the key is taken.
+// TestReservationsAtOnceWithOneKey: while the first request is being stored, its repetition is
+// answered that it is in progress, and another request with the key that the key is taken.
 func TestReservationsAtOnceWithOneKey(t *testing.T) {
 	r, h := newHeld(t)
 	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")
@@ -144,8 +144,8 @@ func (s *lossy) Reserve(ctx context.Context, c reminder.Change) (reminder.Decisi
 	return d, err
 }
 
-// TestALostAnswerToAReservation: the process dies, or gives up, after the reservation
-// was stored. The repetition gets the answer that was lost, as a new reservation.
+// TestALostAnswerToAReservation: the process dies, or gives up, after the reservation was stored.
+// The repetition gets the lost answer, as for a new reservation.
 func TestALostAnswerToAReservation(t *testing.T) {
 	l := &lossy{}
 	r := newFixture(t, func(d *api.Deps) {
@@ -176,8 +176,8 @@ func TestALostAnswerToAReservation(t *testing.T) {
 	r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 10)), 201, "")
 }
 
-// TestAnAttemptThatDiedIsTakenOver: an attempt of the general way has died with or without
-// its effect.
+// TestAnAttemptThatDiedIsTakenOver: an attempt of the general way has died, with or without its
+// effect, and a repetition takes over.
 func TestAnAttemptThatDiedIsTakenOver(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
@@ -198,8 +198,8 @@ func TestAnAttemptThatDiedIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestRefusalsQuoteTheFirstRequest: the repetition of a refusal names the request that
-// was refused, as the first answer did.
+// TestRefusalsQuoteTheFirstRequest: the repetition of a refusal names the id of the refused
+// request, like the first answer.
 func TestRefusalsQuoteTheFirstRequest(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)

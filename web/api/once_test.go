@@ -90,8 +90,7 @@ func TestIdempotencyRace(t *testing.T) {
 	}
 }
 
-// lostAnswer does not store the answer, like a process that dies after the
-// change.
+// lostAnswer fails to store the answer, like a process that dies after the change.
 type lostAnswer struct {
 	workdb.Idempotency
 	forget atomic.Bool
@@ -262,8 +261,7 @@ func newHeld(t *testing.T) (*fixture, *held) {
 	}), h
 }
 
-// TestALivingAttemptKeepsItsKey: a request that takes long is not taken for
-// dead.
+// TestALivingAttemptKeepsItsKey: a request that takes long is not taken for dead.
 func TestALivingAttemptKeepsItsKey(t *testing.T) {
 	r, h := newHeld(t)
 	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")
@@ -286,9 +284,8 @@ func TestALivingAttemptKeepsItsKey(t *testing.T) {
 	}
 }
 
-// TestAnAttemptThoughtDeadIsNotBelieved: a process that was halted comes back
-// after a repetition was carried out elsewhere. The answer to the repetition stays the
-// answer.
+// TestAnAttemptThoughtDeadIsNotBelieved: a paused process resumes after another process has carried
+// out the repetition. The answer to the repetition stays the answer.
 func TestAnAttemptThoughtDeadIsNotBelieved(t *testing.T) {
 	r, h := newHeld(t)
 	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")

@@ -45,8 +45,8 @@ func withPasses(t testing.TB) func(*api.Deps) {
 	}
 }
 
-// TestPassOfACoupon: an owner gets links and the file, other users none; without a wallet
-// there is nothing.
+// TestPassOfACoupon: an owner gets links and the file, other users get neither. Without a wallet
+// there is no pass.
 func TestPassOfACoupon(t *testing.T) {
 	r := newFixture(t, withPasses(t))
 	id := "/coupons/" + r.coupon(7, r.drop(time.Hour))

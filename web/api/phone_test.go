@@ -92,8 +92,8 @@ func TestPhoneVerification(t *testing.T) {
 	r.want(r.call(me, "POST", "/phone/verification", `{}`), 409, "sms_opted_out")
 }
 
-// Codes that are requested from one address are limited, of all users together; a
-// service that acts for users has no address of theirs.
+// The codes requested from one address are limited, for all users together. A service that acts for
+// users is not limited by its address, which belongs to no user.
 func TestCodesFromOneAddress(t *testing.T) {
 	r := newFixture(t, nil)
 	for n := range 10 {

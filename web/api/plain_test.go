@@ -91,8 +91,7 @@ func TestEachReminderIsBlamed(t *testing.T) {
 	}
 }
 
-// TestHead: HEAD is GET without a body, and an unknown method is told which
-// there are.
+// TestHead: HEAD is GET without a body. The answer to an unknown method lists the allowed methods.
 func TestHead(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
@@ -180,7 +179,8 @@ func TestNoNameStandsTwice(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", "/admin/templates", `{"name":"a",`), 400, "malformed_json")
 }
 
-// TestWhatIsJSON by its Content-Type, for the quick ways and the others.
+// TestWhatIsJSON: the Content-Type decides whether a body is JSON, for the quick ways and the
+// general way.
 func TestWhatIsJSON(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
@@ -217,7 +217,7 @@ func TestWhatIsJSON(t *testing.T) {
 			}
 		}
 	}
-	// Where there is no body its type says nothing.
+	// Without a body its type does not matter.
 	r.want(r.call(r.admin("Content-Type", "text/plain"), "POST", "/admin/templates/"+id+"/pause", ""), 200, "")
 }
 
@@ -241,8 +241,8 @@ func TestAPatchThatChangesNothing(t *testing.T) {
 	}
 }
 
-// TestDeleteTakesNoBody: the reminders that a body names would be overlooked, and all
-// reminders cancelled. Clients that always send an object are not refused.
+// TestDeleteTakesNoBody: the API would ignore reminders named in a body, and cancel all reminders.
+// Clients that always send an empty object are not refused.
 func TestDeleteTakesNoBody(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
@@ -277,7 +277,7 @@ func TestPostWithoutABodyTakesNone(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", count, nil), 202, "")
 }
 
-// TestRefusalsSayWhatWouldDo rather than what the machinery calls it.
+// TestRefusalsSayWhatWouldDo: a refusal names the accepted values instead of internal terms.
 func TestRefusalsSayWhatWouldDo(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))

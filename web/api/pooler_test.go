@@ -2,8 +2,8 @@ package api_test
 
 import "testing"
 
-// TestThroughATransactionPooler runs tests of the operations with PgBouncer
-// between the server and its database, and two sessions for all of them.
+// TestThroughATransactionPooler runs tests of the operations with PgBouncer between the server and
+// its database. PgBouncer has two sessions for all of them.
 func TestThroughATransactionPooler(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -23,7 +23,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// described is an operation as the document has it.
+// described is an operation of the document.
 type described struct {
 	method, path string
 	statuses     []int
@@ -34,7 +34,7 @@ type described struct {
 
 func (d described) String() string { return d.method + " " + d.path }
 
-// operations lists those of the document, in its order.
+// operations lists the operations of the document in its order.
 func operations(t testing.TB) (list []described) {
 	t.Helper()
 	var doc struct {
@@ -71,7 +71,8 @@ func operations(t testing.TB) (list []described) {
 	return list
 }
 
-// callers returns one that may call the operation, and one that may not.
+// callers returns the headers of a caller that may call the operation, and of a caller that may
+// not.
 func (r *fixture) callers(d described) (may, mayNot http.Header) {
 	payment := as(r.keys[staff.ScopePayment])
 	switch d.tag {
@@ -101,7 +102,7 @@ func (r *fixture) try(d described, by http.Header, query string) answer {
 	return r.call(by, d.method, path+query, d.body)
 }
 
-// plainly tries what every operation refuses.
+// plainly provokes the refusals that every operation has.
 func (p *proxy) plainly(t *testing.T) {
 	r := newFixture(t, nil)
 	limited, busy := r.second(), r.second()
@@ -150,8 +151,7 @@ func (r *fixture) refused(a answer, status int) {
 	}
 }
 
-// alwaysBusy is a store in which the first request with every key is still
-// being answered.
+// alwaysBusy is a store in which the first request with every key is still in progress.
 type alwaysBusy struct{ pipeline.Idempotency }
 
 func (alwaysBusy) Begin(context.Context, workdb.IdempotencyRequest, time.Duration) (workdb.Recorded, error) {
@@ -165,7 +165,7 @@ func (accepting) Claim(_ context.Context, r claim.Request) (claim.Claim, error) 
 	return claim.Claim{ID: cmp.Or(r.ID, 5), TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: now()}, nil
 }
 
-// rest brings about what the other tests do not.
+// rest provokes the answers that the other tests do not provoke.
 func (p *proxy) rest(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id) values (1)`)
@@ -258,8 +258,7 @@ func (p *proxy) stream(t *testing.T) {
 	}
 }
 
-// unseen are answers of the document that no test brings about behind the
-// proxy, with the reason.
+// unseen are answers of the document that no test provokes behind the proxy, each with the reason.
 var unseen = map[string]string{
 	"400": "a proxy that reads bodies does not forward one that cannot be read", "408": "a client that stops sending",
 	"413": "bodies over a limit", "500": "a defect", "503": "a store that is away",

@@ -32,14 +32,13 @@ import (
 	"dropbell/adapters/localstack/child"
 )
 
-// numberHeader is the number of the test's request, for the server behind the
-// proxy.
+// numberHeader has the number of the test's request, for the server behind the proxy.
 const numberHeader = "Test-Number"
 
-// proxy is a validating proxy, prism, between tests and a server that hands
-// their requests over to the fixture they are for. It compares every request and
-// every answer with the document and lists what differs in a header; refusing
-// requests itself, as it can, it would keep them from the server.
+// proxy is the validating proxy prism between tests and a server that forwards their requests to
+// the right fixture. prism compares every request and every answer with the document, and lists the
+// differences in a header. It does not refuse requests itself, because refused requests would not
+// reach the server.
 type proxy struct {
 	url    string
 	client *http.Client
@@ -55,7 +54,7 @@ type exchange struct {
 	status    int
 }
 
-// theProxy is what the calls of tests below [TestEveryAnswerIsAsDocumented] go through.
+// theProxy is the proxy that the calls of tests below [TestEveryAnswerIsAsDocumented] pass.
 var theProxy atomic.Pointer[proxy]
 
 // startProxy returns a proxy that serves until the end of the test.
@@ -113,8 +112,8 @@ func (r *fixture) through() *proxy {
 	return nil
 }
 
-// forwarded is a request on its way through the proxy, and its answer as the
-// server sent it: the proxy writes bodies in its own way.
+// forwarded is a request that passes the proxy, and its answer as the server sent it: the proxy
+// writes bodies in its own format.
 type forwarded struct {
 	to     http.Handler
 	answer *httptest.ResponseRecorder
@@ -170,9 +169,8 @@ func (p *proxy) send(r *fixture, q *http.Request) *httptest.ResponseRecorder {
 	return f.answer
 }
 
-// canForward reports whether prism forwards the request as it is: it reads
-// headers, queries and bodies, and writes them anew. It has no operations for
-// HEAD.
+// canForward reports whether prism forwards the request unchanged: it parses headers, queries and
+// bodies, and writes them anew. It has no operations for HEAD.
 func canForward(q *http.Request, body []byte) bool {
 	for _, values := range q.Header {
 		if strings.ContainsFunc(strings.Join(values, ""), unicode.IsControl) {
@@ -187,7 +185,7 @@ func canForward(q *http.Request, body []byte) bool {
 	if len(body) == 0 || !strings.HasPrefix(kind, "application/json") {
 		return true
 	}
-	// Numbers become those of JavaScript, and of equal names one is left.
+	// Numbers become JavaScript numbers, and of equal names only one stays.
 	d, v := json.NewDecoder(bytes.NewReader(body)), map[string]any(nil)
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil || v == nil || !jsontext.Value(body).IsValid() || len(body) > 10<<20 {
@@ -201,7 +199,7 @@ func canForward(q *http.Request, body []byte) bool {
 	return precise
 }
 
-// numbers returns those inside a value that was read from JSON.
+// numbers returns the numbers inside a value that was read from JSON.
 func numbers(v any) (list []json.Number) {
 	switch x := v.(type) {
 	case json.Number:
@@ -218,12 +216,12 @@ func numbers(v any) (list []json.Number) {
 	return list
 }
 
-// refused are the statuses that say that the request was not as documented, or
-// that it was not looked at.
+// refused are the statuses of requests that do not conform to the document, or that were refused
+// unread.
 var refused = []int{400, 401, 403, 413, 415, 422, 428, 429}
 
-// judge fails the test if the proxy found an answer that the document does not
-// have, or a request that it does not have and that was not refused.
+// judge fails the test if the proxy found an answer that is missing in the document, or a request
+// that is missing in the document and was not refused.
 func (p *proxy) judge(r *fixture, q *http.Request, status int, found string) {
 	r.Helper()
 	var violations []struct {
@@ -241,9 +239,9 @@ func (p *proxy) judge(r *fixture, q *http.Request, status int, found string) {
 	}
 }
 
-// TestEveryAnswerIsAsDocumented runs the tests of the operations, which run nowhere
-// else, with a validating proxy between them and the server. One of them alone:
-// -run 'TestEveryAnswerIsAsDocumented/of/^Claim$'.
+// TestEveryAnswerIsAsDocumented runs the tests of the operations with a validating proxy between
+// them and the server; no other test runs them. A single test: -run
+// 'TestEveryAnswerIsAsDocumented/of/^Claim$'.
 func TestEveryAnswerIsAsDocumented(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t)

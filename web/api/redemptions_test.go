@@ -108,7 +108,7 @@ func TestRefusalsLeaveTheCodeUsable(t *testing.T) {
 	r.redeem(9, codes[0], 409, "code_used") // although it is sold out as well
 	r.exec(`update templates set stock = 3 where id = $1`, id)
 	r.redeem(9, good, 201, "")
-	// Coupons obtained by code cannot be tapped, and the other way round.
+	// Coupons obtained by code cannot be claimed without a code, and other coupons not by code.
 	r.want(r.call(as(token(10)), "POST", "/claims", map[string]any{"template_id": id}), 409, "template_not_open")
 }
 
@@ -180,8 +180,8 @@ func TestForgedCodesTouchNoStore(t *testing.T) {
 	}
 }
 
-// TestGuessingIsSlowedDown: after ten codes that are not valid, a user gets no
-// answer about any code for a while, good or bad; others are not held back.
+// TestGuessingIsSlowedDown: after ten invalid codes, a user gets no answer about any code for a
+// while, valid or invalid. Other users are not throttled.
 func TestGuessingIsSlowedDown(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.byCode(nil)
@@ -220,10 +220,9 @@ func (d *dyingGate) Claim(ctx context.Context, r claim.Request) (claim.Claim, er
 	return c, err
 }
 
-// TestDyingBetweenCommitAndMark: the process dies after the coupon is committed
-// and before the code is marked or the request is answered. A repetition with
-// the same key gets the coupon; other users are refused, and the mark is
-// repaired.
+// TestDyingBetweenCommitAndMark: the process dies after the coupon is committed and before the code
+// is marked or the request is answered. A repetition with the same key gets the coupon. Other users
+// are refused, and the mark is repaired.
 func TestDyingBetweenCommitAndMark(t *testing.T) {
 	gate := &dyingGate{}
 	r := newFixture(t, func(d *api.Deps) {
@@ -283,9 +282,9 @@ func (r *fixture) with(change func(*api.Deps)) *fixture {
 	return other
 }
 
-// TestOneCodeManyUsers: users on two nodes fight for a few codes, Redis is
-// emptied meanwhile, and staff revoke a batch. Each code gives one coupon at
-// most, and a code whose batch was revoked none after that.
+// TestOneCodeManyUsers: users on two nodes compete for a few codes, Redis is emptied meanwhile, and
+// staff revoke a batch. Each code gives one coupon at most, and a code of the revoked batch none
+// after the revocation.
 func TestOneCodeManyUsers(t *testing.T) {
 	r := newFixture(t, nil)
 	server := localstack.RedisServer(t)

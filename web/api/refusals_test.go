@@ -10,8 +10,8 @@ import (
 	"dropbell/web/api"
 )
 
-// TestBodiesWithoutJSON are told what is the matter with them, by the quick
-// ways, by the general one and with a key.
+// TestBodiesWithoutJSON: the refusal of a body that is no JSON names the error: in the quick ways,
+// in the general way, and with an idempotency key.
 func TestBodiesWithoutJSON(t *testing.T) {
 	r := newFixture(t, nil)
 	id, mark := r.draft(2*time.Hour), "\ufeff"
@@ -82,7 +82,7 @@ func TestIdsAreRefusedInWords(t *testing.T) {
 func TestNumbersAreEchoedAsSent(t *testing.T) {
 	r := newFixture(t, nil)
 	for _, number := range []string{"99999999999999999999", "9007199254740993", "-1", "1e3", "61.0", "1" + strings.Repeat("0", 200)} {
-		// The second one is told to be wrong; the first is not.
+		// The second value is reported as wrong; the first is not.
 		for _, body := range []string{
 			`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":5},{"channel":"app","minutes":` + number + `}]}`,
 			`{"template_id":` + number + `,"shop_number":"10","reminders":[{"channel":"app","minutes":` + number + `}]}`,
@@ -118,8 +118,8 @@ func TestWaitingIsSaid(t *testing.T) {
 	}
 }
 
-// firstLook finds batches as they were when they were first looked up: a
-// process that has not noticed a revocation yet.
+// firstLook returns batches in their state at the first look-up, like a process that has not
+// noticed a revocation yet.
 type firstLook struct {
 	redeemcode.Finder
 	seen map[redeemcode.Serial]redeemcode.Batch
@@ -134,9 +134,9 @@ func (f firstLook) BatchOf(ctx context.Context, s redeemcode.Serial) (redeemcode
 	return b, err
 }
 
-// TestCodesOfARevokedBatch: an unused one is worthless at once, everywhere; a used one
-// is told to be used by a process that has not noticed the revocation, even where no
-// mark of its use is left. None gives a coupon.
+// TestCodesOfARevokedBatch: an unused code is invalid at once in every process. For a used code, a
+// process that has not noticed the revocation answers that the code is used, even if the mark of
+// its use is lost. No code gives a coupon.
 func TestCodesOfARevokedBatch(t *testing.T) {
 	r := newFixture(t, nil)
 	marks := &memoryMarks{used: map[redeemcode.Serial]bool{}}

@@ -14,15 +14,15 @@ import (
 	"dropbell/sdk/go/api"
 )
 
-// opened returns an open drop, and one that users can reserve reminders of.
+// opened returns an open drop, and a drop that users can reserve reminders of.
 func (r *fixture) opened() (open, coming string) {
 	open, coming = r.drop(time.Hour), r.drop(time.Hour)
 	r.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, open)
 	return open, coming
 }
 
-// TestGoSDK: the Go SDK reserves, claims and pays against the real API; a repetition
-// with the same key has one effect, and a refusal is a problem with a code.
+// TestGoSDK: the Go SDK reserves, claims and pays against the real API. A repetition with the same
+// key has one effect, and a refusal is a problem with a code.
 func TestGoSDK(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, nil)

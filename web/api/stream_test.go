@@ -18,8 +18,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// deliver pretends that the template's slot went out to the users in the app,
-// and returns the message they got.
+// deliver stores a delivery of the template's slot to the users in the app, and returns their
+// message.
 func (r *fixture) deliver(template string, slot int, users ...uint64) inbox.Message {
 	r.Helper()
 	set := roaring64.BitmapOf(users...)
@@ -99,7 +99,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A client that was away gets what it missed, once, from another process.
+// A client that was disconnected gets the missed messages once, from another process.
 func TestStreamResume(t *testing.T) {
 	r := newFixture(t, nil)
 	other := r.second()
@@ -234,8 +234,7 @@ func TestHubNeverWaits(t *testing.T) {
 	}
 }
 
-// A stream that a service key has opened ends after the key was revoked, once
-// the key is read again.
+// A stream opened by a service key ends after the key was revoked, when the key is next read.
 func TestStreamEndsWithItsServiceKey(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, nil)

@@ -30,8 +30,8 @@ func ecKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// withKeys returns a fixture that trusts the keys of server, and the options
-// applied before.
+// withKeys returns a fixture that trusts the keys of server. change is applied to the options
+// first.
 func withKeys(t *testing.T, server *keyServer, change func(*pipeline.TokenOptions)) *fixture {
 	t.Helper()
 	return newFixture(t, func(d *api.Deps) {
@@ -69,8 +69,8 @@ func signHead(t *testing.T, key jwk.Key, header, claims map[string]any) string {
 	return string(signed)
 }
 
-// A token that was verified and is remembered ends with its key: once a key
-// set was fetched without it, or with another key under its id.
+// A verified and cached token ends with its key: once a key set was fetched without the key, or
+// with another key under its id.
 func TestTokenEndsWithItsKey(t *testing.T) {
 	old, kept, fresh := ecKey(t), ecKey(t), ecKey(t)
 	claims := map[string]any{"sub": "7", "exp": in(time.Hour)}
@@ -103,8 +103,8 @@ func TestTokenEndsWithItsKey(t *testing.T) {
 	}
 }
 
-// A set without keys withdraws them all; while the server cannot be reached,
-// or answers something else, the last set holds.
+// A set without keys withdraws all keys. While the server cannot be reached, or sends an invalid
+// answer, the last set stays valid.
 func TestKeySetBecomesEmpty(t *testing.T) {
 	key := ecKey(t)
 	server := newKeyServer(t)
@@ -212,8 +212,8 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 	}
 }
 
-// Tokens made with the shared secret: without iat they last until exp, however
-// far that is; with iat no longer than the greatest age, remembered or not.
+// Tokens made with the shared secret: without iat they last until exp, however distant. With iat
+// they last no longer than the maximum age, cached or not.
 func TestAgeOfSharedSecretTokens(t *testing.T) {
 	r := newFixture(t, func(d *api.Deps) {
 		var err error

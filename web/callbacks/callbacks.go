@@ -1,8 +1,8 @@
-// Package callbacks takes the calls of providers that report what became of
-// messages: POST /callbacks/{source}, or /callbacks/{source}/{provider} for a provider that
-// staff have configured. The provider's signature is the only proof of
-// where a call comes from; there is no session. A call is answered with success once
-// everything in it is stored durably, so that providers repeat what was not.
+// Package callbacks receives the callbacks of providers that report on messages: POST
+// /callbacks/{source}, or /callbacks/{source}/{provider} for a provider that staff have configured.
+// The provider's signature is the only proof of a callback's origin; there is no session. A
+// callback is answered with success after all its reports are stored durably, so that providers
+// repeat a callback that was not stored.
 package callbacks
 
 import (
@@ -28,23 +28,24 @@ import (
 const Prefix = "/callbacks"
 
 const (
-	// maxBody is the size of a call in bytes. Providers that report many messages at
-	// once stay below it; SendGrid, with the largest, sends 768 KB at most.
+	// maxBody is the greatest size of a call in bytes. The largest calls, of SendGrid, have at most
+	// 768 KB.
 	maxBody = 1 << 20
 	// maxInFlight bounds the calls that are stored at a time, maxMemory the bodies of all
 	// calls together, in bytes.
 	maxInFlight = 64
 	maxMemory   = 64 << 20
-	// perAddress is how many calls a minute without a valid signature an address may
-	// send before it is told to stop.
+	// perAddress is how many calls a minute without a valid signature an address may send before
+	// further calls are refused.
 	perAddress = 60
-	// perFetch is how many calls a minute an address may send that make a source load
-	// something before it can check the signature.
+	// perFetch is how many calls a minute an address may send for which a source must load a
+	// certificate before it can check the signature.
 	perFetch = 6
-	// repeatAfter is when a provider is asked to repeat a call that was not stored.
+	// repeatAfter is the delay after which a provider is asked to repeat a call that was not
+	// stored.
 	repeatAfter = 30 * time.Second
-	// storeFor bounds how long a call waits to be stored. Amazon SNS, which has the
-	// least patience, ends a call after 15 seconds.
+	// storeFor bounds how long a call waits to be stored. Amazon SNS, the provider with the
+	// shortest time limit, ends a call after 15 seconds.
 	storeFor = 10 * time.Second
 )
 
@@ -52,56 +53,54 @@ const (
 type Source interface {
 	// Name is the last part of the source's address, such as "ses".
 	Name() string
-	// Read returns what a call reports. url is the address as the provider called
-	// it, with scheme and host. It returns [feedback.ErrUnverified] for a call that
-	// the provider did not sign, and [feedback.ErrUnreadable] for one that is signed
-	// and not in its format. A call without anything to report is no error.
+	// Read returns the reports of a call. url is the address as the provider called it, with scheme
+	// and host. It returns [feedback.ErrUnverified] for a call without a valid signature, and
+	// [feedback.ErrUnreadable] for a signed call in another format. A call without reports is no
+	// error.
 	Read(header http.Header, url *url.URL, body []byte) (feedback.Call, error)
 }
 
 // An Answerer is a [Source] whose provider reads the answer of its call.
 type Answerer interface {
-	// Answer returns the type and the body of the answer to a call, once it is
-	// stored. answers are the texts for the replies in the call, in their order; ""
-	// is none.
+	// Answer returns the content type and the body of the answer to a stored call. answers are the
+	// texts for the replies in the call, in their order; "" = no answer.
 	Answer(answers []string) (contentType string, body []byte)
 }
 
-// A Fetcher is a [Source] that may have to load a certificate before it can check a
-// signature, which any stranger can make it do.
+// A Fetcher is a [Source] that may have to load a certificate before it can check a signature. Any
+// stranger can make it do so.
 type Fetcher interface {
 	// Fetches reports whether reading the call begins with that.
 	Fetches(body []byte) bool
 }
 
-// Replies carries out what people answered to messages.
+// Replies processes the replies of users to messages.
 type Replies interface {
-	// Replies returns a text for each reply, in order, that its sender is to
-	// receive; "" is none. Replies that are taken again change nothing and have
-	// the same answers.
+	// Replies returns for each reply, in order, the text to send to its sender; "" = no text.
+	// Replies that are processed again change nothing and have the same answers.
 	Replies(ctx context.Context, replies []feedback.Reply) (answers []string, err error)
 }
 
-// Deps are what calls are given to.
+// Deps are the dependencies of the callbacks.
 type Deps struct {
-	// Sources are those that are configured; each name stands once.
+	// Sources are the configured sources; each name occurs once.
 	Sources []Source
-	// Provided returns the source of that name of a configured provider; nil = there is
-	// none. May itself be nil.
+	// Provided returns the source with that name of a configured provider; nil = no such source.
+	// Provided itself may be nil.
 	Provided func(ctx context.Context, source string, provider int64) (Source, error)
 	Reports  feedback.Taker
 	// Replies may be nil if no source has any.
 	Replies Replies
-	// PublicURL is where providers reach this program, as far as the prefix; empty =
-	// as the request says.
+	// PublicURL is the address at which providers reach this program, up to the prefix; empty = the
+	// address of the request.
 	PublicURL string
 	// Budget bounds the calls that are served at a time; nil = [NewBudget] without
 	// metrics.
 	Budget *middleware.Budget
 	Now    func() time.Time
 	Log    *slog.Logger
-	// Answered is told of each call to a source, with one of the results "taken",
-	// "unverified", "unreadable", "too_large" and "unavailable"; may be nil.
+	// Answered is called after each call to a source with one of the results "taken", "unverified",
+	// "unreadable", "too_large" and "unavailable"; may be nil.
 	Answered func(source, result string)
 }
 
@@ -203,9 +202,9 @@ func (h *Handler) source(r *http.Request) (s Source, err error) {
 	return s, err
 }
 
-// read has the source check and read a call. Calls without a valid signature count
-// for their address; those with one never do, since providers share addresses with
-// strangers who may call here by way of the same provider.
+// read has the source check and read a call. Calls without a valid signature count against their
+// address. Calls with a valid signature never count: strangers may call through the same provider
+// and so from the same addresses.
 func (h *Handler) read(s Source, r *http.Request, body []byte) (call feedback.Call, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -236,7 +235,7 @@ func (h *Handler) allowed(limit *middleware.Limiter, r *http.Request) error {
 	return nil
 }
 
-// address is the URL that the provider called, which some of them sign.
+// address returns the URL that the provider called; some providers sign it.
 func (h *Handler) address(r *http.Request) *url.URL {
 	u := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawQuery: r.URL.RawQuery}
 	if r.TLS != nil {
@@ -248,8 +247,8 @@ func (h *Handler) address(r *http.Request) *url.URL {
 	return &u
 }
 
-// store returns when everything in the call is stored. Reports and replies that are
-// stored twice change nothing, so an error between them does no harm.
+// store returns after the whole call is stored. A report or reply that is stored twice changes
+// nothing, so an error halfway does no harm.
 func (h *Handler) store(ctx context.Context, call feedback.Call) (answers []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeFor)
 	defer cancel()
@@ -264,7 +263,7 @@ func (h *Handler) store(ctx context.Context, call feedback.Call) (answers []stri
 	return nil, nil
 }
 
-// answer says that the call is stored.
+// answer answers a stored call with success.
 func answer(w http.ResponseWriter, s Source, answers []string) {
 	w.Header().Set("Cache-Control", "no-store")
 	a, ok := s.(Answerer)
@@ -294,12 +293,12 @@ func resultOf(err error) string {
 	return "unavailable"
 }
 
-// refuse answers with a problem. An error that is no refusal by rule is answered with
-// 503, so that the provider repeats the call: 500 would have some of them give up.
+// refuse answers with a problem. An error that is no refusal by rule is answered with 503, so that
+// the provider repeats the call: after a 500 some providers give up.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		// The provider has gone, or will: it must not receive the success that the
-		// server writes where nothing was answered.
+		// The provider has hung up, or will. It must not receive the 200 that the server writes for
+		// a handler that did not answer.
 		err = errNotStored
 	}
 	f, ok := errors.AsType[*fault.Fault](err)

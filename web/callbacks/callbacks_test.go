@@ -23,7 +23,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// source takes what its function says of a call.
+// source is a named source whose Read calls its function.
 type source struct {
 	name string
 	read func(header http.Header, u *url.URL, body []byte) (feedback.Call, error)
@@ -91,7 +91,7 @@ func ask(t *testing.T, method, address, body string) (*http.Response, string) {
 	return res, string(raw)
 }
 
-// byBody is a source whose calls say in their body what they are.
+// byBody is a source that reads the kind of a call from its body.
 var byBody = source{"one", func(_ http.Header, _ *url.URL, body []byte) (feedback.Call, error) {
 	switch string(body) {
 	case "forged":
@@ -109,8 +109,7 @@ var byBody = source{"one", func(_ http.Header, _ *url.URL, body []byte) (feedbac
 		Replies: []feedback.Reply{{Text: string(body)}}}, nil
 }}
 
-// Calls have the answers that make a provider repeat what was not stored, and
-// nothing else.
+// The answers make a provider repeat the calls that were not stored, and no other calls.
 func TestAnswers(t *testing.T) {
 	down := fault.New(fault.Unavailable, "overloaded", "no database")
 	for name, c := range map[string]struct {
@@ -160,7 +159,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// The calls of a provider are taken however many forged ones come from its address.
+// The calls of a provider are accepted however many forged calls come from its address.
 func TestOnlyUnverifiedCallsAreLimited(t *testing.T) {
 	var results []string
 	at := serve(t, callbacks.Deps{Sources: []callbacks.Source{byBody}, Reports: &fakeTaker{}, Replies: fakeReplies{},
@@ -227,8 +226,8 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 	}
 }
 
-// A call whose time is over before it was stored is answered, so that no provider takes it
-// for stored.
+// A call that runs out of time before it was stored is answered with a failure, so that no provider
+// takes it for stored.
 func TestACallThatEndsIsRefused(t *testing.T) {
 	h := callbacks.New(callbacks.Deps{Sources: []callbacks.Source{byBody}, Reports: &fakeTaker{err: context.Canceled}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -242,8 +241,8 @@ func TestACallThatEndsIsRefused(t *testing.T) {
 	}
 }
 
-// TestSlowCallersKeepOutNoProvider: 70 connections that send nothing of their bodies, more than the
-// budget has places, and a provider's call is stored all the same.
+// TestSlowCallersKeepOutNoProvider: while 70 connections, more than the budget has places, send
+// nothing of their bodies, a provider's call is stored.
 func TestSlowCallersKeepOutNoProvider(t *testing.T) {
 	taker, begun := &fakeTaker{}, make(chan struct{}, 100)
 	handler := callbacks.New(callbacks.Deps{Sources: []callbacks.Source{byBody}, Reports: taker, Now: time.Now, Log: slog.New(slog.DiscardHandler)})

@@ -1,5 +1,5 @@
-// Package components serves the web components of shops' pages: one script without
-// dependencies, at an address that stays the same.
+// Package components serves the web components for shops' pages: one script without dependencies,
+// at a permanent address.
 package components
 
 import (
@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// Path is the address of the script. A change that a shop's page would have to follow
-// gets another one.
+// Path is the address of the script. A change that shops' pages would have to follow gets another
+// address.
 const Path = "/components/v1.js"
 
-// caching lets browsers keep the script for a day, and for a week while they look
-// for a newer one.
+// caching lets browsers keep the script for a day, and use it for a week more while they fetch a
+// newer script.
 const caching = "public, max-age=86400, stale-while-revalidate=604800"
 
 //go:embed v1.js

@@ -15,8 +15,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestScript: pages of every origin get the script, packed if they can unpack it, keep
-// it, and ask whether there is another.
+// TestScript: pages of every origin get the script, compressed if the client accepts it. They may
+// cache it, and revalidate it.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	h := New()

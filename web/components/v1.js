@@ -53,7 +53,7 @@ class Refusal extends Error {
   constructor(status, code, after) { super(code); this.status = status; this.code = code; this.after = after; }
 }
 
-// limited returns a signal that aborts when the other one does, or ms after the last touch.
+// limited returns a signal that aborts when other aborts, or ms after the last touch.
 function limited(ms, other) {
   const own = new AbortController(), stop = () => own.abort();
   let timer;
@@ -81,8 +81,8 @@ class Client {
     this.low = low; this.high = high;
   }
 
-  // token returns the user's token; null = no user is signed in. After refresh the next
-  // token may be another user's, whose requests this client must not send.
+  // token returns the user's token; null = no user is signed in. After refresh a new
+  // token may belong to another user, so an ended client gets no new token.
   async token(fresh) {
     if (fresh && this.ended) return null;
     if (fresh || !this.known) {
@@ -98,7 +98,7 @@ class Client {
     try { return JSON.parse(atob((await this.token()).split(".")[1].replace(/-/g, "+").replace(/_/g, "/"))).sub; } catch { return ""; }
   }
 
-  // once sends a request one time and returns the answer of 2xx.
+  // once sends a request without repeating it and returns an answer with status 2xx.
   async once(method, path, { body, key, open, headers = {}, signal = limited(answerWithin).signal } = {}) {
     for (const fresh of [false, true]) {
       const all = { ...headers };
@@ -117,7 +117,7 @@ class Client {
     }
   }
 
-  // call repeats a request until it is answered, a few times.
+  // call repeats a request until it is answered, up to four times.
   async call(method, path, options = {}) {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -166,7 +166,7 @@ class Drop {
       document.addEventListener("visibilitychange", this.shown);
       this.tick();
     }
-    // The elements of a page come one after the other, and read the drop once.
+    // The elements of a page are added one after the other, and read the drop once.
     this.reading ??= Promise.resolve().then(() => { this.reading = undefined; return this.refresh(true); });
   }
 
@@ -183,7 +183,7 @@ class Drop {
   // left is how many ms are left until the opening; negative afterwards.
   left() { return this.template ? Date.parse(this.template.opens_at) - this.client.now() : 0; }
 
-  // state is the drop's, by the server's clock: the state last read may be older.
+  // state returns the drop's state by the server's clock: the state last read may be outdated.
   state() {
     const { state, closes_at } = this.template;
     if (state === "scheduled" && this.left() <= 0) return "open";
@@ -197,13 +197,13 @@ class Drop {
 
   wants(part) { return [...this.elements].some((e) => e.constructor.needs === part); }
 
-  // refresh reads the drop, and with user the user's part in it, and plans the next time,
-  // apart from that of other pages.
+  // refresh reads the drop, and with user the user's part in it. It plans the next refresh
+  // at a random time, so that pages do not refresh together.
   async refresh(user) {
     clearTimeout(this.polling);
     const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
       this.template = t;
-      // Coupons came back to the stock; the drop read may be older than the refusal.
+      // Coupons came back to the stock. For 5 s after the refusal, t may be older than the refusal.
       if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
     }, (e) => { this.missing = e.code === "template_not_found"; })];
     const due = this.reservation?.reminders.some((r) => coming.includes(r.state) && Date.parse(r.due_at) <= this.client.now());
@@ -217,8 +217,8 @@ class Drop {
     this.polling = setTimeout(() => (document.hidden ? 0 : this.refresh(this.failures > 0)), this.pollIn());
   }
 
-  // pollIn returns after how many ms the drop is read again. Right before the opening it
-  // is not, so that the pages of all users ask neither in that minute nor at once after it.
+  // pollIn returns the delay in ms until the drop is read again. The drop is not read in the
+  // minute before the opening, and at a random time after it, so that pages do not ask together.
   pollIn() {
     if (this.failures) return some(Math.min(15_000 * 2 ** (this.failures - 1), 480_000));
     const left = this.left(), state = this.state();
@@ -236,7 +236,7 @@ class Drop {
     }
   }
 
-  // readCoupons reads the user's coupons; with anew those of before count no longer.
+  // readCoupons reads the user's coupons. If that fails, anew also drops the known coupons.
   async readCoupons(anew) {
     try {
       let before = "", found = [];
@@ -274,8 +274,8 @@ class Drop {
     (await this.keys()).arm.set(on ? "armed" : null);
   }
 
-  // resume continues the claim that a reload interrupted: one without an answer, with its
-  // key, which gets the issued coupon; or one that waits for the opening.
+  // resume continues a claim that a reload interrupted. A claim without an answer is repeated
+  // with its key and gets the issued coupon; an armed claim waits for the opening again.
   async resume() {
     if (this.claim || this.signedOut) return;
     const { key, arm } = await this.keys();
@@ -283,8 +283,8 @@ class Drop {
     else if (arm.get() && this.coupons?.length === 0) { this.armed = true; this.changed(); }
   }
 
-  // start claims a coupon and repeats the request until it is decided. An armed claim
-  // waits a random moment, so that those of all pages do not come at once.
+  // start claims a coupon and repeats the request until it is decided. An armed claim waits
+  // a random time up to 1.5 s, so that the claims of all pages do not arrive at once.
   async start(jitter = this.armed ? 1500 * Math.random() : 0) {
     if (this.claim === "claiming" || this.claim === "waiting") return;
     this.claim = "claiming";
@@ -331,7 +331,7 @@ class Drop {
 }
 
 const nobody = () => null;
-// clients are by their source of tokens, then by their server.
+// clients maps a source of tokens and then a server to its client.
 const clients = new Map(), connected = new Set();
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
@@ -480,9 +480,9 @@ class Pressed extends Base {
     root.append(box);
   }
 
-  // show draws a button that can be pressed if enabled; it keeps the focus if not.
+  // show draws the button. A button that is not enabled keeps the focus.
   show(state, text, { enabled = false, pressed, status = "", busy = false } = {}) {
-    // Screen readers do not read a button's change; how a page begins is no news.
+    // Screen readers do not read a button's change, so it is announced; the first state is not.
     const before = this.getAttribute("state") ?? "loading";
     if (before !== state) write(this.spoken, before === "loading" ? "" : text);
     this.setAttribute("state", state);
@@ -597,8 +597,8 @@ class Inbox extends Base {
     this.items.clear();
     this.loaded = false;
     this.render();
-    // The inbox is read once the stream has begun, so that nothing falls in between; it does
-    // not wait for a stream that a proxy holds back.
+    // The inbox is read after the stream has begun, so that no message falls in between, but
+    // after 2 s at the latest: a proxy may hold back the stream.
     this.soon = setTimeout(() => this.load(), 2000);
     this.follow(this.stopping.signal);
   }
@@ -645,9 +645,9 @@ class Inbox extends Base {
     } catch { write(this.status, this.t("failed")); }
   }
 
-  // follow receives messages as they are delivered, and after each new connection those
-  // in between. The server says to each client when to come back: when one of its
-  // processes ends, all of that one's clients come back.
+  // follow receives messages as they are delivered, and after a reconnection the messages
+  // in between. The server tells each client its reconnection delay: when a server process
+  // ends, all its clients reconnect.
   async follow(signal) {
     let last = "", retry = 0;
     for (let attempt = 0; !signal.aborted; attempt++) {
@@ -714,7 +714,7 @@ class Inbox extends Base {
       this.items.set(m.id, { item, look });
       return item;
     });
-    // Those that stay in their place keep the focus.
+    // Elements that stay in their place keep the focus.
     items.forEach((item, i) => { if (this.list.children[i] !== item) this.list.insertBefore(item, this.list.children[i] ?? null); });
     while (this.list.children.length > items.length) this.list.lastElementChild.remove();
   }

@@ -12,7 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Pages of staff with some shops make no statement about the others.
+// Pages of staff who are limited to shops make no statement about other shops.
 func TestPagesOfWhoHasSomeShops(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
@@ -26,7 +26,7 @@ func TestPagesOfWhoHasSomeShops(t *testing.T) {
 	b.Get("/templates/new").Is(200).HasNot("/shops/new")
 }
 
-// A number that is too large is told what is the most.
+// The error about a number that is too large names the maximum.
 func TestLargeNumbersAreToldTheMost(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)

@@ -27,10 +27,9 @@ func (s *awaySessions) FindCtx(ctx context.Context, token string) ([]byte, bool,
 	return s.SessionStore.FindCtx(ctx, token)
 }
 
-// TestWithoutItsDatabase: while PostgreSQL does not answer, no session can be
-// read. Every page says what is wrong and loads itself again; parts of pages
-// and changes get the same words; nothing panics. Afterwards the member is
-// still signed in.
+// TestWithoutItsDatabase: while PostgreSQL does not answer, no session can be read. Every page
+// names the problem and reloads itself; parts of pages and changes get the same text; nothing
+// panics. Afterwards the member is still signed in.
 func TestWithoutItsDatabase(t *testing.T) {
 	sessions := &awaySessions{}
 	g := consoletest.New(t, func(d *console.Deps) { sessions.SessionStore = d.Sessions; d.Sessions = sessions })

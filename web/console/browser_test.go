@@ -74,7 +74,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Fill("#dialog #f-opens_at", g.Now().Add(30*time.Minute).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))
 	b.Sees("#blast", "2 reminders are booked.", "1 reminder would be in the past", "earlier than now planned")
 	b.Fill("#dialog #f-opens_at", g.Now().Add(-time.Hour).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))
-	// The preview says the same; the form that is filled next is the answer's.
+	// The preview shows the same; the form that is filled in next is the form of the answer.
 	b.Replaced("#dialog #confirm", func() { b.Press("#dialog .dialog-foot", "Move opening") })
 	b.Sees("#dialog", "must lie in the future")
 	b.Fill("#dialog #f-opens_at", g.Now().Add(50*time.Hour).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))

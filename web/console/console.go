@@ -1,10 +1,9 @@
-// Package console is the web console for staff. Package views renders its pages;
-// the use cases decide what staff may do; each package below reads the requests
-// of one subject, calls one use case and answers. This package gathers their
-// routes.
+// Package console is the web console for staff. Package views renders its pages, and the use cases
+// decide what staff may do. Each package below reads the requests of one subject, calls one use
+// case and answers. This package gathers their routes.
 //
-// Every page works without scripts. Where scripts run, htmx requests parts of
-// pages: the same address answers with the part alone.
+// Every page works without scripts. Where scripts run, htmx requests parts of pages: the same
+// address answers with the part alone.
 package console
 
 import (
@@ -25,8 +24,8 @@ import (
 	"dropbell/web/console/work"
 )
 
-// Deps are everything the console stands on. All are required unless stated
-// otherwise, but Drops.Step and Campaigns.Messages, which are those of Messages.
+// Deps are the dependencies of the console. All are required unless stated otherwise, except
+// Drops.Step and Campaigns.Messages, which New sets from Messages.
 type Deps struct {
 	shell.Deps
 	Access    access.Deps
@@ -48,8 +47,8 @@ type Console struct {
 	handler http.Handler
 }
 
-// New returns the console. It panics if its own catalogues or assets, which
-// are part of the program, cannot be read.
+// New returns the console. It panics if the catalogues or assets embedded in the program cannot be
+// read.
 func New(d Deps) *Console {
 	sh := shell.New(d.Deps)
 	d.Drops.Step = messages.NewStep(d.Messages)

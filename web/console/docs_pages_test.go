@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/docs"
 )
 
-// The pages need no sign-in, speak the reader's language, and every link inside
-// of them leads somewhere once.
+// The pages need no sign-in and have the reader's language. Every link between them leads to an
+// existing place.
 func TestDocsPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.Browser()

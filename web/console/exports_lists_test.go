@@ -14,8 +14,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Every list of the console is a file, with every row however many pages that
-// is, and with those alone that its filter selects and the viewer may see.
+// Every list of the console can be exported. The file has every row that the filter selects and the
+// viewer may see, over all pages, and no other row.
 func TestListsAsFiles(t *testing.T) {
 	g := consoletest.New(t)
 	const many = shell.ExportPage + 7
@@ -88,7 +88,7 @@ func TestListsAsFiles(t *testing.T) {
 	limited.Get("/shops").Is(200).Has(`href="/shops.csv"`)
 }
 
-// The files about access are for those who give it, and hold no secret.
+// The files about access are only for members who give access, and contain no secret.
 func TestStaffAndKeysAsFiles(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)

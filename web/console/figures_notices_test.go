@@ -15,14 +15,14 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// plannedNotices counts the notices that coupons call for on day $1: one for each user
-// and drop, on the days before the expiry that the drop says, in the shop's zone.
+// plannedNotices counts the notices that coupons call for on day $1: one for each user and drop, on
+// the drop's notice days before the expiry, in the shop's zone.
 const plannedNotices = `(select count(distinct (c.user_id, c.template_id)) from coupons c join templates t on t.id = c.template_id
 	join shops s on s.number = t.shop_number, generate_series(1, 30) k
 	where t.notify_days & (1 << k) <> 0 and (c.expires_at at time zone s.timezone)::date - k = $1::date)`
 
-// noticeSQL counts what a figure of a day of the calendar says. A notice that became
-// unnecessary has no row any more.
+// noticeSQL counts a figure of a day of the calendar. A notice that became unnecessary has no row
+// any more.
 var noticeSQL = map[string]string{
 	"planned": `select ` + plannedNotices,
 	"sent":    `select count(*) from notices where day = $1::date and status = 1`,
@@ -31,9 +31,9 @@ var noticeSQL = map[string]string{
 	"dropped": `select ` + plannedNotices + ` - (select count(*) from notices where day = $1::date)`,
 }
 
-// Every number of the calendar of notices, in the month and in the table, is what
-// coupons and notices say: while they wait, with coupons that were used before their
-// day, and after they went out, a mailbox being refused.
+// Every number of the calendar of notices, in the month and in the table, equals the count of
+// coupons and notices: before they are sent, with coupons that were used before their day, and
+// after sending, with one mailbox refusing its mail.
 func TestTheCalendarOfNoticesIsWhatTheRowsSay(t *testing.T) {
 	g := consoletest.New(t)
 	one, two := g.Published(10, 2*time.Hour), g.Published(10, 3*time.Hour)

@@ -18,8 +18,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// reports takes a report about each of the first messages that the batches of one
-// owner have sent.
+// reports stores a report about each of the first messages that the batches of one owner have sent.
 func reports(g *consoletest.Fixture, kind delivery.Kind, owners string, args ...any) map[feedback.Status]int64 {
 	g.Helper()
 	var all []feedback.Report
@@ -45,9 +44,8 @@ func reports(g *consoletest.Fixture, kind delivery.Kind, owners string, args ...
 	return count
 }
 
-// The number of reports of providers on a drop's and a campaign's messages is the same
-// in the figures beside the bar, in the balance sheet, in the files of recipients, and
-// in a slot's receipt.
+// The number of provider reports on a drop's and a campaign's messages is the same in the figures
+// next to the bar, in the balance sheet, in the files of recipients, and in a slot's receipt.
 func TestReportedFiguresAreWhatTheRowsSay(t *testing.T) {
 	g := consoletest.New(t)
 	drop := g.Published(10, 3*time.Hour)

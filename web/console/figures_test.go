@@ -20,9 +20,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// batchesSQL are the batches of the present opening of drop $1, each recipient's
-// outcome taken from the batch and its exception rows alone: no counter of slots,
-// drops or campaigns.
+// batchesSQL selects the batches of the present opening of drop $1. Each recipient's outcome comes
+// from the batch and its exception rows alone, not from counters of slots, drops or campaigns.
 const batchesSQL = `with b as (
 	select b.id, b.channel, b.owner_id, b.due_count as due, b.sent_count as sent,
 		(select count(*) from exceptions e where e.batch_id = b.id and e.outcome = 'skipped') as skipped,
@@ -35,7 +34,7 @@ select coalesce(sum(%s), 0) from b where %s`
 // outcomes are the numbers of a balance sheet, over [batchesSQL].
 var outcomes = map[string]string{"reserved": "due", "sent": "sent", "skipped": "skipped", "expired": "expired", "dead": "dead", "inflight": "due - sent - skipped - expired - dead"}
 
-// rowsSQL counts what a figure of a drop's pages says, from rows.
+// rowsSQL counts each figure of a drop's pages from rows.
 var rowsSQL = map[string]string{
 	"reminders:booked": `select (select count(*) from reservations r join slots s on s.template_id = r.template_id and s.state <> 'finished'
 			join templates t on t.id = s.template_id and t.opens_at = s.opens_at, generate_series(0, 4) c
@@ -63,7 +62,7 @@ var rowsSQL = map[string]string{
 	"people:others":      `select count(distinct c.user_id) from coupons c where c.template_id = $1 and not exists (select from reservations r where r.template_id = c.template_id and r.user_id = c.user_id)`,
 }
 
-// campaignSQL counts what a figure of campaign $1 says, from its batches.
+// campaignSQL counts each figure of campaign $1 from its batches.
 var campaignSQL = map[string]string{
 	"people":   `select sum(due_count) from batches where kind = 'campaign' and owner_id = $1`,
 	"sent":     `select sum(due_count) - (select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome <> 'recovered') from batches where kind = 'campaign' and owner_id = $1`,
@@ -144,7 +143,7 @@ func (f *figures) group(variant int, what string) (n int64) {
 	return n
 }
 
-// pages are those of the drop that show figures.
+// pages are the drop's pages that show figures.
 func (f *figures) pages() []string {
 	page := shell.TemplateURL(f.drop.ID)
 	list := []string{page + "/balance", page + "/report"}
@@ -202,7 +201,7 @@ func (f *figures) sold(t template.Template, users ...int64) {
 	f.Exec(`update templates set issued = issued + $2 where id = $1`, t.ID, len(users))
 }
 
-// opened notes users who opened the link in a message, as clicks do.
+// opened records users as having opened the link in a message.
 func (f *figures) opened(t template.Template, users ...user.ID) {
 	f.Helper()
 	var readers []reminder.Reader
@@ -212,7 +211,7 @@ func (f *figures) opened(t template.Template, users ...user.ID) {
 	f.Must(f.Stores.Openings.Open(f.Context(), readers))
 }
 
-// become puts so many of the drop's unused coupons into the state, as events do.
+// become changes the state of n unused coupons of the drop.
 func (f *figures) become(state string, n int) {
 	f.Helper()
 	f.Exec(`update coupons set state = $2, order_id = 'o' || id, used_at = now(), locked_at = now(), locked_until = now() + interval '1 hour'
@@ -221,9 +220,9 @@ func (f *figures) become(state string, n int) {
 	f.Exec(`update coupon_tallies set `+state+` = `+state+` + $2 where template_id = $1`, f.drop.ID, n)
 }
 
-// Every figure with a name, on every page that shows one, is what the rows of the
-// database add up to: of a drop with an earlier one and reminders in every state,
-// while some wait, and of a campaign that has gone out.
+// Every named figure, on every page that shows it, equals the sum of the database rows. The test
+// uses a drop with an earlier drop and reminders in every state, some of them waiting, and a
+// campaign that has been sent.
 func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	g := consoletest.New(t)
 	f := &figures{Fixture: g, seen: map[string]bool{}}

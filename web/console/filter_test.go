@@ -41,8 +41,8 @@ func TestStateNamesAgreeWithTheStore(t *testing.T) {
 	}
 }
 
-// An unreadable field of a filter is named, and nothing is selected instead of
-// everything: not by the list, not by its file, not by a step for all of it.
+// An unreadable field of a filter is named, and nothing is selected instead of everything: by the
+// list, by its file, and by a step for all its rows.
 func TestFiltersThatCannotBeRead(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

@@ -10,8 +10,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Filters are simply there on a wide screen. On a phone the search field is,
-// and the others are one press away, unless one of them is set.
+// On a wide screen all filters are visible. On a phone only the search field is visible, and a
+// button shows the other filters; if one of them is set, they are visible at once.
 func TestFiltersAreFoldedOnAPhone(t *testing.T) {
 	g := consoletest.New(t)
 	g.Published(10, time.Hour)

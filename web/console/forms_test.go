@@ -13,7 +13,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The preview of a form says what its save would.
+// The preview of a form shows the errors that saving it would show.
 func TestPreviewTellsWhatIsWrong(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -79,14 +79,14 @@ func TestPreviewOfACampaign(t *testing.T) {
 	}
 	b.Post("/campaigns/preview", nil).Is(200).Has(`data-for="f-name"`, `data-for="f-title"`, `data-for="f-starts_at"`)
 
-	// The same form is always told the same.
+	// The same form always gets the same answer.
 	for range 20 {
 		form = consoletest.CampaignForm("audience", string(campaign.Reserved), "audience_value", fmt.Sprint(theirs.ID), "grant_template_id", fmt.Sprint(mine.ID))
 		b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-grant_template_id"`).HasNot(`data-for="f-audience_value"`)
 	}
 
-	// A member in charge of one shop sees nothing of another's template, and is told
-	// which shop to choose instead of losing what was typed.
+	// A member limited to one shop sees nothing of another shop's template. The form says which
+	// shop to choose, and keeps the typed values.
 	form = consoletest.CampaignForm("title", "{{coupon.name}}", "grant_template_id", fmt.Sprint(theirs.ID))
 	limited.Post("/campaigns/preview", form).Is(200).HasNot("Moon cake night", "CN¥").Has(`data-for="f-shop"`)
 	for d, told := range map[int64]bool{mine.ID: true, theirs.ID: false} {
@@ -102,7 +102,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	g.As(staff.Viewer).Post("/campaigns/preview", form).Is(http.StatusForbidden)
 }
 
-// A comma is a thousands separator where it can be one, and never guessed at.
+// A comma is read as a thousands separator only in the right place, and is never guessed.
 func TestCommasInNumbers(t *testing.T) {
 	for text, want := range map[string]int64{"10": 1000, "10.5": 1050, " 1,000.50 ": 100050, "1,234,567": 123456700, "12345.6": 1234560} {
 		rd := &shell.Reading{Values: map[string]string{"amount_off": text}}

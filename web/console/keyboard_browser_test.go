@@ -84,7 +84,7 @@ func TestByKeyboardAlone(t *testing.T) {
 	b.Sees("main", "“By keyboard” is cancelled.")
 }
 
-// A part that changes by itself leaves the focus where it is and opened parts open.
+// A part that updates by itself keeps the focus and keeps opened details open.
 func TestFocusStaysInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	j := g.StartJob(staff.Actor{Label: "staff:99", Role: staff.Marketer}, "Pause 40 templates", 0)
@@ -126,8 +126,7 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	}
 }
 
-// Parts say so when they cannot be had, keep what they showed, and go on by
-// themselves.
+// Parts that cannot be loaded say so, keep their last content, and reload by themselves.
 func TestPartsSayThatTheConnectionIsLostInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	j := g.StartJob(staff.Actor{Label: "staff:99", Role: staff.Marketer}, "Pause 40 templates", 0)

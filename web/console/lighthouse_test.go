@@ -24,12 +24,12 @@ import (
 	"dropbell/web/middleware"
 )
 
-// leastMark is what every page gets in each of Lighthouse's four categories, as a
+// leastMark is the lowest mark that a page may get in each of Lighthouse's four categories, as a
 // phone sees it.
 const leastMark = 95
 
-// Lighthouse opens pages with data on a simulated slow network, as served by the
-// whole program: compressed, and to a browser that has nothing cached.
+// Lighthouse opens pages with data on a simulated slow network. The whole program serves them:
+// compressed, and to a browser with an empty cache.
 func TestLighthouse(t *testing.T) {
 	modules := localstack.NPMPackages(t, "../../lab/tools/lighthouse")
 	g := consoletest.New(t)
@@ -54,7 +54,7 @@ func TestLighthouse(t *testing.T) {
 		shell.TemplateURL(d.ID)+"/report", "/campaigns", fmt.Sprintf("/campaigns/%d", c.ID), "/results")
 }
 
-// judge fails for each page with a mark that is too low, and says what cost it.
+// judge fails for each page with a mark that is too low, and lists the causes.
 func judge(t *testing.T, g *consoletest.Fixture, modules, cookie string, paths ...string) {
 	t.Helper()
 	chromium, err := localstack.FindChromium(t.Context(), os.Stderr)

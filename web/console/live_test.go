@@ -59,7 +59,7 @@ func TestLiveBoard(t *testing.T) {
 	}
 }
 
-// A page has one stream for all of its parts, and is told of each alone.
+// A page has one stream for all of its parts, and receives an event for each part alone.
 func TestLiveParts(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -94,7 +94,7 @@ func TestLiveParts(t *testing.T) {
 	g.As(staff.Viewer).Get(consoletest.LiveURL("/channels/email/test")).Is(http.StatusForbidden)
 }
 
-// Every part is one element that says where it comes from, until it is over.
+// Every part is one element that names its address until it no longer changes.
 func TestEveryPartCanBeDrawn(t *testing.T) {
 	g := consoletest.New(t)
 	for _, rt := range g.Routes() {
@@ -109,8 +109,7 @@ func TestEveryPartCanBeDrawn(t *testing.T) {
 	}
 }
 
-// Clocks that go on are no news: pages on which nothing happens are sent
-// nothing.
+// A clock that goes on is no change: pages on which nothing happens receive no events.
 func TestLiveIsSilentAtRest(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -168,8 +167,8 @@ func TestLiveEndsWhenRightsChange(t *testing.T) {
 	b.Get(consoletest.LiveURL(shell.TemplateURL(d.ID))).Is(http.StatusForbidden)
 }
 
-// Staff who are limited to shops see jobs of their own that belong to no shop,
-// and other staff of that shop do not.
+// Staff who are limited to shops see their own jobs that belong to no shop; other staff of the same
+// shop do not see these jobs.
 func TestLiveOwnJob(t *testing.T) {
 	g := consoletest.New(t)
 	m := g.Hire(staff.Marketer, 10)
@@ -197,7 +196,7 @@ func TestLiveOwnJob(t *testing.T) {
 	}
 }
 
-// A part that cannot be drawn for a mistake in the program does not end it.
+// A panic while a part is rendered does not end the program.
 func TestLiveSurvivesAPanic(t *testing.T) {
 	g := consoletest.New(t)
 	g.Mount([]shell.Route{shell.Live(time.Second, shell.Get("/", staff.View, func(http.ResponseWriter, *http.Request) error { panic("oh dear") }))})

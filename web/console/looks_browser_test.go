@@ -52,7 +52,7 @@ func TestNamesThatTurnTextAroundAreRefused(t *testing.T) {
 	g.As(staff.Marketer).Post("/campaigns", consoletest.CampaignForm("name", "Moon \u2066cake")).Is(422).Has("cannot be stored")
 }
 
-// A finished job offers no switch to hold it.
+// A finished job has no live switch.
 func TestFinishedJobHasNoLiveSwitchInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	j := g.StartJob(staff.Actor{Label: "staff:99", Role: staff.Marketer}, "Pause 40 templates", 0)
@@ -71,7 +71,7 @@ func TestFinishedJobHasNoLiveSwitchInTheBrowser(t *testing.T) {
 	consoletest.Within(t, "the switch to go", func() bool { return !shown() })
 }
 
-// The preview of a move says why there is none.
+// The preview of a move to the past says why there is no preview.
 func TestMoveToThePastInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
@@ -84,8 +84,8 @@ func TestMoveToThePastInTheBrowser(t *testing.T) {
 	b.Accessible("a move to the past")
 }
 
-// Typing another rate runs the dry run of a replay again; an error that the
-// form was refused for goes away with what it was about.
+// Typing another rate runs the dry run of a replay again. The error for which the form was refused
+// disappears when its field is corrected.
 func TestTheDryRunFollowsTheRateInTheBrowser(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	b := consoletest.NewTab(t)
@@ -106,7 +106,7 @@ func TestTheDryRunFollowsTheRateInTheBrowser(t *testing.T) {
 	b.Accessible("the dry run")
 }
 
-// The page says whose days the filter names as soon as a shop is chosen.
+// As soon as a shop is chosen, the page names the zone of the filter's days.
 func TestDaysFollowTheShopInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Europe/Berlin'), (11, 'Eleven', 'America/New_York')

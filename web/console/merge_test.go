@@ -12,7 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// shown fills a form with what the page at path shows, and with what is typed.
+// shown fills a form with the values that the page at path shows, and with the typed values.
 func shown(a consoletest.Answer, names []string, typed ...string) url.Values {
 	form := url.Values{}
 	for _, name := range names {
@@ -25,9 +25,8 @@ func shown(a consoletest.Answer, names []string, typed ...string) url.Values {
 	return form
 }
 
-// Two members who change different fields do not undo each other's changes; a
-// concurrent change of the same field is shown with its stored value, and can be
-// overwritten.
+// Two members who change different fields do not undo each other's changes. A concurrent change of
+// the same field is shown with its stored value, and can be overwritten.
 func TestTwoPeopleEditOneUser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, name, email, opt_outs) values (7, 'Ann', 'ann@example.com', 0)`)

@@ -18,8 +18,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Behind the middleware of the whole program streams still flow and pages are
-// compressed.
+// Behind the middleware of the whole program, streams are not buffered and pages are compressed.
 func TestMounted(t *testing.T) {
 	g := consoletest.New(t)
 	r := chi.NewRouter()
@@ -46,8 +45,8 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// HEAD is answered like GET, whatever stands before the console, and takes
-// nothing away that waits to be shown.
+// HEAD is answered like GET behind any middleware, and does not consume a message that waits to be
+// shown.
 func TestHead(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

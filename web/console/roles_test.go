@@ -90,8 +90,8 @@ func TestLimitedToShops(t *testing.T) {
 	b.Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("does not exist; choose one of the shops")
 }
 
-// Pages that give access to everything, or touch objects of no shop, are not for
-// members who are in charge of some shops, and no page leads them there.
+// Members limited to some shops cannot open pages that give access to everything or that concern
+// objects of no shop, and no page links to them.
 func TestLimitedToShopsStaysLimited(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

@@ -14,8 +14,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Next validates the step on the server, which shows errors at their fields; a
-// corrected field loses its error while it is typed.
+// Next validates the step on the server, which shows errors at their fields. A corrected field
+// loses its error while it is typed.
 func TestStepsOfATemplate(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -144,8 +144,7 @@ func TestErrorInAnotherStep(t *testing.T) {
 	b.Sees("main", "The draft of “Kept” has been saved.")
 }
 
-// While the server does not answer, the steps can be left; saving validates
-// again.
+// While the server does not answer, steps can be left without validation; saving validates again.
 func TestStepsWithoutTheServer(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -164,8 +163,7 @@ func TestStepsWithoutTheServer(t *testing.T) {
 	}
 }
 
-// The campaign's form goes the same way; reach, cost and message stand beside
-// it all the time.
+// The campaign's form works the same way. Reach, cost and message are visible in every step.
 func TestStepsOfACampaign(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 4*time.Hour)
@@ -293,8 +291,7 @@ func TestCampaignOffersTemplatesInTheBrowser(t *testing.T) {
 	b.Accessible("a campaign for a template")
 }
 
-// A page that is loaded anew has lost what was typed, so it begins where that
-// has to be typed again.
+// A reloaded form has lost the typed values, so it begins at the first step that needs them.
 func TestReloadedFormBeginsWhereItIsEmpty(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

@@ -19,7 +19,7 @@ import (
 
 var writeTasks = flag.String("tasks", "", "the file to which the table of clicks and seconds is written")
 
-// member does tasks as one who knows the console, and counts what it takes.
+// member does tasks like a member who knows the console, and counts clicks and seconds.
 type member struct {
 	*consoletest.Tab
 	g              *consoletest.Fixture
@@ -32,9 +32,9 @@ func (m *member) click(selector string) { m.Helper(); m.clicks++; m.Click(select
 
 func (m *member) fill(selector, value string) { m.Helper(); m.fields++; m.Fill(selector, value) }
 
-// Eight tasks of staff, each from the overview to what the console says when it
-// is done. The clicks are held: a change that makes a task longer is noticed. The
-// seconds are those of a test, without the time in which people read.
+// Eight staff tasks, each from the overview to the console's confirmation. The number of clicks is
+// fixed, so that a change that makes a task longer fails. The seconds are seconds of the test,
+// without reading time.
 func TestClicksOfTasks(t *testing.T) {
 	g := consoletest.New(t)
 	b := consoletest.NewTab(t)

@@ -15,14 +15,13 @@ import (
 	"dropbell/web/middleware"
 )
 
-// maxWeight is how many bytes a page may take, with its style sheet, its scripts
-// and its images, from a browser that has nothing of it: as they go over the
-// wire, compressed.
+// maxWeight is the greatest size of a page in bytes for a browser with an empty cache, with style
+// sheet, scripts and images: as sent over the wire, compressed.
 const maxWeight = 120 << 10
 
 var asset = regexp.MustCompile(`(?:src|href)="(/static/[^"]+)"`)
 
-// wire counts what answers take on the wire.
+// wire counts the bytes of answers on the wire.
 type wire struct {
 	t      *testing.T
 	client *http.Client
@@ -65,7 +64,7 @@ func (w *wire) ask(path, encoding string) string {
 	return string(body)
 }
 
-// weight is what the page takes with its files.
+// weight returns the size of the page with its files, in bytes.
 func (w *wire) weight(path string) int {
 	w.t.Helper()
 	page, total := w.get(path)

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// checkers are parts of the names of programs that load links of messages before
-// their readers do, or instead: previews of messengers, mail scanners, crawlers
-// and libraries. Letters are lower-case.
+// checkers are parts of the names of programs that load links of messages before or instead of the
+// readers: previews of messengers, mail scanners, crawlers and libraries. They are in lower case.
 var checkers = []string{"bot", "crawl", "spider", "preview", "prefetch", "scan", "facebookexternalhit", "whatsapp/", "googleimageproxy", "barracuda",
 	"mimecast", "proofpoint", "symantec", "safelinks", "headless", "curl/", "wget/", "python", "go-http-client", "java/", "libwww", "axios/", "node-fetch"}
 
-// checksLinks reports whether a program looks at the link, and no reader: by what
-// it asks for, or by the name that it gives itself. Scanners that call themselves a
-// browser are not recognised.
+// checksLinks reports whether the request comes from such a program and not from a reader: by its
+// method and headers, or by its User-Agent. Scanners that call themselves a browser are not
+// recognised.
 func checksLinks(r *http.Request) bool {
 	if r.Method == http.MethodHead {
 		return true

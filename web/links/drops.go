@@ -20,16 +20,17 @@ import (
 const DropPrefix = "/d"
 
 const (
-	// lookFor and noteFor bound how long a click waits for a database: to find the
-	// claim address, if an older answer is known, and to note that it was opened.
+	// lookFor and noteFor bound how long a click waits for a database: lookFor to read the claim
+	// address if an earlier address is known, noteFor to record the opening.
 	lookFor = 300 * time.Millisecond
 	noteFor = 250 * time.Millisecond
-	// maxTargets is how many addresses are remembered for when it does not answer.
+	// maxTargets is how many claim addresses are cached for times when the database does not
+	// answer.
 	maxTargets = 10_000
 )
 
-// Drops finds drops, also in a rush; it returns [template.ErrNotFound] if there is
-// none.
+// Drops finds drops, also under the load of a rush. It returns [template.ErrNotFound] if the drop
+// does not exist.
 type Drops interface {
 	Template(ctx context.Context, id int64) (template.Template, error)
 }
@@ -39,8 +40,8 @@ type Noted interface {
 	Note(ctx context.Context, r reminder.Reader) bool
 }
 
-// DropLinks leads readers of messages about a drop to where it is claimed. A
-// click is redirected whether or not it could be noted yet.
+// DropLinks redirects readers of messages about a drop to its claim page, whether or not the click
+// could be recorded yet.
 type DropLinks struct {
 	pages *Pages
 	links reminder.Links
@@ -52,8 +53,8 @@ type DropLinks struct {
 	targets map[int64]string // of drops, as last seen
 }
 
-// NewDropLinks returns the links under [DropPrefix]. Those that lead nowhere look
-// like the other pages', with which they share their limits.
+// NewDropLinks returns the links under [DropPrefix]. Invalid links look like invalid links of the
+// other pages, and share their limits.
 func NewDropLinks(p *Pages, links reminder.Links, drops Drops, noted Noted) *DropLinks {
 	t := &DropLinks{pages: p, links: links, drops: drops, noted: noted, mux: chi.NewMux(), targets: map[int64]string{}}
 	t.mux.Get("/{token}", t.lead)
@@ -97,9 +98,9 @@ func (t *DropLinks) lead(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusFound)
 }
 
-// target returns where the drop is claimed, or [user.ErrLink] if it leads nowhere:
-// as the drop says now, or while no database answers as it last did. It has never
-// been part of the request, so that a link cannot be turned to lead elsewhere.
+// target returns the claim address of the drop, or [user.ErrLink] if it has none. While no database
+// answers, target returns the address of the last answer. The address never comes from the request,
+// so that a link cannot be altered to lead to another site.
 func (t *DropLinks) target(ctx context.Context, id int64) (string, error) {
 	t.mu.Lock()
 	last := t.targets[id]

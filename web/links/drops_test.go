@@ -23,8 +23,8 @@ var dropLinks = reminder.NewLinks(secret)
 
 const browser = "Mozilla/5.0 (iPhone; CPU iPhone OS 26_0 like Mac OS X) AppleWebKit/605.1.15 MicroMessenger/8.0.50"
 
-// fakeDrops has drop 1, records openings, and fails with err if set; while silent
-// it answers when the caller's time has ended.
+// fakeDrops has drop 1, records openings, and fails with err if set. While silent is set it answers
+// when the caller's time has ended.
 type fakeDrops struct {
 	mu     sync.Mutex
 	target string
@@ -106,7 +106,7 @@ func TestDropLinkLeadsToTheClaimAddress(t *testing.T) {
 	}
 }
 
-// Programs that look at a link are led, and not counted.
+// Programs that check a link are redirected, but not counted.
 func TestLinkCheckersAreNotCounted(t *testing.T) {
 	d := &fakeDrops{target: "https://shop.example/", state: template.Published}
 	url := d.serve(t) + dropLinks.Token(reader1)
@@ -158,7 +158,7 @@ func TestDropLinkRefusals(t *testing.T) {
 	}
 }
 
-// A database that fails or does not answer delays no reader on the way to the claim page once
+// A database that fails or does not answer does not delay readers on the way to the claim page once
 // its address is known.
 func TestDropLinkWithoutDatabase(t *testing.T) {
 	d := &fakeDrops{err: postgres.ErrUnavailable, target: "https://shop.example/", state: template.Published}

@@ -1,6 +1,6 @@
-// Package links serves the pages behind links in messages: with one of them a user
-// turns off a channel without signing in, another leads to a campaign's claim page. The
-// link itself is the proof of their identity; see [user.Links].
+// Package links serves the pages behind links in messages. With an unsubscribe link a user turns
+// off a channel without signing in; a tracked link leads to a campaign's claim page. The link
+// itself is the proof of the user's identity; see [user.Links].
 package links
 
 import (
@@ -31,9 +31,9 @@ const Prefix = "/u"
 
 const (
 	maxBody = 16 << 10
-	// perUser bounds the requests per minute with one link, perAddress guessing.
-	// Mail providers press the button from a few addresses for all their users,
-	// so a valid link counts for its user only.
+	// perUser bounds the requests per minute with one link, perAddress the guesses per address.
+	// Mail providers press the unsubscribe button from a few addresses for all their users, so a
+	// valid link counts against its user only.
 	perUser    = 60
 	perAddress = 120
 )
@@ -44,11 +44,11 @@ type Users interface {
 	OptOut(ctx context.Context, id user.ID, mask, off uint8) (uint8, error)
 }
 
-// Deps are what the pages stand on. All are required.
+// Deps are the dependencies of the pages. All are required.
 type Deps struct {
 	Users Users
 	Links user.Links
-	// Channels are those with a configured sender.
+	// Channels are the channels with a configured sender.
 	Channels delivery.Available
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -64,8 +64,8 @@ type Pages struct {
 	mux       *chi.Mux
 }
 
-// New returns the pages. It panics if their catalogues or assets, which are
-// part of the program, cannot be read.
+// New returns the pages. It panics if the catalogues or assets embedded in the program cannot be
+// read.
 func New(d Deps) *Pages {
 	languages, err := i18n.Load()
 	if err != nil {
@@ -89,7 +89,7 @@ func New(d Deps) *Pages {
 // ServeHTTP answers a request below the mount point.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
-// A visit is one request with what its link says.
+// A visit is one request together with the content of its link.
 type visit struct {
 	*Pages
 	w       http.ResponseWriter
@@ -97,7 +97,7 @@ type visit struct {
 	frame   *ui.Frame
 	id      user.ID
 	channel delivery.Channel
-	// failure is the page that says that the link leads nowhere.
+	// failure is the page for a link that is invalid.
 	failure func(status int) page
 }
 
@@ -171,7 +171,7 @@ func (v *visit) speak(u user.User) {
 	v.frame.Locale = v.languages.Match(u.Locale, v.r.Header.Get("Accept-Language"))
 }
 
-// offered are the channels to choose from: those in use, and the link's own.
+// offered returns the channels to choose from: the channels in use, and the link's own.
 func (v *visit) offered() []delivery.Channel {
 	var list []delivery.Channel
 	for _, c := range delivery.AllChannels() {
@@ -182,8 +182,8 @@ func (v *visit) offered() []delivery.Channel {
 	return list
 }
 
-// change turns the link's channel off, which takes one press of a mail
-// program's button (RFC 8058), or sets all of them as chosen on the page.
+// change turns the link's channel off if a mail program's button was pressed (RFC 8058), or sets
+// all channels as chosen on the page.
 func (v *visit) change() error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxBody)
 	// Mail programs send either form; a body of another type counts as empty.
@@ -209,7 +209,7 @@ func (v *visit) change() error {
 	return nil
 }
 
-// choice returns the channels that were offered and those not wanted.
+// choice returns the offered channels as mask, and the offered channels that are not wanted as off.
 func (v *visit) choice(wanted []string) (mask, off uint8) {
 	for _, c := range v.offered() {
 		mask |= c.Bit()

@@ -45,8 +45,8 @@ func newFixture(t *testing.T) *fixture {
 	return g
 }
 
-// still returns a clock that stands still, so that a limit by the minute has the same
-// answers on a slow machine.
+// still returns a stopped clock, so that a limit per minute gives the same answers on a slow
+// machine.
 func still() func() time.Time {
 	now := time.Now()
 	return func() time.Time { return now }
@@ -98,8 +98,8 @@ func (g *fixture) off(id user.ID) uint8 {
 	return u.OptOuts
 }
 
-// A mail program's button works without cookies, with either kind of form, and
-// as often as it likes.
+// A mail program's button works without cookies, with both content types of forms, and any number
+// of times.
 func TestOneClick(t *testing.T) {
 	g := newFixture(t)
 	for i, body := range []string{"List-Unsubscribe=One-Click", "List-Unsubscribe=One-Click"} {
@@ -118,8 +118,7 @@ func TestOneClick(t *testing.T) {
 	}
 }
 
-// Looking changes nothing; the page speaks the user's language and shows no
-// contact.
+// Showing the page changes nothing. The page has the user's language and shows no contact.
 func TestPage(t *testing.T) {
 	g := newFixture(t)
 	if _, _, err := g.users.Upsert(t.Context(), staff.System(), []user.Change{{ID: 7, Email: new("ann@example.com"), Name: new("Ann"), Locale: new("zh-CN")}}); err != nil {
@@ -151,7 +150,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// The page sets what it offers and leaves alone what it does not show.
+// The page sets the channels that it offers and does not change other channels.
 func TestChoice(t *testing.T) {
 	g := newFixture(t)
 	if _, _, err := g.users.Upsert(t.Context(), staff.System(), []user.Change{{ID: 7, OptOuts: new(delivery.SMS.Bit() | delivery.Email.Bit())}}); err != nil {
@@ -191,8 +190,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A client that guesses is slowed down; users with valid links are not hindered by
-// that.
+// A client that guesses links is throttled; users with valid links are not.
 func TestRates(t *testing.T) {
 	g := newFixture(t)
 	var last *http.Response

@@ -28,8 +28,8 @@ type Reports struct {
 	mux   *chi.Mux
 }
 
-// NewReports returns the pages under [ReportPrefix]. Links that lead nowhere share
-// the limits of the other pages'.
+// NewReports returns the pages under [ReportPrefix]. Invalid links share the limits of the other
+// pages.
 func NewReports(p *Pages, links report.Links, store Opened) *Reports {
 	t := &Reports{pages: p, links: links, store: store, mux: chi.NewMux()}
 	t.mux.Get("/{token}", t.show)

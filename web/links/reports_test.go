@@ -50,7 +50,7 @@ func (f *fakeReports) serve(t *testing.T) string {
 	return server.URL + report.LinkPath
 }
 
-// The report is shown without signing in, is not indexed, kept or sent on, and runs
+// The report is shown without signing in, is not indexed, cached or sent on as a referrer, and runs
 // no scripts but its own.
 func TestSharedReport(t *testing.T) {
 	base := (&fakeReports{}).serve(t)
@@ -72,7 +72,7 @@ func TestSharedReport(t *testing.T) {
 	}
 }
 
-// Links that lead nowhere all look the same, and say nothing about why.
+// Invalid links all look the same, and the page does not say why they are invalid.
 func TestSharedReportRefused(t *testing.T) {
 	base := (&fakeReports{}).serve(t)
 	var first string
@@ -101,7 +101,7 @@ func TestSharedReportRefused(t *testing.T) {
 	}
 }
 
-// Guessing is slowed down for the guesser's address, and reading for one link.
+// Guesses are limited per client address, and reading per link.
 func TestSharedReportLimits(t *testing.T) {
 	base := (&fakeReports{}).serve(t)
 	last := 0

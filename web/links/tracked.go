@@ -19,8 +19,8 @@ const TrackedPrefix = "/l"
 type Openings interface {
 	// Target returns the claim page of a campaign that was sent, or [user.ErrLink].
 	Target(ctx context.Context, r campaign.Reader) (string, error)
-	// Open is Target, and notes that the reader has been there. Repeating it
-	// changes nothing.
+	// Open returns the target like Target, and records that the reader opened the link. Repeating
+	// it changes nothing.
 	Open(ctx context.Context, r campaign.Reader) (string, error)
 }
 
@@ -32,8 +32,8 @@ type Tracked struct {
 	mux   *chi.Mux
 }
 
-// NewTracked returns the links under [TrackedPrefix]. Those that lead nowhere
-// look like the other pages', with which they share their limits.
+// NewTracked returns the links under [TrackedPrefix]. Invalid links look like invalid links of the
+// other pages, and share their limits.
 func NewTracked(p *Pages, links campaign.Links, store Openings) *Tracked {
 	t := &Tracked{pages: p, links: links, store: store, mux: chi.NewMux()}
 	t.mux.Get("/{token}", func(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +53,8 @@ func NewTracked(p *Pages, links campaign.Links, store Openings) *Tracked {
 // ServeHTTP answers a request below the mount point.
 func (t *Tracked) ServeHTTP(w http.ResponseWriter, r *http.Request) { t.mux.ServeHTTP(w, r) }
 
-// serve leads to what find returns. Where that is has never been part of the
-// request, so that a link cannot be turned to lead somewhere else.
+// serve redirects to the address that find returns. The address never comes from the request, so
+// that a link cannot be altered to lead to another site.
 func (t *Tracked) serve(find func(context.Context, campaign.Reader) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := t.pages.visit(w, r, TrackedPrefix)

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// bodyTimeout is how long a client may take to send a body, whether or not
-	// the handler reads it: net/http reads the rest of it before it answers.
+	// bodyTimeout is how long a client may take to send a body, whether or not the handler reads
+	// it: net/http reads an unread body to its end before it answers.
 	bodyTimeout = 10 * time.Second
 	// bodyStall is how long a client of [Patient] may send nothing.
 	bodyStall = 30 * time.Second
 )
 
-// bodies ends requests whose body comes too slowly. Handlers that take more
-// than a form replace the deadline while they read; see [Patient].
+// bodies ends requests whose body comes too slowly. Handlers of bodies larger than a form replace
+// the deadline while they read; see [Patient].
 func bodies(timeout time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,8 +41,8 @@ type timedBody struct {
 	control *http.ResponseController
 }
 
-// Read takes the deadline away with the last byte: afterwards it would end the
-// request while it is being answered.
+// Read clears the deadline with the last byte: it would otherwise end the request while it is being
+// answered.
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {

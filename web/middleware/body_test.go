@@ -18,8 +18,8 @@ import (
 	"dropbell/web/middleware"
 )
 
-// drip opens a connection and sends a form byte by byte. It returns how long
-// the server went on taking them.
+// drip opens a connection and sends a form byte by byte. It returns how long the server accepted
+// the bytes.
 func drip(t *testing.T, address, path string) time.Duration {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -55,7 +55,7 @@ func drip(t *testing.T, address, path string) time.Duration {
 	return 0
 }
 
-// served is a server of h whose connections are those of web.
+// served returns a server of h with the connections of a web process.
 func served(h http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(h)
 	server.Listener = middleware.Connections(server.Listener)
@@ -63,9 +63,9 @@ func served(h http.Handler) *httptest.Server {
 	return server
 }
 
-// A form that is sent byte by byte is cut off, whether its handler reads it or
-// refuses it unread; a request whose body came in time is answered however long
-// that takes; and the client of an upload has time for as long as it sends.
+// A form that is sent byte by byte is cut off, whether its handler reads it or refuses it unread. A
+// request whose body came in time is answered, however long the answer takes. The client of an
+// upload has time as long as it keeps sending.
 func TestDrippedForms(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	r := chi.NewMux()
@@ -129,8 +129,8 @@ func TestPatientBodies(t *testing.T) {
 	answer.Body.Close()
 }
 
-// TestEncryptedOnly: browsers are told to use nothing but https where that is
-// how they reach this server, and only there.
+// TestEncryptedOnly: the answer tells browsers to use https alone if clients reach this server by
+// https, and not otherwise.
 func TestEncryptedOnly(t *testing.T) {
 	for encrypted, want := range map[bool]string{true: "max-age=31536000", false: ""} {
 		w := httptest.NewRecorder()

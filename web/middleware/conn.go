@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Connections returns l with connections that tell the operating system's poller of a
-// deadline only when it makes a difference. net/http and the limit of bodies set some ten
-// deadlines per request, nearly all of which are replaced by later ones before anything waits for
-// them; each costs the poller's locks and a timer.
+// Connections returns l with connections that pass a deadline to the operating system's poller only
+// when needed. net/http and the limit of bodies set about ten deadlines per request; nearly all of
+// them are replaced by later deadlines before any operation waits. Each deadline passed costs the
+// poller's locks and a timer.
 func Connections(l net.Listener) net.Listener { return &listener{l} }
 
 type listener struct{ net.Listener }
@@ -33,8 +33,8 @@ type conn struct {
 	read, write deadline
 	// unwatched leaves out the next read of a single byte; see [Unwatched].
 	unwatched atomic.Bool
-	// silent is set until the first byte arrives, on a connection that may be silent for
-	// long; see [silences].
+	// silent is set until the first byte arrives, on a connection that may be silent for long; see
+	// [silences].
 	silent atomic.Pointer[silence]
 }
 
@@ -44,11 +44,10 @@ func newConn(c net.Conn) *conn {
 
 type connKey struct{}
 
-// Unwatched is for a request that goes on whether its client is still there or not: it
-// saves the look for that, which net/http begins when the body has been read. The look is
-// a read of one byte in a goroutine of its own, which ends it if it reads nothing. Call it
-// before the body is read to its end. On a connection that [Connections] has not made it has
-// no effect.
+// Unwatched is for a request that continues after its client has left. It leaves out the check that
+// net/http starts after the body is read: a read of one byte in a goroutine of its own. A read of
+// no bytes ends that goroutine. Call Unwatched before the body is read to its end. It has no effect
+// on a connection that [Connections] has not made.
 func Unwatched(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.unwatched.Store(true)
@@ -116,16 +115,16 @@ func (c *conn) CloseWrite() error {
 	return c.Close()
 }
 
-// deadline is that of one direction of a connection. The one told to the poller is
-// never later than the one in force, unless nothing waits; an operation that ends before
-// the one in force begins again.
+// deadline is the deadline of one direction of a connection. While an operation waits, told, which
+// the poller has, is never later than inForce. An operation that the poller ends before inForce
+// begins again.
 type deadline struct {
 	tell func(time.Time) error
 
 	mu sync.Mutex
 	// waiting counts the operations under way.
 	waiting int
-	// inForce and told are the zero time where there is none.
+	// inForce and told are the zero time if there is no deadline.
 	inForce, told time.Time
 }
 
@@ -156,8 +155,8 @@ func (d *deadline) begin() error {
 	return nil
 }
 
-// tooEarly ends an operation. It reports whether the operation ended for a deadline
-// that is no longer in force.
+// tooEarly ends an operation. It reports whether the operation ended by a deadline that is no
+// longer in force.
 func (d *deadline) tooEarly(err error) bool {
 	late := err != nil && errors.Is(err, os.ErrDeadlineExceeded)
 	d.mu.Lock()
@@ -177,6 +176,6 @@ func (d *deadline) pass() error {
 
 func sooner(a, b time.Time) bool { return !a.IsZero() && (b.IsZero() || a.Before(b)) }
 
-// isAbort reports whether t lies so long ago that it was set to end what waits, as
-// net/http does before it answers.
+// isAbort reports whether t is an instant of the distant past, which net/http sets before it
+// answers to end waiting operations.
 func isAbort(t time.Time) bool { return !t.IsZero() && t.Unix() < 1<<30 }

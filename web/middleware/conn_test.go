@@ -34,8 +34,8 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// TestTimeLimitsOfConnections: net/http cuts off clients whose headers come drop by drop,
-// on new connections and on kept ones, and those that send no further request.
+// TestTimeLimitsOfConnections: net/http cuts off clients whose headers arrive slowly, on new and on
+// kept connections, and clients that send no further request.
 func TestTimeLimitsOfConnections(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
@@ -92,8 +92,8 @@ func drip(c net.Conn, every time.Duration, ended <-chan struct{}) {
 	}
 }
 
-// TestUnwatched: while a request of [Unwatched] is handled nothing reads from its
-// connection. It is answered, and the next request on the connection is watched again.
+// TestUnwatched: while a request of [Unwatched] is handled, nothing reads from its connection. The
+// request is answered, and during the next request on the connection net/http reads again.
 func TestUnwatched(t *testing.T) {
 	var reads atomic.Int64
 	ended := make(chan error, 1)

@@ -6,18 +6,19 @@ import (
 )
 
 const (
-	// corsMethods, corsRequest and corsAnswer are what pages of other origins may use.
-	// X-User-ID is not among them: it goes with service keys, which are for servers.
+	// corsMethods, corsRequest and corsAnswer are the methods, request headers and answer headers
+	// that pages of other origins may use. X-User-ID is not among them: it goes with service keys,
+	// which are for servers.
 	corsMethods = "GET, POST, PUT, PATCH, DELETE"
 	corsRequest = "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID"
 	corsAnswer  = "Date, ETag, Idempotency-Replayed, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id"
-	// corsSeconds is for how long browsers keep the answer to a preflight; Chromium
-	// keeps none longer.
+	// corsSeconds is how long browsers keep the answer to a preflight, in seconds. Chromium keeps
+	// an answer no longer than this.
 	corsSeconds = "7200"
 )
 
-// CORS lets pages of the origins call what is behind it, apart from closed paths.
-// Cookies are not sent with such calls. Without origins it does nothing.
+// CORS lets pages of the origins call the handlers behind it, except on closed paths. Cookies are
+// not sent with such calls. Without origins CORS does nothing.
 func CORS(origins []string, closed func(path string) bool) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		if len(origins) == 0 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCORS: pages of the origins may call, and ask in advance, what end users call;
-// nothing is said to other origins and about other paths.
+// TestCORS: pages of the allowed origins may call the paths of end users, and preflights are
+// answered. Other origins and other paths get no CORS headers.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	const shop = "https://shop.example"

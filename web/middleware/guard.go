@@ -18,8 +18,8 @@ func BodyLimit(n int64) func(http.Handler) http.Handler {
 	}
 }
 
-// Timeout gives the request's context a deadline. It interrupts no handler;
-// streams must not be behind it.
+// Timeout gives the request's context a deadline. It interrupts no handler; do not use it for
+// streams.
 func Timeout(d time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,9 +30,9 @@ func Timeout(d time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// Compress compresses pages, scripts, styles and JSON for clients that accept
-// it; event streams pass as they are. Keep it off hot paths: compressing an
-// answer of 300 bytes costs more than it saves.
+// Compress compresses pages, scripts, styles and JSON for clients that accept it. Event streams are
+// not compressed. Keep Compress off hot paths: compressing an answer of 300 bytes costs more than
+// it saves.
 func Compress() func(http.Handler) http.Handler {
 	return chimw.Compress(5, "text/html", "text/css", "text/javascript", "application/javascript",
 		"application/json", "application/openapi+json", "image/svg+xml")

@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A Budget bounds how many requests of one kind are served at a time. Requests
-// above it are to be refused at once: each waiting request holds memory, and a
-// process that runs out of memory serves none. A nil Budget has no bound.
+// A Budget bounds how many requests of one kind are served at a time. Requests above it are to be
+// refused at once: each waiting request holds memory, and a process that runs out of memory serves
+// no request. A nil Budget has no bound.
 type Budget struct {
 	limit    int64
 	inFlight atomic.Int64
@@ -44,8 +44,7 @@ func NewBudget(limit int, kind string, m *BudgetMetrics) *Budget {
 	return b
 }
 
-// Enter reports whether one more request may be served; if so, Leave must be
-// called when it is answered.
+// Enter reports whether one more request may be served. If so, call Leave when it is answered.
 func (b *Budget) Enter() bool {
 	if b == nil {
 		return true
@@ -67,8 +66,8 @@ func (b *Budget) Leave() {
 	}
 }
 
-// Bound lets requests through as the budget allows; refuse answers the others.
-// Requests that exempt, such as streams, are not counted.
+// Bound passes requests on as the budget allows; refuse answers requests above it. Requests that
+// exempt reports, such as streams, are not counted.
 func Bound(b *Budget, exempt func(*http.Request) bool, refuse http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

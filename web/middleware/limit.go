@@ -17,8 +17,8 @@ type LimitKey struct {
 	Low  uint64
 }
 
-// AddressKey counts an IPv4 address, or the /64 network of an IPv6 address,
-// which is what one subscriber gets.
+// AddressKey returns the key of an IPv4 address, or of the /64 network of an IPv6 address, which is
+// the range that one subscriber gets.
 func AddressKey(kind byte, ip netip.Addr) LimitKey {
 	if !ip.IsValid() {
 		return LimitKey{Kind: kind}
@@ -47,17 +47,16 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// A Limiter gives each key a token bucket of its own. It counts in the memory of
-// this process, which is bounded: where there are too many keys, those that are
-// seldom used begin anew. It keeps one client from starving the others and needs
-// neither Redis nor a lock that all requests share. [Share] makes several
-// processes count together.
+// A Limiter gives each key a token bucket of its own. It counts in the memory of this process. The
+// memory is bounded: with too many keys, rarely used keys start again with a full bucket. A Limiter
+// keeps one client from starving other clients, and needs neither Redis nor a lock that all
+// requests share. [Share] makes several processes count together.
 type Limiter struct {
 	rate    rate.Limit
 	burst   int
 	buckets *otter.Cache[LimitKey, *bucket] // nil = everything is allowed
 	shared  sharing
-	// parts is among how many processes the limit is divided; 0 = it is shared.
+	// parts is the number of processes that the limit is divided among; 0 = the limit is shared.
 	parts atomic.Int64
 	// alone counts the requests since then.
 	alone atomic.Int64
@@ -68,15 +67,15 @@ type bucket struct {
 	*rate.Limiter
 	// used counts the requests that were allowed and are not yet shared.
 	used atomic.Int64
-	// listed says that the bucket is among those to be shared.
+	// listed is set while the bucket is in the list of buckets to be shared.
 	listed atomic.Bool
 }
 
 // maxKeys bounds the memory of a limiter to some 50 MB.
 const maxKeys = 1 << 18
 
-// NewLimiter returns a limiter of so many requests a minute and key, all at once
-// if they come at once; 0 allows everything.
+// NewLimiter returns a limiter of perMinute requests a minute and key; all of them may come at
+// once. 0 allows everything.
 func NewLimiter(perMinute int) *Limiter {
 	if perMinute <= 0 {
 		return &Limiter{}
@@ -84,8 +83,8 @@ func NewLimiter(perMinute int) *Limiter {
 	return newLimiter(rate.Limit(perMinute)/60, perMinute, maxKeys)
 }
 
-// NewAttempts returns a limiter of burst attempts per key at once, and then one per
-// interval.
+// NewAttempts returns a limiter of burst attempts per key at once, and then one attempt per
+// interval every.
 func NewAttempts(burst int, every time.Duration) *Limiter {
 	return newLimiter(rate.Every(every), burst, maxKeys)
 }
@@ -97,8 +96,8 @@ func newLimiter(r rate.Limit, burst, most int) *Limiter {
 // Unlimited reports whether the limiter allows everything.
 func (l *Limiter) Unlimited() bool { return l.buckets == nil }
 
-// Allow counts one request of key at now and decides about it. A refused
-// request costs nothing.
+// Allow counts one request of key at now and decides whether it may pass. A refused request takes
+// no tokens.
 func (l *Limiter) Allow(key LimitKey, now time.Time) Decision {
 	if l.Unlimited() {
 		return Decision{Allowed: true, Remaining: math.MaxInt32}
@@ -118,8 +117,8 @@ func (l *Limiter) Allow(key LimitKey, now time.Time) Decision {
 	return l.decision(b.TokensAt(now), cost, allowed)
 }
 
-// cost is how many tokens of a bucket a request takes: one, or one for each of the processes
-// among which the limit is divided, as far as a bucket has so many.
+// cost is how many tokens of a bucket a request takes: one, or one for each process among which the
+// limit is divided, but at most burst.
 func (l *Limiter) cost() int { return min(max(1, int(l.parts.Load())), l.burst) }
 
 // Return gives one counted request of key back.
@@ -133,7 +132,7 @@ func (l *Limiter) Return(key LimitKey, now time.Time) {
 	}
 }
 
-// Look says what Allow would decide, and counts nothing.
+// Look returns the decision of Allow without counting a request.
 func (l *Limiter) Look(key LimitKey, now time.Time) Decision {
 	if l.Unlimited() {
 		return Decision{Allowed: true, Remaining: math.MaxInt32}
@@ -149,7 +148,8 @@ func (l *Limiter) Look(key LimitKey, now time.Time) Decision {
 // lost is more than fractions of tokens can lose in computations.
 const lost = 1e-6
 
-// decision describes a bucket with so many tokens left, of which each request takes its cost.
+// decision returns the decision for a bucket with this many tokens left, of which each request
+// takes cost.
 func (l *Limiter) decision(tokens float64, cost int, allowed bool) Decision {
 	after := func(missing float64) time.Duration {
 		return time.Duration(math.Round(missing / float64(l.rate) * float64(time.Second)))

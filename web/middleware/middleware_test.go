@@ -97,8 +97,8 @@ func TestLogLine(t *testing.T) {
 	}
 }
 
-// TestHeadersForPages: answers that may be pages say how browsers treat them; data does
-// not, and an address of data that is written in another way is no exception.
+// TestHeadersForPages: answers that may be pages have the headers for browsers; data has not. An
+// address of data in another spelling is treated as a page.
 func TestHeadersForPages(t *testing.T) {
 	s := newSite(middleware.Options{})
 	for path, want := range map[string]string{"/users/1": "DENY", "/api/v1/templates": "", "/api/v2/templates": "DENY",
@@ -304,8 +304,8 @@ func TestAddressKey(t *testing.T) {
 	}
 }
 
-// TestHeadWhereGetStands: also before a handler that is mounted on everything
-// else, and with a handler of its own where there is one.
+// TestHeadWhereGetStands: HEAD works where GET does, also in front of a mounted handler that takes
+// every other path. A route's own HEAD handler is used where there is one.
 func TestHeadWhereGetStands(t *testing.T) {
 	say := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("From", text) }

@@ -13,24 +13,24 @@ import (
 // perAddressReads is how many bodies of one address are read at a time.
 const perAddressReads = 32
 
-// A Reception reads the body of a request before the request enters a [Budget], so that
-// clients that send slowly, or nothing, take no place that others need. An address has a
-// share of the bodies that are read at a time: above it the reading that began first ends,
-// which is that of a slow client.
+// A Reception reads the body of a request before the request enters a [Budget], so that clients
+// that send slowly, or nothing, take no place of the budget. Each address has a share of the bodies
+// that are read at a time. Above this share, the oldest reading of the address ends: it belongs to
+// a slow client.
 type Reception struct {
 	body   int64 // the greatest body that is read ahead, in bytes
 	memory int64 // the greatest size of all bodies together, in bytes
 
 	mu    sync.Mutex
 	taken int64
-	// reads are those under way by address, the oldest first; unread counts the requests
+	// reads are the readings under way by address, the oldest first. unread counts the requests
 	// whose body was too large to be read ahead.
 	reads  map[LimitKey][]*reading
 	unread map[LimitKey]int
 }
 
-// NewReception returns a reception of bodies of at most body bytes, which together take at
-// most memory bytes until their requests are answered.
+// NewReception returns a reception of bodies of at most body bytes each. All bodies together take
+// at most memory bytes until their requests are answered.
 func NewReception(body, memory int64) *Reception {
 	return &Reception{body: body, memory: memory, reads: map[LimitKey][]*reading{}, unread: map[LimitKey]int{}}
 }
@@ -40,9 +40,9 @@ type reading struct{ control *http.ResponseController }
 
 var errNoRoom = errors.New("too many bodies are being read")
 
-// Received gives next requests whose body is in memory. A body that ended early, or is greater than
-// those that are read ahead, fails or continues where next reads it. refuse answers
-// requests for which there is no room.
+// Received passes requests to next with their body in memory. If the body ended early, next gets
+// the error where it reads that far. If the body is larger than the limit, next reads the remaining
+// bytes from the client. refuse answers requests for which there is no room.
 func (c *Reception) Received(refuse http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,8 +78,9 @@ func (c *Reception) Received(refuse http.HandlerFunc) func(http.Handler) http.Ha
 	}
 }
 
-// read reads at most one byte more than c.body, which counts until it is freed. It returns
-// [errNoRoom] if all bodies together, or those of the address, are too many.
+// read reads at most one byte more than c.body. The bytes count against the memory until free is
+// called. It returns [errNoRoom] if all bodies together, or the bodies of the address, are too
+// many.
 func (c *Reception) read(w http.ResponseWriter, r *http.Request, key LimitKey) (start []byte, err error) {
 	at := c.begin(w, key)
 	defer func() {

@@ -39,7 +39,7 @@ func statusOf(t *testing.T, c net.Conn) int {
 }
 
 // TestSlowBodiesTakeNoPlace: clients that send nothing of their bodies, as many as the budget has
-// places and more, keep out no other client: neither of other addresses nor of their own.
+// places and more, block no other client, neither of other addresses nor of their own.
 func TestSlowBodiesTakeNoPlace(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	begun := make(chan struct{}, 1000)

@@ -1,6 +1,5 @@
-// Package middleware holds what every request passes through, whatever it is
-// for: an id, one log line, a measurement, recovery from panics, the client's
-// address and protective headers.
+// Package middleware holds the handling that every request passes through, whatever its subject: an
+// id, one log line, metrics, recovery from panics, the client's address and protective headers.
 package middleware
 
 import (
@@ -26,33 +25,31 @@ const RequestIDHeader = "X-Request-Id"
 type Options struct {
 	Log     *slog.Logger // nil = slog.Default()
 	Metrics *Metrics     // nil = nothing is measured
-	// TrustedProxies are the CIDR prefixes whose X-Forwarded-For is trusted;
-	// without any, the client is the peer of the connection.
+	// TrustedProxies are the CIDR prefixes of proxies whose X-Forwarded-For is trusted. Without
+	// prefixes the client is the peer of the connection.
 	TrustedProxies []string
-	// Encrypted says that clients reach this server with https, and from now on
-	// must (HSTS).
+	// Encrypted is set if clients reach this server by https. Answers then require https from now
+	// on (HSTS).
 	Encrypted bool
-	// Panicked answers a request whose handler panicked before it answered;
-	// nil = a bare 500.
+	// Panicked answers a request whose handler panicked before it answered; nil = a plain 500.
 	Panicked http.HandlerFunc
-	// Trace, if set, may change the context of a request; done is called at its
-	// end.
+	// Trace, if set, may change the context of a request. done is called at the request's end.
 	Trace func(*http.Request) (_ context.Context, done func(method, route string, status int))
 }
 
-// A Request is what is known about one request beyond HTTP. It belongs to the
-// goroutine that serves the request.
+// A Request holds the properties of one request beyond HTTP. It belongs to the goroutine that
+// serves the request.
 type Request struct {
 	ID string
 	// Principal is the authenticated caller.
 	Principal any
 	// Actor says in the log line the kind of the caller, never its identity.
 	Actor string
-	// Hot requests that succeed are logged at debug level only: at tens of
+	// Hot is set for requests of which successes are logged at debug level only: at tens of
 	// thousands a second the log would cost more than the request.
 	Hot bool
-	// Stream requests last as long as their client stays; their duration is
-	// not measured.
+	// Stream is set for requests that last as long as the client stays; their duration is not
+	// measured.
 	Stream bool
 	// Route, if set, remembers the pattern of the request's route.
 	Route *Route
@@ -78,8 +75,8 @@ func From(ctx context.Context) *Request {
 // Status returns the status that was answered, 0 = there is no answer yet.
 func (q *Request) Status() int { return q.status }
 
-// Ensure returns the request's values and r, or if r has not passed [Requests]
-// new values and an r that contains them.
+// Ensure returns the request's values and r. If r has not passed [Requests], it returns new values
+// and an r that contains them.
 func Ensure(r *http.Request) (*Request, *http.Request) {
 	if q := From(r.Context()); q != nil {
 		return q, r
@@ -88,8 +85,8 @@ func Ensure(r *http.Request) (*Request, *http.Request) {
 	return q, r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
 }
 
-// ClientIP returns the address of the client behind trusted proxies; it is
-// invalid if the proxies told nonsense.
+// ClientIP returns the address of the client behind trusted proxies. It is invalid if the proxies
+// sent an invalid address.
 func (q *Request) ClientIP(r *http.Request) netip.Addr {
 	if !q.asked {
 		q.ip(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -134,8 +131,8 @@ func Requests(o Options) func(http.Handler) http.Handler {
 	}
 }
 
-// rescue turns a panic into an answer. If a part of the answer was sent, it cuts
-// the connection so that the part is not taken for the whole.
+// rescue turns a panic into an answer. If a part of the answer was already sent, rescue closes the
+// connection, so that the client does not take the part for the whole.
 func (o *Options) rescue(q *Request, r *http.Request) {
 	p := recover()
 	if p == nil {
@@ -151,8 +148,8 @@ func (o *Options) rescue(q *Request, r *http.Request) {
 	o.Panicked(q, r)
 }
 
-// finish logs the one line of the request. It contains neither path nor query
-// nor address, which are personal data.
+// finish logs the one line of the request. The line contains neither path nor query nor address,
+// which are personal data.
 func (o *Options) finish(q *Request, r *http.Request) {
 	took, route := time.Since(q.start), q.Route.pattern(r)
 	if q.status == 0 {
@@ -176,8 +173,8 @@ func (o *Options) finish(q *Request, r *http.Request) {
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("actor", q.Actor))
 }
 
-// A Route remembers the pattern of a route, which is put together anew for every
-// request else. It belongs to a handler that is mounted in one place.
+// A Route caches the pattern of a route, which chi otherwise puts together for every request. It
+// belongs to a handler that is mounted in one place.
 type Route struct{ known atomic.Pointer[string] }
 
 // pattern returns the route pattern of r, "none" if no route was found.

@@ -21,14 +21,14 @@ type Counts interface {
 type Parts interface {
 	// All is how many processes there are, with this one.
 	All(ctx context.Context) int
-	// Alone is told of n requests that were counted by this process alone.
+	// Alone is called with the number n of requests that only this process has counted.
 	Alone(limit string, n int)
 }
 
 const (
-	// ShareEvery is how often the processes exchange what they have allowed.
+	// ShareEvery is how often the processes exchange their counts of allowed requests.
 	ShareEvery = 500 * time.Millisecond
-	// shareFraction of the burst is what a key may use before it is shared, so that the
+	// shareFraction: a key is shared after it has used 1/shareFraction of its burst, so that the
 	// many clients that come once or twice cost Redis nothing.
 	shareFraction = 64
 	// maxShared bounds how many keys of a limiter are shared at a time.
@@ -63,12 +63,11 @@ func (s *sharing) list(key LimitKey, b *bucket) {
 	}
 }
 
-// Share exchanges the counts of limits, by their names, with the other web
-// processes every [ShareEvery] until ctx ends, so that a key passes its limit once
-// and not once a process. No request waits for it: a key passes at most what the
-// processes allow between two exchanges beyond its limit, and 1/64 of the limit
-// per process. While counts does not answer, each process keeps to its part of each limit,
-// which is logged once.
+// Share exchanges the counts of limits with the other web processes every [ShareEvery] until ctx
+// ends, by the names of the limits. So a key has its limit once, and not once per process. No
+// request waits for the exchange. A key may pass its limit by the requests that the processes allow
+// between two exchanges, and by 1/64 of the limit per process. While counts does not answer, each
+// process keeps to its part of each limit, which is logged once.
 func Share(ctx context.Context, limits map[string]*Limiter, counts Counts, parts Parts, now func() time.Time, log *slog.Logger) {
 	tick := time.NewTicker(ShareEvery)
 	defer tick.Stop()
@@ -106,10 +105,10 @@ func Share(ctx context.Context, limits map[string]*Limiter, counts Counts, parts
 	}
 }
 
-// Exchange tells counts what this process has allowed since the last exchange,
-// and takes from its buckets what others have. It returns the first error of
-// counts; requests that it did not take are told by the next exchange. Requests
-// before the first exchange are counted by this process alone.
+// Exchange sends the requests allowed since the last exchange to counts, and takes the requests
+// allowed by other processes from the buckets of this process. It returns the first error of
+// counts; requests that counts did not accept are sent by the next exchange. Requests before the
+// first exchange count in this process alone.
 func (l *Limiter) Exchange(ctx context.Context, name string, counts Counts, now func() time.Time) error {
 	l.shared.on.Store(true)
 	l.shared.mu.Lock()
@@ -148,8 +147,7 @@ func (l *Limiter) Exchange(ctx context.Context, name string, counts Counts, now 
 	return nil
 }
 
-// exchange does so for one key, and reports whether nothing of it is left to be
-// shared.
+// exchange exchanges the counts of one key. idle reports that the key has nothing left to share.
 func (l *Limiter) exchange(ctx context.Context, name string, counts Counts, b sharedBucket, now func() time.Time) (idle bool, err error) {
 	used := max(0, b.used.Swap(0))
 	period := time.Duration(float64(l.burst) / float64(l.rate) * float64(time.Second))

@@ -13,8 +13,8 @@ import (
 	"dropbell/web/middleware"
 )
 
-// TestProcessesShareALimit: the limiters of two processes let a key pass its limit
-// once, tell Redis nothing about keys that are seldom used, and go on without Redis.
+// TestProcessesShareALimit: the limiters of two processes give a key its limit once, send Redis
+// nothing about rarely used keys, and continue without Redis.
 func TestProcessesShareALimit(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
 	if err != nil {
@@ -76,8 +76,8 @@ func TestProcessesShareALimit(t *testing.T) {
 	}
 }
 
-// TestWithoutRedisProcessesDivideALimit: each of four processes lets a quarter of a limit
-// pass until Redis answers, says so in the headers, and counts it.
+// TestWithoutRedisProcessesDivideALimit: until Redis answers, each of four processes allows a
+// quarter of a limit, shows this in the headers, and counts it.
 func TestWithoutRedisProcessesDivideALimit(t *testing.T) {
 	const limit, processes = 640, 4
 	at := time.Now()

@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// silentFor is how long a new connection may be silent: clients connect ahead of a
-	// drop, and proxies ahead of requests (Envoy's preconnect).
+	// silentFor is how long a new connection may be silent: clients connect before a drop opens,
+	// and proxies before they have a request (Envoy's preconnect).
 	silentFor = 30 * time.Second
-	// mostSilent is how many connections of a server may be silent for so long. They take
-	// 18 KiB each. Further ones have until the limit of headers, as they have from their
-	// first byte on.
+	// mostSilent is how many connections of a server may be silent for silentFor. A silent
+	// connection takes 18 KiB. Further connections have the time limit of headers for their first
+	// byte.
 	mostSilent = 1024
 )
 
-// silences lets new connections of one server be silent for longer than the headers of a
-// request may take.
+// silences lets new connections of one server be silent for longer than the time limit of headers.
 type silences struct {
 	most int64
 	now  atomic.Int64 // how many are silent
@@ -28,8 +27,7 @@ type silences struct {
 type silence struct {
 	of    *silences
 	until time.Time
-	// rest is how long net/http gives the headers, in nanoseconds; it counts from the first
-	// byte on.
+	// rest is how long net/http gives the headers after the first byte, in nanoseconds.
 	rest atomic.Int64
 }
 

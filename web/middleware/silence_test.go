@@ -36,8 +36,8 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// served runs test against a server on a clock of its own, on which most connections may
-// be silent.
+// served runs test against a server on a clock of its own. Up to most
+// connections may be silent.
 func served(t *testing.T, most int64, test func(t *testing.T, p pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(10 * 365 * 24 * time.Hour) // the clock begins in 2000, when deadlines mean an abort; see isAbort
@@ -80,8 +80,8 @@ func closedAfter(c net.Conn, since time.Time) time.Duration {
 	return time.Since(since)
 }
 
-// TestPreconnect: the first request on a connection that was made ahead is answered, up to
-// 30 s later; then the connection ends.
+// TestPreconnect: the first request on a connection that was opened ahead is answered up to 30 s
+// later; then the connection ends.
 func TestPreconnect(t *testing.T) {
 	served(t, mostSilent, func(t *testing.T, p pipes) {
 		c := p.dial()
@@ -99,8 +99,8 @@ func TestPreconnect(t *testing.T) {
 	})
 }
 
-// TestSlowHeaders: once the first byte has arrived the headers have five seconds, however
-// long the connection was silent before.
+// TestSlowHeaders: after the first byte the headers have five seconds, however long the connection
+// was silent before.
 func TestSlowHeaders(t *testing.T) {
 	served(t, mostSilent, func(t *testing.T, p pipes) {
 		for _, silent := range []time.Duration{0, 20 * time.Second, silentFor - time.Millisecond} {
@@ -120,8 +120,8 @@ func TestSlowHeaders(t *testing.T) {
 	})
 }
 
-// TestManySilentConnections: beyond so many, silent connections have five seconds. A place
-// is free again when a connection speaks or ends.
+// TestManySilentConnections: above the limit, silent connections have five seconds. A place is free
+// again when a connection sends a byte or ends.
 func TestManySilentConnections(t *testing.T) {
 	served(t, 2, func(t *testing.T, p pipes) {
 		first, second := p.dial(), p.dial()

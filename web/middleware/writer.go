@@ -43,16 +43,16 @@ var (
 	noReferrer = []string{"no-referrer"}
 	deny       = []string{"DENY"}
 	sameOrigin = []string{"same-origin"}
-	// A year, for this host alone: others of the domain are not ours.
+	// A year, for this host alone: other hosts of the domain may belong to other programs.
 	encryptedOnly = []string{"max-age=31536000"}
 )
 
 // dataPrefix begins the addresses that answer with data, never with a page.
 const dataPrefix = "/api/v1/"
 
-// protect sets what holds for every answer. Pages add a policy of their own. Data is
-// not framed, opens nothing and loads nothing, so it goes without the headers about
-// that, each of which costs a hot request some 200 ns.
+// protect sets the headers of every answer. Pages add a policy of their own. Data is not framed,
+// opens nothing and loads nothing, so data goes without the headers about that; each of these
+// headers costs a hot request about 200 ns.
 func protect(h http.Header, u *url.URL, id string) {
 	h[RequestIDHeader] = []string{id}
 	h["X-Content-Type-Options"] = nosniff

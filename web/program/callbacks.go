@@ -13,8 +13,8 @@ import (
 	"dropbell/web/callbacks"
 )
 
-// mountCallbacks serves what providers call to report what became of messages.
-// Without a configured provider every address below the prefix is missing.
+// mountCallbacks serves the callbacks of providers that report on messages. Without a configured
+// provider every address below the prefix answers 404.
 func (p *program) mountCallbacks(r chi.Router) error {
 	sources, err := p.callbackSources()
 	if err != nil {
@@ -32,18 +32,18 @@ func (p *program) mountCallbacks(r chi.Router) error {
 	return nil
 }
 
-// suppressions is what staff do with addresses that nothing is sent to.
+// suppressions returns the use case for addresses that no messages are sent to.
 func (p *program) suppressions() *feedback.Suppressions {
 	return &feedback.Suppressions{Store: p.Stores.Suppressions}
 }
 
-// startFeedback makes what stores reports.
+// startFeedback makes the service that stores reports.
 func (p *program) startFeedback() {
 	p.feedback = deliverydb.NewFeedback(p.DB, nil)
 	p.OnClose(func() error { p.feedback.Close(); return nil })
 }
 
-// countedReports counts what becomes of reports.
+// countedReports counts the outcomes of reports.
 type countedReports struct {
 	store *deliverydb.Feedback
 	total *prometheus.CounterVec

@@ -22,8 +22,8 @@ import (
 // sourcesFor is how long a change of a provider may remain unknown to callbacks.
 const sourcesFor = 2 * time.Second
 
-// providerSources read the callbacks of configured providers, each with its own secrets.
-// Disabled providers are among them: they report on what they took before.
+// providerSources read the callbacks of configured providers, each with its own secrets. Disabled
+// providers are included: they still report on messages that they accepted before.
 type providerSources struct {
 	*program
 	store deliverydb.Configured
@@ -81,9 +81,9 @@ func (s *providerSources) read(ctx context.Context) error {
 	return nil
 }
 
-// source reads what the provider whose callbacks have that name reports, by the topics of
-// Amazon SNS or the secrets of a configured provider; nil if it makes no calls, or nothing
-// would prove that they are its own.
+// source returns the reader of the callbacks with that name. The reader verifies them by the topics
+// of Amazon SNS or by the secrets of a configured provider. source returns nil if the provider
+// makes no callbacks, or nothing would prove their origin.
 func (p *program) source(refs feedback.Refs, name string, topics []string, secrets map[string]string) (callbacks.Source, error) {
 	key := secrets["reports_key"]
 	switch {
@@ -111,8 +111,8 @@ func (p *program) source(refs feedback.Refs, name string, topics []string, secre
 	return nil, nil
 }
 
-// callbackSources are those of the environment's providers. Of SMS, providers that sign
-// nothing are read only with a secret in their address.
+// callbackSources returns the sources of the environment's providers. An SMS provider without
+// signatures has a source only if a secret is configured for its address.
 func (p *program) callbackSources() (sources []callbacks.Source, err error) {
 	c, refs := p.Config, feedback.NewRefs(p.Config.LinkSecret)
 	sms := c.SMS.Provider

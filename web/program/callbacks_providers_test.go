@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// TestCallbacksReachTheirProvider: of two providers of one kind each is believed by its own
-// secret only, and the environment, which has none, keeps an address of its own.
+// TestCallbacksReachTheirProvider: two providers of one kind each accept callbacks with their own
+// secret only. The environment's provider, which has no secret, keeps its own address.
 func TestCallbacksReachTheirProvider(t *testing.T) {
 	const key = "a key of at least thirty-two bytes"
 	handler, sql := smsWeb(t, smsEnv(t, "PROVIDERS_KEY", key))

@@ -18,8 +18,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// smsEnv is the environment of a web with a provider of SMS, behind a proxy that is
-// reached under another name.
+// smsEnv is the environment of a web process with an SMS provider, behind a proxy with another host
+// name.
 func smsEnv(t *testing.T, more ...string) map[string]string {
 	t.Helper()
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "LINK_SECRET": "a secret of tests with 32 bytes and more",
@@ -30,7 +30,7 @@ func smsEnv(t *testing.T, more ...string) map[string]string {
 	return env
 }
 
-// smsWeb returns what serves the environment, and its database.
+// smsWeb returns the handler for the environment, and its database.
 func smsWeb(t *testing.T, env map[string]string) (http.Handler, *pgxpool.Pool) {
 	t.Helper()
 	cfg, err := config.Load(func(name string) string { return env[name] })
@@ -70,7 +70,7 @@ func value[T any](t *testing.T, sql *pgxpool.Pool, query string) (v T) {
 	return v
 }
 
-// Receipts that come twice and out of order, forged ones, STOP and START.
+// Receipts that come twice and out of order, forged receipts, STOP and START.
 func TestCallbacksOfTwilio(t *testing.T) {
 	handler, sql := smsWeb(t, smsEnv(t, "SMS_PROVIDER", "twilio", "SMS_KEY_ID", smstest.TwilioAccount, "SMS_KEY_SECRET", smstest.TwilioToken, "SMS_FROM", "MG1"))
 	if _, err := sql.Exec(t.Context(), `insert into users (id, phone) values (5, '+14155552671'), (6, '+14155552672')`); err != nil {

@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// TestCallbacksAreWired sends a provider's calls through the whole program: one that
-// is stored, one without a signature, and one to a provider that is not configured.
+// TestCallbacksAreWired sends a provider's callbacks through the whole program: one is stored, one
+// has no signature, and one names a provider that is not configured.
 func TestCallbacksAreWired(t *testing.T) {
 	const secret = "a secret of at least thirty-two bytes"
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "LINK_SECRET": secret,

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// soldOut makes this process see at once that another one has issued the last
-// coupon; it would notice within a second anyway.
+// soldOut tells this process at once that another process has issued the last coupon. Without the
+// event it would notice within a second.
 func (p *program) soldOut(ctx context.Context, _ string, e event.Coupons) error {
 	for _, issue := range e.Issued {
 		t, err := p.lookup.Template(ctx, issue.TemplateID)
@@ -24,7 +24,7 @@ func (p *program) soldOut(ctx context.Context, _ string, e event.Coupons) error 
 	return nil // a failed look-up is not remembered either
 }
 
-// counted counts what a gate answers.
+// counted counts the answers of a gate.
 type counted struct {
 	gate  claim.Gate
 	total *prometheus.CounterVec
@@ -62,8 +62,7 @@ func claimResult(s claim.State, err error) string {
 	return "error"
 }
 
-// marksFailed logs, once a minute at most, that used codes are refused the
-// slow way.
+// marksFailed logs, once a minute at most, that used codes are refused by the slow path.
 func (p *program) marksFailed() func(error) {
 	var last atomic.Int64
 	return func(err error) {

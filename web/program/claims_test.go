@@ -27,7 +27,7 @@ import (
 	"dropbell/domain/event"
 )
 
-// journal keeps what a program logs; it is written and read at once.
+// journal keeps the log of a program; it may be written and read concurrently.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -78,8 +78,8 @@ func startNode(t *testing.T, env map[string]string) node {
 	return n
 }
 
-// patient is the environment with the longest time limit for requests: the tests here
-// must hold on a busy machine, too. No load balancer is waited for at the end.
+// patient returns the environment with the longest time limit for requests, because these tests
+// must pass on a busy machine. The shutdown delay is zero.
 func patient(env map[string]string) func(string) string {
 	defaults := map[string]string{"REQUEST_TIMEOUT": "15s", "SHUTDOWN_DELAY": "0s"}
 	return func(name string) string { return cmp.Or(env[name], defaults[name]) }
@@ -120,8 +120,8 @@ func (n node) call(method, path string, header map[string]string, body string) (
 
 const testKey = "dbk_claimstestclaimstestclaims"
 
-// TestARushThroughTwoNodes has two whole programs sell one drop; one of them is
-// stopped in the middle, and unanswered requests are repeated at the other.
+// TestARushThroughTwoNodes has two whole programs issue coupons of one drop. One of them is stopped
+// in the middle, and its unanswered requests are repeated at the other program.
 func TestARushThroughTwoNodes(t *testing.T) {
 	const stock, users = 60, 150
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0",
@@ -203,8 +203,8 @@ func openDrop(t *testing.T, n node, sql *pgxpool.Pool, stock int) string {
 	return id
 }
 
-// TestErasedUsersGetNothing: a user who was erased claims no coupon, of either gate, redeems no code and
-// reserves nothing, and is told so.
+// TestErasedUsersGetNothing: an erased user cannot claim a coupon through either gate, redeem a
+// code or reserve a reminder, and the answer says why.
 func TestErasedUsersGetNothing(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0", "ADMIN_API_KEY": testKey}
 	n := startNode(t, env)
@@ -248,8 +248,8 @@ func TestErasedUsersGetNothing(t *testing.T) {
 	}
 }
 
-// TestOtherNodesHearThatItIsSoldOut looks a template up, has its last coupon
-// given away elsewhere, and hears of it.
+// TestOtherNodesHearThatItIsSoldOut looks a template up, has its last coupon issued by another
+// process, and checks that the event updates the look-up.
 func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
 	cfg, err := config.Load(func(name string) string { return env[name] })
@@ -261,7 +261,7 @@ func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	// By a clock that stands still what was found stays as it is until it is forgotten.
+	// With a stopped clock a cached template stays unchanged until it is invalidated.
 	now := time.Now()
 	if p.lookup, err = lookup.New(p.Stores.Templates, func() time.Time { return now }); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/redeemcode"
 )
 
-// TestRedemptionsAreWired sends codes through the whole program: one that was
-// made up, and one that is well made and belongs to no batch.
+// TestRedemptionsAreWired sends two codes through the whole program: an invented code, and a
+// well-formed code that belongs to no batch.
 func TestRedemptionsAreWired(t *testing.T) {
 	const keys = "1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU="
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "CODE_KEYS": keys,

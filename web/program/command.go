@@ -12,15 +12,14 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// Main does what args ask for, see web --help; without any it is [Run], in a
-// process of its own.
+// Main runs the command in args, see web --help. Without args it is [Run], in a process of its own.
 func Main(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	Prepare()
 	config.CollectRarely(ctx, getenv, config.RoomForRequests)
 	return command(ctx, args, getenv, out)
 }
 
-// Prepare sets what libraries keep once per process. It comes before [Run].
+// Prepare sets the global settings of libraries. Call it before [Run].
 func Prepare() {
 	redis.Quiet()
 	pipeline.StrictNames()

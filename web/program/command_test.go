@@ -25,7 +25,7 @@ func environment(pairs ...string) func(string) string {
 	return func(name string) string { return set[name] }
 }
 
-// TestMistakesBeforeTheStart: web names what only worker uses, too.
+// TestMistakesBeforeTheStart: web also reports mistakes in settings that only worker uses.
 func TestMistakesBeforeTheStart(t *testing.T) {
 	err := command(t.Context(), nil, environment("SMTP_URL", "smtp://mail.example", "WEBHOOK_URL", "https://hooks.example/", "WEBHOOK_SECRET", "whsec_?",
 		"SMS_URL", "sms.example", "VAPID_PUBLIC_KEY", "x", "PUBLIC_URL", "https://ada@drops.example"), io.Discard)
@@ -62,8 +62,8 @@ func TestNoWayForEndUsers(t *testing.T) {
 	}
 }
 
-// TestWebSaysThatItWaits for its migrations, once, also if no first admin and
-// key are to be made.
+// TestWebSaysThatItWaits: web logs once that it waits for its migrations, even if no first admin
+// and key are to be made.
 func TestWebSaysThatItWaits(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
@@ -112,7 +112,7 @@ func TestWebSaysThatItWaits(t *testing.T) {
 	}
 }
 
-// lineWriter hands on what is written.
+// lineWriter sends each write to the channel.
 type lineWriter chan string
 
 func (w lineWriter) Write(p []byte) (int, error) {

@@ -31,7 +31,7 @@ import (
 	"dropbell/web/console/work"
 )
 
-// newConsole gives each subject of the console what its pages stand on.
+// newConsole gives each subject of the console its dependencies.
 func (p *program) newConsole(described *api.API) *console.Console {
 	templates, audit, channels := p.Stores.Templates, p.Stores.Audit, p.Stores.Channels
 	boards, users, campaignStore := p.Stores.Boards, p.Stores.Users, p.Stores.Campaigns

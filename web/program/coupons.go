@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/fault"
 )
 
-// countedCoupons counts what payment does.
+// countedCoupons counts the operations of payment.
 type countedCoupons struct {
 	couponsdb.CouponSteps
 	taken *prometheus.CounterVec

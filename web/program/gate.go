@@ -19,10 +19,9 @@ const (
 	buildFor = 10 * time.Second
 )
 
-// appliedStore applies a change of a template to its gate before Save returns:
-// publishing fills the shards, raising the stock adds to them. A failure to do
-// so does not fail the change: if Redis does not answer, a worker applies it as
-// soon as it can.
+// appliedStore applies a change of a template to its gate before Save returns: publishing fills the
+// shards, raising the stock adds to them. If this fails, the change succeeds all the same: if Redis
+// does not answer, a worker applies the change as soon as Redis answers.
 type appliedStore struct {
 	template.Store
 	keeper *gate.Keeper
@@ -57,9 +56,9 @@ type gateLedgers struct {
 	gate      gate.Accounts
 }
 
-// Ledger recounts the template's coupons. Of a gate that stands it says what
-// is on the shards and what is being written; if they do not answer it
-// returns [claim.ErrOverloaded], since nothing would be proven.
+// Ledger recounts the template's coupons. For an active gate it includes the counts of the shards
+// and of coupons being written. If the shards do not answer, it returns [claim.ErrOverloaded],
+// because the count would prove nothing.
 func (l gateLedgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, error) {
 	counted, err := l.rows.Ledger(ctx, templateID)
 	if err != nil {

@@ -91,7 +91,7 @@ func (n gateNode) eventually(what string, done func() bool) {
 	eventually(n.T, what, done)
 }
 
-// startGateWorker does what a worker does for the gate.
+// startGateWorker runs the worker's part of the gate.
 func startGateWorker(t *testing.T, p *program) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	store := p.Stores.Gates
@@ -114,9 +114,9 @@ func startGateWorker(t *testing.T, p *program) {
 	t.Cleanup(func() { stop(); all.Wait() })
 }
 
-// TestClaimsBehindTheGateOverHTTP walks a drop of claim mode "gate" through
-// two web processes: accepted first, issued moments later, sold out, paused at
-// once, refilled, and everything accounted for.
+// TestClaimsBehindTheGateOverHTTP takes a drop of claim mode "gate" through two web processes:
+// accepted first, issued moments later, sold out, paused at once, refilled, and every coupon
+// accounted for.
 func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "ADMIN_API_KEY": nodeKey,
 		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef"}
@@ -186,9 +186,8 @@ func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 	})
 }
 
-// TestAClaimRightAfterPublishing: publishing fills the shards, raising the
-// stock adds to them, and a claim that follows at once is decided, though no
-// worker has heard of either.
+// TestAClaimRightAfterPublishing: publishing fills the shards, and raising the stock adds to them.
+// A claim that follows at once is decided, though no worker has learned of the change.
 func TestAClaimRightAfterPublishing(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "ADMIN_API_KEY": nodeKey,
 		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef", "GATE_SHARDS": "3"}

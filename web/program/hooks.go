@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/task"
 )
 
-// wireListed makes reservations name their users while some shop's server wants
-// to be told of them.
+// wireListed makes reservation events name their users while any shop's webhook endpoint subscribes
+// to them.
 func (p *program) wireListed() {
 	wants := &lookup.Wants{Load: p.Stores.Hooks.Wanted}
 	p.reservations.Listed = func(ctx context.Context, cancelled bool) bool {
@@ -23,8 +23,8 @@ func (p *program) wireListed() {
 	}
 }
 
-// newHooks makes what staff and shops do with webhook endpoints. A delivery that no
-// task was queued for is found by the workers' sweep within a second.
+// newHooks makes the use case for webhook endpoints. A delivery without a queued task is found by
+// the workers' sweep within a second.
 func (p *program) newHooks() (*hook.Service, error) {
 	box, err := seal.New(hook.SealPurpose, p.Config.EventsKeys...)
 	if err != nil {

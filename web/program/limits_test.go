@@ -8,8 +8,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestProcessesShareRateLimits: the requests that one process has allowed a key are
-// taken from the key's budget in the other.
+// TestProcessesShareRateLimits: the requests that one process has allowed a key are deducted from
+// the key's budget in the other process.
 func TestProcessesShareRateLimits(t *testing.T) {
 	const limit = 1200
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0",
@@ -34,7 +34,8 @@ func TestProcessesShareRateLimits(t *testing.T) {
 	}
 	sent := 0
 	eventually(t, "the second process counts the requests of the first", func() bool {
-		// The first goes on, so that no pause of this machine lets its budget fill up.
+		// The first process keeps sending, so that a pause of this machine does not refill its
+		// budget.
 		for range 50 {
 			remaining(nodes[0])
 		}

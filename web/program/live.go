@@ -6,7 +6,7 @@ import (
 	"dropbell/adapters/lookup"
 )
 
-// wireLive makes what names the broadcast channels of drops; nothing without APNS_LIVE.
+// wireLive makes the source of the broadcast channels of drops; it does nothing without APNS_LIVE.
 func (p *program) wireLive() (err error) {
 	if p.Config.APNSLive {
 		p.channelNames, err = lookup.NewChannels(p.Stores.Live.Channel)

@@ -15,8 +15,8 @@ import (
 	consoledelivery "dropbell/web/console/delivery"
 )
 
-// mailCheck says what mails come from, as worker sends them. The mail servers of a shop
-// are shown to those who may see the shop.
+// mailCheck checks the senders of mails that worker uses. The mail servers of a shop are shown only
+// to members who may see the shop.
 func (p *program) mailCheck() consoledelivery.MailCheck {
 	return consoledelivery.MailCheck{Resolver: dnsrecords.New(""), Pace: p.mailPace,
 		Senders: func(ctx context.Context, by staff.Actor) ([]mailcheck.Sender, error) {
@@ -30,8 +30,8 @@ func (p *program) mailCheck() consoledelivery.MailCheck {
 // Days of a warm-up plan that a page shows before and behind today.
 const daysBefore, daysBehind = 6, 7
 
-// mailPace returns what limits mails, with what the workers have counted. Without Redis
-// their counts by domain are not known.
+// mailPace returns the limits of mails with the workers' counts. Without Redis the counts by domain
+// are unknown.
 func (p *program) mailPace(ctx context.Context) (pace delivery.MailPace, err error) {
 	now := app.Clock()
 	if pace.Domains, err = redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, app.Clock, nil).States(ctx); err != nil {
@@ -44,7 +44,7 @@ func (p *program) mailPace(ctx context.Context) (pace delivery.MailPace, err err
 	return pace, p.Stores.WarmUps.Fill(ctx, pace.Plan)
 }
 
-// completeMail adds what is left of the day of a warm-up plan.
+// completeMail adds the remaining budget of today's warm-up plan.
 func (p *program) completeMail(ctx context.Context, all *[delivery.Channels]delivery.ChannelStatus) (err error) {
 	if s := &all[delivery.Email]; s.Configured {
 		s.Budget, err = p.Stores.WarmUps.Budget(ctx, p.Config.Mail.WarmUp, app.Clock())

@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestThePaceOfMails: the page shows the counts of workers in Redis and in the database;
-// without Redis the limits alone are known. Forecasts have the same limits.
+// TestThePaceOfMails: the page shows the workers' counts from Redis and the database. Without Redis
+// only the limits are known. Forecasts have the same limits.
 func TestThePaceOfMails(t *testing.T) {
 	server := localstack.RedisServer(t)
 	pgtest.WithinOneDay()

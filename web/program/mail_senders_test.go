@@ -11,8 +11,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// TestSendersOfMailsAreThoseOfTheViewersShops: the page Mail domain shows the environment's
-// mail server and those of all shops, and of the other ones those of the viewer's shops.
+// TestSendersOfMailsAreThoseOfTheViewersShops: the page Mail domain shows the environment's mail
+// server and the mail servers for all shops. Of servers for one shop it shows only those of the
+// viewer's shops.
 func TestSendersOfMailsAreThoseOfTheViewersShops(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "SMTP_URL": "smtp://relay.example:25?from=a@environment.example",
 		"PROVIDERS_KEY": "a key with at least thirty-two bytes"}

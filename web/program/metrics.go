@@ -18,12 +18,12 @@ import (
 	"dropbell/web/middleware"
 )
 
-// carrier is the shared address space (RFC 6598) that clusters give to their
-// machines; it does not occur on the internet.
+// carrier is the shared address space (RFC 6598) that clusters assign to their machines; it does
+// not occur on the internet.
 var carrier = netip.MustParsePrefix("100.64.0.0/10")
 
-// nearby serves metrics without a token only to clients on this machine or a private
-// network that do not come through a proxy.
+// nearby serves metrics without a token only to clients on this machine or in a private network
+// that do not come through a proxy.
 func nearby(token string, metrics http.Handler) http.Handler {
 	if token != "" {
 		return metrics
@@ -40,8 +40,8 @@ func nearby(token string, metrics http.Handler) http.Handler {
 	})
 }
 
-// serveMetrics serves metrics on an address of their own, if there is one, until
-// stop is called.
+// serveMetrics serves metrics on an address of their own, if it is configured, until stop is
+// called.
 func (p *program) serveMetrics() (stop func(), err error) {
 	if p.Config.MetricsAddr == "" {
 		return func() {}, nil
@@ -112,8 +112,7 @@ func (p *program) redemptionMetrics() func(error) {
 	return func(err error) { total.WithLabelValues(result(err)).Inc() }
 }
 
-// claimMetrics counts the answers to claims, and the refusals among them that the
-// prefilter gave.
+// claimMetrics counts the answers to claims, and the refusals that the prefilter gave from memory.
 func (p *program) claimMetrics() (answered *prometheus.CounterVec, fromMemory prometheus.Counter) {
 	answered = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_claims_total",
 		Help: "Claims answered, by result."}, []string{"result"})

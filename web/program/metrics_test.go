@@ -13,7 +13,7 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestHandbookListsTheMetrics and nothing else.
+// TestHandbookListsTheMetrics: the handbook lists exactly the metrics of the program.
 func TestHandbookListsTheMetrics(t *testing.T) {
 	database := localstack.Database(t)
 	env := map[string]string{"DATABASE_URL": database, "DATABASE_REPLICA_URL": database, "REDIS_URL": localstack.RedisServer(t).URL()}

@@ -25,12 +25,12 @@ func (p *program) startOpenings() {
 	})
 }
 
-// dropLinks signs and reads the tracked links in messages about drops; without a
-// secret there are none.
+// dropLinks signs and reads the tracked links in messages about drops. Without a secret there are
+// no links.
 func (p *program) dropLinks() reminder.Links { return reminder.NewLinks(p.Config.LinkSecret) }
 
-// linkExample returns a link as long as the user's in messages about the drop; ""
-// without a secret.
+// linkExample returns a link as long as a user's link in messages about the drop; "" without a
+// secret.
 func (p *program) linkExample(templateID int64, to user.ID) string {
 	return p.dropLinks().Example(p.Config.PublicURL, reminder.Reader{TemplateID: templateID, UserID: to})
 }

@@ -35,8 +35,8 @@ func smsProvider(cfg config.Config) string {
 	return cfg.SMS.Provider
 }
 
-// campaignLinks signs and reads the tracked links of campaigns; without a
-// secret there are none.
+// campaignLinks signs and reads the tracked links of campaigns. Without a secret there are no
+// links.
 func (p *program) campaignLinks() campaign.Links {
 	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}
 }
@@ -53,8 +53,8 @@ func (p *program) telling(s template.Store) template.Store {
 		Divide: gate.Divider(p.Config.GateShards)}, p.claims.Gate}
 }
 
-// singleSignOn is the identity provider in the environment, nil without one. No
-// request is sent to it yet: one that is down does not prevent the start.
+// singleSignOn returns the identity provider of the environment, nil without it. It sends no
+// request yet: a provider that is down does not prevent the start.
 func (p *program) singleSignOn() staff.IdentityProvider {
 	if p.Config.OIDCIssuer == "" {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"dropbell/domain/verification"
 )
 
-// newPhones makes what users prove their phone numbers with.
+// newPhones makes the use case by which users verify their phone numbers.
 func (p *program) newPhones() *verification.Service {
 	return &verification.Service{Store: p.Stores.Verifications, Users: p.Stores.Users, Keys: verification.NewKeys(p.Config.LinkSecret),
 		Sends:     func() bool { return p.channels.Has(delivery.SMS) },

@@ -15,8 +15,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestBehindATransactionPooler has two whole programs take reservations and
-// claims with two sessions of the database between them.
+// TestBehindATransactionPooler: two whole programs take reservations and claims with two database
+// sessions between them.
 func TestBehindATransactionPooler(t *testing.T) {
 	const users, stock = 40, 25
 	direct := localstack.Database(t)
@@ -73,7 +73,8 @@ func TestBehindATransactionPooler(t *testing.T) {
 	}
 }
 
-// TestReadinessNamesATransactionPooler that the environment does not tell of.
+// TestReadinessNamesATransactionPooler: readiness names a pooler that the environment does not
+// configure.
 func TestReadinessNamesATransactionPooler(t *testing.T) {
 	url := localstack.TransactionPooler(t, localstack.Database(t), 2)
 	for mode, named := range map[string]bool{"": true, "transaction": false} {

@@ -16,7 +16,8 @@ import (
 	consoledelivery "dropbell/web/console/delivery"
 )
 
-// newProviders makes what staff do with providers, and the box that seals addresses of chat groups.
+// newProviders makes the use case for providers, and the box that encrypts addresses of chat
+// groups.
 func (p *program) newProviders() (*provider.Service, error) {
 	box, err := seal.New(provider.SealPurpose, p.Config.ProvidersKeys...)
 	if err == nil {
@@ -35,7 +36,7 @@ func (p *program) newProviders() (*provider.Service, error) {
 		}}, nil
 }
 
-// consoleProviders are what the console shows of providers.
+// consoleProviders are the provider settings that the console shows.
 func (p *program) consoleProviders() consoledelivery.Providers {
 	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	return consoledelivery.Providers{Service: p.providers,
@@ -62,12 +63,12 @@ func (p *program) consoleProviders() consoledelivery.Providers {
 		}}
 }
 
-// channelsEvery is how often a process looks whether staff have changed a provider, so
-// that all processes agree within about a second.
+// channelsEvery is how often a process checks for changed providers, so that all processes agree
+// within about a second.
 const channelsEvery = time.Second
 
-// provided are the channels that have an enabled provider for all shops when this program
-// starts.
+// provided returns the channels that have an enabled provider for all shops at the start of the
+// program.
 func (p *program) provided() delivery.ChannelSet {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -88,9 +89,9 @@ func (p *program) providedNow(ctx context.Context) (set delivery.ChannelSet, err
 	return set, err
 }
 
-// watchProviders keeps the channels that can be reserved up to date: those that the
-// environment configures, and those with an enabled provider for all shops. While the
-// database does not answer they stay as they are.
+// watchProviders updates the channels that can be reserved: the channels configured by the
+// environment, and the channels with an enabled provider for all shops. While the database does not
+// answer, the channels stay unchanged.
 func (p *program) watchProviders(ctx context.Context, again <-chan time.Time) {
 	store, last := p.Stores.Providers, int64(-1)
 	for {

@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// TestAChannelThatStaffConfigure can be reserved in every process while a provider for all
-// shops is enabled, without a restart; the environment's channels stay.
+// TestAChannelThatStaffConfigure: a channel can be reserved in every process while a provider for
+// all shops is enabled, without a restart. The environment's channels stay.
 func TestAChannelThatStaffConfigure(t *testing.T) {
 	const key = "a key of at least thirty-two bytes"
 	env := smsEnv(t, "PROVIDERS_KEY", key, "WEBHOOK_URL", "https://shop.example/notify", "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgdGhhdCBub2JvZHkgdXNlcw==")

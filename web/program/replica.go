@@ -7,8 +7,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// replica returns what the console's reports are read from, nil where that is
-// the primary.
+// replica returns the database that the console's reports are read from; nil = the primary.
 func (p *program) replica() shell.Replica {
 	if p.Replica == nil {
 		return nil

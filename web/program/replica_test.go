@@ -90,14 +90,13 @@ func (m member) reports() (replica, primary int) {
 	return replica, primary
 }
 
-// reportPages are the routes of the console that are [shell.Report]s, with the
-// ids of replicaRows.
+// reportPages are the console's routes that are a [shell.Report], with the ids of replicaRows.
 var reportPages = []string{"/audit", "/audit.csv", "/users?q=Lin", "/users.csv?q=Lin", "/segments", "/segments.csv", "/segments/1?estimate=1", "/campaigns", "/campaigns.csv",
 	"/campaigns?view=calendar", "/campaigns/1/recipients", "/campaigns/1/recipients.csv", "/grants", "/grants.csv", "/templates/1/grants", "/codes.csv",
 	"/coupons", "/coupons.csv?q=7", "/coupons/locks", "/coupons/locks.csv", "/dead-letters", "/dead-letters/list", "/dead-letters.csv", "/deliveries", "/deliveries.csv",
 	"/deliveries/1", "/deliveries/1/recipients.csv", "/templates", "/templates.csv", "/templates/1/balance", "/templates/1/slots/1/receipt.csv"}
 
-// replicaRows inserts what the report pages show.
+// replicaRows inserts the rows that the report pages show.
 func replicaRows(t *testing.T, db rows.DB) {
 	t.Helper()
 	drop := rows.Drop{Name: "Half price"}.Add(t, db)
@@ -108,8 +107,8 @@ func replicaRows(t *testing.T, db rows.DB) {
 	rows.Insert(t, db, "batches", rows.Row{"template_id": drop, "from_user": 7, "to_user": 7, "state": "done", "due_count": 0})
 }
 
-// TestReportsOfTheConsoleReadTheReplica has a whole program with a streaming
-// standby serve every report, with and without replaying.
+// TestReportsOfTheConsoleReadTheReplica: a whole program with a streaming standby serves every
+// report, with replay running and paused.
 func TestReportsOfTheConsoleReadTheReplica(t *testing.T) {
 	primary := localstack.Primary(t)
 	standby := localstack.Standby(t, primary)
@@ -141,8 +140,8 @@ func TestReportsOfTheConsoleReadTheReplica(t *testing.T) {
 		}
 	}
 
-	// The replica stops replaying. The writer sees the change, the reader does
-	// not, and is told how old the page's data is.
+	// The replica stops replaying. A member who has just changed something reads the primary.
+	// Other members read the replica, and the page tells them how old its data is.
 	exec(second, `select pg_wal_replay_pause()`)
 	rows.Drop{Name: "Second thought"}.Add(t, first)
 	writer.send("/preferences", url.Values{"theme": {"dark"}})

@@ -14,9 +14,9 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Sign-in is slowed down after a handful of attempts per network. Passwords of
-// one account can be guessed at less than 170 times a day from one network, and
-// less than 1,600 times from all together.
+// Sign-in is throttled after a handful of attempts per network. Passwords of one account can be
+// guessed at less than 170 times a day from one network, and less than 1,600 times from all
+// networks together.
 const (
 	signInBurst  = 5
 	signInEvery  = 10 * time.Second
@@ -26,13 +26,12 @@ const (
 	allEvery     = time.Minute
 )
 
-// staffInFlight is how many requests of staff, in the console and by the API
-// each, are served at a time. They are counted apart from those of end users,
-// of whom there are many more.
+// staffInFlight is how many staff requests the console and the API each serve at a time. They are
+// counted apart from the requests of end users, which are far more numerous.
 const staffInFlight = 256
 
-// Forms of the console are read before they take a place among staffInFlight, so that slow
-// clients, signed in or not, take none.
+// Forms of the console are read before they take a place among staffInFlight, so that slow clients,
+// signed in or not, take no place.
 const (
 	consoleForm   = 64 << 10
 	consoleMemory = 32 << 20
@@ -43,8 +42,7 @@ func receivedForms() func(http.Handler) http.Handler {
 	return middleware.NewReception(consoleForm, consoleMemory).Received(busy)
 }
 
-// isStream reports whether the request of the console lasts as long as a page
-// is open.
+// isStream reports whether the console request lasts as long as a page is open.
 func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }
 
 func busy(w http.ResponseWriter, _ *http.Request) {
@@ -52,7 +50,7 @@ func busy(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "too many requests are being served; try again", http.StatusServiceUnavailable)
 }
 
-// waitsFor is what this program waits for beside its stores.
+// waitsFor returns the reasons, apart from its stores, why this program is not ready.
 func (p *program) waitsFor(databaseReady bool) (reasons []string) {
 	if p.draining.Load() {
 		reasons = append(reasons, "shutting down")
@@ -66,8 +64,8 @@ func (p *program) waitsFor(databaseReady bool) (reasons []string) {
 	return reasons
 }
 
-// watchErased looks at once and whenever it is told to. A failed look, which leaves
-// everything as it was, is logged once.
+// watchErased reads the erased users at once and whenever again fires. A failed read changes
+// nothing, and is logged once.
 func (p *program) watchErased(ctx context.Context, again <-chan time.Time) {
 	failing := false
 	for {
@@ -89,8 +87,8 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	p.Ready(p.bus.Health, p.waitsFor)(w, r)
 }
 
-// mountLinks serves the pages behind links in messages. Without a secret
-// there are no links, and every address below is missing.
+// mountLinks serves the pages behind links in messages. Without a secret there are no links, and
+// every address below answers 404.
 func (p *program) mountLinks(r chi.Router) {
 	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: &p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)

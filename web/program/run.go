@@ -97,11 +97,10 @@ func (p *program) serve(ctx context.Context) error {
 	return nil
 }
 
-// shutdown goes on serving for SHUTDOWN_DELAY: long enough for load balancers to see
-// that the process is no longer ready, and for clients to get the header that closes
-// their connections. Closing them while a client is sending would drop its request.
-// Then it ends streams, which would not end otherwise, and waits for the requests in
-// flight.
+// shutdown keeps serving for SHUTDOWN_DELAY: long enough for load balancers to see that the process
+// is no longer ready, and for clients to get the header that closes their connections. Closing a
+// connection while its client is sending would drop the request. Then shutdown ends the streams,
+// which would not end by themselves, and waits for the requests in flight.
 func (p *program) shutdown(server *http.Server) {
 	p.draining.Store(true)
 	time.Sleep(p.Config.ShutdownDelay)
@@ -115,9 +114,8 @@ func (p *program) shutdown(server *http.Server) {
 	}
 }
 
-// firstAccess creates the first admin and the first key as soon as the
-// database answers and has its migrations. It looks whenever again says so; the reason
-// for waiting is logged once.
+// firstAccess creates the first admin and the first key as soon as the database answers and has its
+// migrations. It tries again whenever again fires. The reason for waiting is logged once.
 func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
 	told := ""
 	for {

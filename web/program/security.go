@@ -9,8 +9,8 @@ import (
 	"dropbell/app"
 )
 
-// securityTextFor is how long /.well-known/security.txt is valid; the file is
-// written anew for every request.
+// securityTextFor is how long /.well-known/security.txt is valid. The file is made anew for every
+// request.
 const securityTextFor = 90 * 24 * time.Hour
 
 // securityText says where weaknesses are reported (RFC 9116).

@@ -40,7 +40,7 @@ func TestSecurityText(t *testing.T) {
 	}
 }
 
-// TestMetricsStayInside: without a token they are for private networks.
+// TestMetricsStayInside: without a token, metrics are served to private networks only.
 func TestMetricsStayInside(t *testing.T) {
 	numbers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "claims 7") })
 	for _, c := range []struct {

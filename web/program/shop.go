@@ -10,8 +10,8 @@ import (
 	"dropbell/web/middleware"
 )
 
-// mountShop serves what pages of shops use: the API, which SHOP_ORIGINS opens to
-// them as far as it is for end users, and the web components.
+// mountShop serves the API, whose operations for end users SHOP_ORIGINS opens to pages of shops,
+// and the web components.
 func (p *program) mountShop(r chi.Router, apiHandler *api.API) {
 	r.With(middleware.CORS(p.Config.ShopOrigins, isForServers)).Mount(apiBase, apiHandler)
 	r.Method("GET", components.Path, components.New())
@@ -19,8 +19,8 @@ func (p *program) mountShop(r chi.Router, apiHandler *api.API) {
 
 const apiBase = "/api/v1"
 
-// isForServers reports whether the path is one of staff or of payment, whose service
-// keys are not for pages.
+// isForServers reports whether the path is for staff or payment. Their service keys must not be
+// used in pages.
 func isForServers(path string) bool {
 	rest := strings.TrimPrefix(path, apiBase)
 	coupon, isCoupon := strings.CutPrefix(rest, "/coupons/")

@@ -10,8 +10,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestServesUntilLoadBalancersKnow: after SIGTERM web goes on serving new connections for
-// SHUTDOWN_DELAY. Meanwhile /readyz fails, and answers close their connections.
+// TestServesUntilLoadBalancersKnow: after SIGTERM web keeps serving new connections for
+// SHUTDOWN_DELAY. During that time /readyz fails, and answers close their connections.
 func TestServesUntilLoadBalancersKnow(t *testing.T) {
 	const delay = 5 * time.Second
 	n := startNode(t, map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0",

@@ -13,7 +13,7 @@ import (
 // smsNames are the providers as their customers know them.
 var smsNames = map[string]string{config.SMSTwilio: "Twilio", config.SMSAliyun: "Alibaba Cloud", config.SMSTencent: "Tencent Cloud", config.SMSSNS: "Amazon SNS"}
 
-// textCosts estimates what reminders by SMS cost; nil = there are no texts to measure.
+// textCosts estimates the cost of reminders by SMS; nil = there are no texts to measure.
 func (p *program) textCosts() *forecast.TextCosts {
 	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *program) textCosts() *forecast.TextCosts {
 		MicrosPerDay: c.MicrosPerDay, VerifiedOnly: c.VerifiedOnly, Countries: c.Countries, Country: sms.CountryOf}
 }
 
-// completeSMS adds the provider of SMS and what is left of its budget.
+// completeSMS adds the SMS provider and its remaining budget.
 func (p *program) completeSMS(ctx context.Context, all *[delivery.Channels]delivery.ChannelStatus) error {
 	if err := p.completeMail(ctx, all); err != nil {
 		return err

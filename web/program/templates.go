@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// refreshingStore saves templates and removes them from this process's cache;
-// other processes remove them on the event.
+// refreshingStore saves templates and removes them from this process's cache. Other processes
+// remove them when they receive the event.
 type refreshingStore struct {
 	template.Store
 	cache *lookup.Templates

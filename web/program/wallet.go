@@ -16,11 +16,11 @@ import (
 	walletweb "dropbell/web/wallet"
 )
 
-// renewBefore is how long before the end of the certificate of passes its renewal is
-// asked for.
+// renewBefore is how long before the expiry of the certificate of passes a start logs that it must
+// be renewed.
 const renewBefore = 30 * 24 * time.Hour
 
-// wireWallet makes what issues passes; nothing where none is configured.
+// wireWallet makes the issuers of passes; it does nothing if no wallet is configured.
 func (p *program) wireWallet() error {
 	w := p.Config.Wallet
 	if !w.Apple() && !w.Google() {
@@ -60,8 +60,8 @@ func (p *program) wireWallet() error {
 	return nil
 }
 
-// mountWallet serves the devices that have passes. Without Apple's Wallet every
-// address below the prefix is missing.
+// mountWallet serves the calls of devices that have passes. Without Apple's Wallet every address
+// below the prefix answers 404.
 func (p *program) mountWallet(r chi.Router) {
 	if !p.Config.Wallet.Apple() {
 		return

@@ -12,8 +12,8 @@ import (
 	"dropbell/adapters/wallet/wallettest"
 )
 
-// TestWalletIsWired: devices are served where Apple's Wallet is configured, with the
-// address of this installation in passes, and nowhere else.
+// TestWalletIsWired: calls of devices are served if Apple's Wallet is configured, and only then.
+// Passes contain the address of this installation.
 func TestWalletIsWired(t *testing.T) {
 	id, err := wallettest.NewIdentity("pass.com.example.coupons", "ABCDE12345")
 	if err != nil {

@@ -56,15 +56,15 @@ import (
 	"dropbell/web/security"
 )
 
-// program is everything a web process consists of. build fills it from top to bottom:
-// each part uses parts above it.
+// program holds all parts of a web process. build fills it from top to bottom: each part uses only
+// parts above it.
 type program struct {
 	*app.App
 	security *security.Log
 	monitor  *asynq.Monitor
 	bus      *watermill.Bus
 	budgets  *middleware.BudgetMetrics
-	// workbooks lets one XLSX file at a time be read.
+	// workbooks bounds the XLSX files being read at a time to one.
 	workbooks *sheet.Turns
 
 	lookup       *lookup.Templates
@@ -113,8 +113,8 @@ type program struct {
 	draining atomic.Bool
 }
 
-// statements bounds every statement of web: pages and requests are answered
-// long before, and what takes longer is work for jobs.
+// statements bounds every SQL statement of web. Pages and requests have shorter limits; work that
+// takes longer belongs in jobs.
 const statements = 30 * time.Second
 
 // build connects adapters and use cases. Nothing is served yet.
@@ -132,7 +132,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	return p, nil
 }
 
-// wireStores opens what holds connections, groups or caches of this process.
+// wireStores opens the parts that hold connections, groups or caches of this process.
 func (p *program) wireStores() (err error) {
 	p.budgets = middleware.NewBudgetMetrics(p.Registry)
 	p.security = security.New(p.Stores.Audit, p.Log, app.Clock, p.Registry)
@@ -157,7 +157,7 @@ func (p *program) wireStores() (err error) {
 	return nil
 }
 
-// wireUseCases makes what users and staff do, by subject.
+// wireUseCases makes the use cases of users and staff, by subject.
 func (p *program) wireUseCases() error {
 	codeKeys, err := redeemcode.ParseKeys(p.Config.CodeKeys)
 	if err != nil {
@@ -197,7 +197,8 @@ func (p *program) wireUseCases() error {
 	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: &p.channels, Texts: texts, Now: app.Clock,
 		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
-	// Coupons. Claims pass the prefilter, which answers from memory what the gate could not answer differently.
+	// Coupons. Claims pass the prefilter, which answers from memory only if the gate would have to
+	// give the same answer.
 	answered, fromMemory := p.claimMetrics()
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
 		Answered: func(error) { fromMemory.Inc() }}
@@ -208,8 +209,8 @@ func (p *program) wireUseCases() error {
 	p.grants = &coupon.Grants{Store: p.Stores.Grants, Jobs: p.jobs, Now: app.Clock}
 	p.codes = &redeemcode.Service{Store: p.Stores.Codes, Keys: codeKeys, Now: app.Clock}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: p.Stores.Codes,
-		// In front of the durable gate nothing is refused from memory: a used code
-		// gets another answer than a sold-out drop.
+		// The prefilter is not in front of the gate for codes: a used code gets another answer than
+		// a sold-out drop.
 		Gate:     count(p.claims.All(), answered),
 		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
@@ -227,8 +228,8 @@ func (p *program) wireStaff() error {
 	return nil
 }
 
-// wireEvents keeps this process's caches fresh and its connected clients up to
-// date. A missed event costs a second of staleness, or a look into the inbox.
+// wireEvents keeps this process's caches and its connected clients up to date. A missed event costs
+// a second of staleness, or one read of the inbox.
 func (p *program) wireEvents() (err error) {
 	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "web-" + uuid.NewString(),
 		Trace: p.Tracing.Event})

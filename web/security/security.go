@@ -1,13 +1,12 @@
-// Package security records the events that concern the security of an installation:
-// refused credentials, denied requests, service keys that act for users, and the
-// changes of staff that open or close something. Each event is counted, written to the
-// log with the attribute log=security, and kept in the audit log with the client's
-// address and the id of a request.
+// Package security records security events of an installation: refused credentials, denied
+// requests, service keys that act for users, and staff changes of access. Each event is counted,
+// written to the log with the attribute log=security, and kept in the audit log with the client's
+// address and the request id.
 //
-// Refusals come as often as an attacker likes. They are added up in memory by
-// event, address, actor and detail, and stored every [Interval] as one audit
-// entry each with their number; no request waits for that. Memory and entries are
-// bounded: kinds beyond [MaxKinds] within an interval are added up by event alone.
+// An attacker controls the number of refusals. They are added up in memory by event, address, actor
+// and detail. Every [Interval] each sum is stored as one audit entry; no request waits for the
+// store. Memory and entries are bounded: above [MaxKinds] kinds within an interval, refusals are
+// added up by event alone.
 package security
 
 import (
@@ -21,8 +20,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// An Event is a kind of refusal or use. Its name is part of the log, of the
-// metric, and, behind "security.", of the action in the audit log.
+// An Event is a kind of refusal or use. Its name appears in the log, in the metric, and, after
+// "security.", as the action in the audit log.
 type Event string
 
 // The events.
@@ -39,8 +38,8 @@ const (
 	PasswordLinkRefused Event = "password_link_refused"
 	// KeyRefused: a service key that does not exist, has ended or was revoked.
 	KeyRefused Event = "key_refused"
-	// TokenRefused: an end user's token that is not accepted. Tokens run out all
-	// the time, so that these are counted and logged, and not in the audit log.
+	// TokenRefused: an end user's token was not accepted. Tokens expire all the time, so these
+	// events are counted and logged, but not kept in the audit log.
 	TokenRefused Event = "token_refused"
 	// AccessDenied: the caller is known and may not do this.
 	AccessDenied Event = "access_denied"
@@ -58,7 +57,7 @@ func Events() []Event {
 func Unknown() staff.Actor { return staff.Actor{Label: "unknown"} }
 
 const (
-	// Interval is how often what was added up is stored.
+	// Interval is how often the sums are stored.
 	Interval = 10 * time.Second
 	// MaxKinds bounds the number of different occurrences within an interval.
 	MaxKinds = 500
@@ -66,8 +65,7 @@ const (
 	storeTime = 5 * time.Second
 )
 
-// A Store keeps audit entries with their origins, all or none. The lists are of
-// one length.
+// A Store keeps audit entries with their origins, all or none. The two lists have the same length.
 type Store interface {
 	RecordAll(ctx context.Context, entries []staff.Entry, from []*staff.Origin) error
 }
@@ -77,8 +75,8 @@ type Occurrence struct {
 	Event   Event
 	Actor   staff.Actor // see [Unknown]
 	Address string      // of the client
-	// Detail says what was asked for, such as "POST /admin/shops"; it must hold
-	// nothing that a caller can choose freely, and no personal data.
+	// Detail names the request, such as "POST /admin/shops". It must contain no text that a caller
+	// can choose freely, and no personal data.
 	Detail    string
 	RequestID string
 }
@@ -88,11 +86,11 @@ type Occurrences struct {
 	Occurrence       // the last one
 	Count      int64 // how many
 	Since      time.Time
-	// Others is set if they exceeded [MaxKinds] and have no address in common.
+	// Others is set for the sum of events above [MaxKinds], which have no common address.
 	Others bool
 }
 
-// Entry is what the audit log keeps.
+// Entry returns the entry for the audit log.
 func (o Occurrences) Entry() staff.Entry {
 	after := map[string]any{"count": o.Count, "since": o.Since}
 	if o.Detail != "" {
@@ -110,7 +108,7 @@ type kind struct {
 	actor, address, detail string
 }
 
-// A Log is where security events go. A nil Log drops them.
+// A Log receives security events. A nil Log drops them.
 type Log struct {
 	store  Store
 	log    *slog.Logger
@@ -121,8 +119,7 @@ type Log struct {
 	kinds map[kind]*Occurrences
 }
 
-// New returns a log whose metric is in the registry. [Log.Run] stores the
-// entries.
+// New returns a log and registers its metric. [Log.Run] stores the entries.
 func New(store Store, log *slog.Logger, now func() time.Time, registry prometheus.Registerer) *Log {
 	l := &Log{store: store, log: log.With("log", "security"), now: now, kinds: map[kind]*Occurrences{},
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_security_events_total",
@@ -171,7 +168,7 @@ func (l *Log) add(o Occurrence) (first bool) {
 	return !ok
 }
 
-// take removes and returns what was added up.
+// take removes and returns the sums.
 func (l *Log) take() []Occurrences {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +180,7 @@ func (l *Log) take() []Occurrences {
 	return list
 }
 
-// putBack adds up again what could not be stored.
+// putBack adds sums that could not be stored to the current sums.
 func (l *Log) putBack(list []Occurrences) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,7 +227,7 @@ func (l *Log) Flush(ctx context.Context) error {
 	return err
 }
 
-// Run stores what is added up until ctx ends, and then once more.
+// Run stores the sums every [Interval] until ctx ends, and then once more.
 func (l *Log) Run(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -251,8 +248,8 @@ func (l *Log) flush(ctx context.Context) {
 	}
 }
 
-// Changed counts and logs the entries of a request that succeeded and concern
-// security. They are in the audit log already.
+// Changed counts and logs the security entries of a successful request. They are in the audit log
+// already.
 func (l *Log) Changed(o *staff.Origin) {
 	if l == nil {
 		return

@@ -62,8 +62,8 @@ func refusal(address string) security.Occurrence {
 	return security.Occurrence{Event: security.KeyRefused, Actor: security.Unknown(), Address: address, RequestID: "r"}
 }
 
-// A flood from one address is one entry and two lines of the log; the metric
-// counts all of it.
+// A flood from one address makes one audit entry and two lines of the log; the metric counts every
+// attempt.
 func TestAFloodIsOneEntry(t *testing.T) {
 	b := &fakeLog{}
 	l, text, metric := newLog(b)
@@ -96,8 +96,8 @@ func TestAFloodIsOneEntry(t *testing.T) {
 	}
 }
 
-// Memory is bounded against many addresses, and none of their attempts is lost
-// while the database is away.
+// Memory is bounded against many addresses, and no attempt is lost while the database does not
+// answer.
 func TestManyAddressesAndNoDatabase(t *testing.T) {
 	b := &fakeLog{away: true}
 	l, _, _ := newLog(b)
@@ -134,7 +134,7 @@ func TestRunEndsWithAFlush(t *testing.T) {
 	}
 }
 
-// Tokens of phones run out all the time: they are counted and not recorded.
+// Tokens of phones expire all the time: they are counted and not recorded.
 func TestTokensAreNotRecorded(t *testing.T) {
 	b := &fakeLog{}
 	l, _, metric := newLog(b)

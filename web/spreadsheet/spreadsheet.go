@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Cell is a value in a CSV file: instants in UTC, numbers bare, what is not
-// there empty, and text so that no spreadsheet takes it for a formula.
+// Cell returns a value for a CSV file: instants in UTC, numbers without separators, missing values
+// empty, and text in a form that no spreadsheet takes for a formula.
 func Cell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -39,9 +39,8 @@ func Cell(v any) string {
 	return harmless(fmt.Sprint(v))
 }
 
-// harmless puts an apostrophe before text that a spreadsheet would execute: a
-// name or row from outside must not run a formula on the machine of a staff
-// member.
+// harmless puts an apostrophe before text that a spreadsheet would execute: a name or row from
+// outside must not run a formula on a staff member's machine.
 func harmless(s string) string {
 	if strings.HasPrefix(s, "'") || strings.ContainsAny(first(strings.TrimLeft(s, " \u00A0\u3000")), "=+-@\t\r\n|%＝＋－＠") {
 		return "'" + s

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// No cell begins with what a spreadsheet executes, and none is changed
-// otherwise.
+// No cell begins with a character that makes a spreadsheet execute it, and no other cell is
+// changed.
 func TestCellsAreHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringOfN(rapid.RuneFrom([]rune("=+-@\t\r\n '\"|%＝＋－＠ab1é长,;\u3000\u00A0")), 0, 8, -1).Draw(t, "text")
@@ -21,7 +21,7 @@ func TestCellsAreHarmless(t *testing.T) {
 		if bare := strings.TrimLeft(got, " \u00A0\u3000"); strings.ContainsAny(first(bare), "=+-@\t\r\n|%＝＋－＠") {
 			t.Fatalf("%q is written as %q", s, got)
 		}
-		// Taking one apostrophe off gives back what was there.
+		// Removing one apostrophe returns the original text.
 		if back, _ := strings.CutPrefix(got, "'"); back != s {
 			t.Fatalf("%q cannot be told from another text: %q", s, got)
 		}

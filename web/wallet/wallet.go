@@ -1,7 +1,6 @@
-// Package wallet serves Apple's devices that have a pass: links to passes, and the
-// calls by which devices register and ask for changes ("Adding a Web Service to
-// Update Passes" of Apple's documentation). The token of a pass is the only proof of
-// the caller's right; there is no session.
+// Package wallet serves Apple devices that have a pass: links to passes, and the calls by which
+// devices register and ask for changes ("Adding a Web Service to Update Passes" of Apple's
+// documentation). The token of a pass is the only proof of the caller's right; there is no session.
 package wallet
 
 import (
@@ -26,8 +25,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Prefix is below which everything is served. Devices are told the address of Prefix
-// and add "/v1/…".
+// Prefix is the path prefix of all addresses. Devices get the address of Prefix and append "/v1/…".
 const Prefix = "/wallet"
 
 // Type is the media type of passes.
@@ -40,14 +38,14 @@ const (
 	maxInFlight = 64
 	// maxMemory bounds the bodies of all calls together, in bytes.
 	maxMemory = 16 << 20
-	// perAddress is how many calls a minute an address may send: a carrier's address is
-	// that of many phones.
+	// perAddress is how many calls a minute an address may send: many phones share the address of a
+	// carrier.
 	perAddress = 1200
 	// maxLogged is how many characters of a device's message are logged.
 	maxLogged = 300
 )
 
-// Deps are what calls are given to.
+// Deps are the dependencies of the handler.
 type Deps struct {
 	Passes *passes.Service
 	// PassType is the pass type identifier that devices name.
@@ -78,7 +76,7 @@ type handler struct {
 	calls *middleware.Limiter
 }
 
-// New returns what serves [Prefix].
+// New returns the handler for [Prefix].
 func New(d Deps) http.Handler {
 	h := &handler{Deps: d, calls: middleware.NewLimiter(perAddress)}
 	if h.Budget == nil {
@@ -111,8 +109,8 @@ func (h *handler) limit(next http.Handler) http.Handler {
 	})
 }
 
-// answering answers an error as a problem; one that is no refusal by rule as 503, so
-// that the device tries again.
+// answering answers an error as a problem. An error that is no refusal by rule is answered with
+// 503, so that the device tries again.
 func (h *handler) answering(do func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -155,7 +153,7 @@ func body(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-// register answers 201 to a device that is new, 200 to one that is registered.
+// register answers 201 to a new device and 200 to a registered device.
 func (h *handler) register(w http.ResponseWriter, r *http.Request) error {
 	device, serial, token, err := h.named(r)
 	if err != nil {
@@ -197,8 +195,8 @@ func (h *handler) unregister(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// updated lists the device's passes that have changed. Devices send no token here;
-// their own identifier is a secret of Apple's. Without a change it answers 204.
+// updated lists the device's passes that have changed, or answers 204 without a change. Devices
+// send no token here; Apple keeps their identifier secret.
 func (h *handler) updated(w http.ResponseWriter, r *http.Request) error {
 	device := chi.URLParam(r, "device")
 	if chi.URLParam(r, "type") != h.PassType || !validName(device) {
@@ -240,14 +238,14 @@ func (h *handler) linked(w http.ResponseWriter, r *http.Request) error {
 	return serve(w, r, file)
 }
 
-// ETag names what the pass says. It is weak: two signatures of one pass differ.
+// ETag identifies the content of the pass. It is weak: two signatures of one pass differ.
 func ETag(file passes.File) string {
 	sum := sha256.Sum256(file.Described())
 	return `W/"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// Unchanged reports whether the caller has the file already, by its If-None-Match, or
-// without one by its If-Modified-Since (RFC 9110, section 13.2.2).
+// Unchanged reports whether the caller already has the file, by its If-None-Match, or without that
+// header by its If-Modified-Since (RFC 9110, section 13.2.2).
 func Unchanged(file passes.File, ifNoneMatch, ifModifiedSince string) bool {
 	if ifNoneMatch != "" {
 		for tag := range strings.SplitSeq(ifNoneMatch, ",") {
@@ -280,8 +278,8 @@ func serve(w http.ResponseWriter, r *http.Request, file passes.File) error {
 	return nil
 }
 
-// log takes what devices report about their calls. Any caller can send it, and it may
-// name addresses, so it stands in the log of LOG_LEVEL=debug alone, one line a call.
+// log accepts the reports of devices about their calls. Any caller can send a report, and it may
+// contain addresses, so it is logged at LOG_LEVEL=debug only, one line per call.
 func (h *handler) log(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Logs []string `json:"logs"`

@@ -133,8 +133,8 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// TestChangedPass: a device asks with the tag of the last answer and gets what changed
-// since, and the pass only if it is another one.
+// TestChangedPass: a device asks with the tag of the last answer and gets the passes changed since.
+// It gets the file only if the file differs.
 func TestChangedPass(t *testing.T) {
 	w := newFixture(t)
 	serial := strconv.FormatInt(w.id, 10)
@@ -212,8 +212,8 @@ func passJSON(t *testing.T, raw []byte) string {
 	return string(content)
 }
 
-// TestLinkOfAPass: a link opens the pass for an hour without credentials; one that was
-// changed, or the token of a pass, opens none.
+// TestLinkOfAPass: a link opens the pass for an hour without credentials. An altered link, or the
+// token of a pass, opens no pass.
 func TestLinkOfAPass(t *testing.T) {
 	w := newFixture(t)
 	l, err := w.passes.Links(t.Context(), 5, w.id)

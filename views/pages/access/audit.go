@@ -11,20 +11,20 @@ import (
 // An AuditFilter selects records; its fields are the parameters of the address.
 type AuditFilter struct {
 	Kind, Object, Actor, Action, Text, Shop, From, To string
-	// Security selects what concerns security.
+	// Security selects entries that concern security.
 	Security bool
 }
 
 // Active reports whether the filter selects anything.
 func (f AuditFilter) Active() bool { return f != AuditFilter{} }
 
-// set reports whether something beside the search text selects.
+// set reports whether a condition other than the search text is set.
 func (f AuditFilter) set() bool {
 	f.Text = ""
 	return f.Active()
 }
 
-// actionOptions lists the recorded actions, and the one in the address.
+// actionOptions lists the recorded actions, and the action in the address.
 func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_actions")}}
 	names := p.Actions

@@ -28,7 +28,7 @@ func (p MemberForm) title(ctx context.Context) string {
 	return p.Name
 }
 
-// submit names what sending the form does.
+// submit returns the label of the form's button.
 func (p MemberForm) submit(ctx context.Context) string {
 	if p.ID == 0 && !p.PasswordsOff {
 		return ui.T(ctx, "staff.invite")

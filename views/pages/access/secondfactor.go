@@ -19,8 +19,8 @@ func (p SecondStep) action() string {
 	return "/signin/second"
 }
 
-// passkeyForm are the attributes with the ceremony's options, and the field that
-// gets the browser's answer.
+// passkeyForm returns the attributes with the options of the ceremony and the name of the field for
+// the browser's answer.
 func passkeyForm(ceremony, options, field string) templ.Attributes {
 	if options == "" {
 		return templ.Attributes{}
@@ -35,8 +35,8 @@ func factorIcon(k staff.FactorKind) string {
 	return "device-mobile"
 }
 
-// securityURL is an address below the page of second factors, which redirects to
-// another page afterwards.
+// securityURL returns an address below the page of second factors that redirects to the page after
+// when it is done.
 func securityURL(path, after string) string {
 	to := "/account/security" + path
 	if after != "" && after != "/" {
@@ -65,7 +65,7 @@ func (p Confirm) elsewhereURL() string {
 	return "/confirm/oidc?" + url.Values{"return": {p.back()}}.Encode()
 }
 
-// back is the page that the member came from, as far as it is known.
+// back returns the page that the member came from, if known.
 func (p Confirm) back() string {
 	if p.Return != "" {
 		return p.Return

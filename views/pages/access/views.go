@@ -7,7 +7,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// nameOf is what the field for the view's name shows.
+// nameOf returns the value of the field for the view's name.
 func (p Views) nameOf(v staff.SavedView) string {
 	if p.Renaming == v.ID {
 		return p.NewName
@@ -15,8 +15,7 @@ func (p Views) nameOf(v staff.SavedView) string {
 	return v.Name
 }
 
-// errorOf says what is wrong with the name of the view being renamed, or of the
-// new one (0).
+// errorOf returns the error about the name of the view being renamed, or of the new view (0).
 func (p Views) errorOf(ctx context.Context, view int64) string {
 	if p.Renaming != view {
 		return ""

@@ -1,3 +1,3 @@
-// Package audience holds the pages of users, segments, lists and imports, and
-// those on which a user opts out without signing in.
+// Package audience holds the pages of users, segments, lists and imports, and the pages on which a
+// user opts out without signing in.
 package audience

@@ -34,7 +34,7 @@ const (
 	wayUnverified
 )
 
-// wayOf returns the first obstacle, preferring those that staff can remove.
+// wayOf returns the first obstacle on the channel. Obstacles that staff can remove come first.
 func (p User) wayOf(c delivery.Channel) way {
 	switch {
 	case !p.Channels.Has(c):
@@ -64,8 +64,8 @@ func (p User) contact(ctx context.Context, c delivery.Channel) string {
 	return ""
 }
 
-// devices counts the devices that push messages go to, by kind: "2 browsers, iPhone
-// (app 5.2)".
+// devices counts the devices that push messages are sent to, by kind: "2 browsers, iPhone (app
+// 5.2)".
 func (p User) devices(ctx context.Context) string {
 	var list []string
 	if n := len(p.User.Push); n > 0 {
@@ -91,7 +91,7 @@ func languageText(ctx context.Context, tag string) string {
 	return parts.OrDash(tag)
 }
 
-// zoneText says which zone counts when none is known.
+// zoneText names the zone that applies if the user's zone is unknown.
 func zoneText(ctx context.Context, u user.User) string {
 	if u.Timezone == "" {
 		return ui.T(ctx, "user.zone_unknown")
@@ -99,8 +99,7 @@ func zoneText(ctx context.Context, u user.User) string {
 	return u.Timezone
 }
 
-// quietNow returns at what time of the user's day the quiet hours end that
-// they are in.
+// quietNow reports whether the user is in quiet hours, and at what time of the user's day they end.
 func quietNow(ctx context.Context, u user.User) (end string, quiet bool) {
 	now := ui.From(ctx).Now
 	if !u.Quiet.Contains(now, u.Zone()) {
@@ -116,7 +115,7 @@ func shareName(ctx context.Context, s campaign.Allowance) string {
 	return s.ShopName
 }
 
-// atLeast says so where there may be more than was counted.
+// atLeast says "at least" if there may be more than the count.
 func (p User) atLeast(ctx context.Context, count string) string {
 	if p.Received.AtLeast {
 		return ui.T(ctx, "user.caps_at_least", count)
@@ -124,7 +123,7 @@ func (p User) atLeast(ctx context.Context, count string) string {
 	return count
 }
 
-// An attribute is something the shop told about a user, as it is shown.
+// An attribute is a value that the shop has sent about a user, as shown.
 type attribute struct{ name, value string }
 
 func attributesOf(ctx context.Context, u user.User) []attribute {
@@ -135,8 +134,8 @@ func attributesOf(ctx context.Context, u user.User) []attribute {
 	return list
 }
 
-// attributeText writes numbers as they were told: they may be anything, such
-// as years or numbers of cards.
+// attributeText writes numbers as they were received: they may be anything, such as years or card
+// numbers.
 func attributeText(ctx context.Context, value any) string {
 	switch v := value.(type) {
 	case string:

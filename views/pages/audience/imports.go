@@ -11,7 +11,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// AttributeTarget is what the form calls the target that has a name.
+// AttributeTarget is the form's value for the target "attribute", which has a name.
 const AttributeTarget = "attribute"
 
 func (p ImportColumns) url() string { return "/users/import/" + strconv.FormatInt(p.Upload.ID, 10) }
@@ -35,7 +35,7 @@ func (p ImportColumns) sheetOptions() (list []ui.Option) {
 	return list
 }
 
-// errorAt is what is wrong with column i.
+// errorAt returns the error of column i.
 func (p ImportColumns) errorAt(ctx context.Context, i int) string {
 	return ui.ErrorOf(ctx, p.Errors, "columns["+strconv.Itoa(i)+"]")
 }

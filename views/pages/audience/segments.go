@@ -16,8 +16,7 @@ func BlankCondition() segment.Rule { return segment.Leaf(segment.Attribute, "", 
 
 func (p Segment) url() string { return fmt.Sprintf("/segments/%d", p.Segment.ID) }
 
-// keeper is the campaign for which the list has to stay as it is, nil if
-// there is none.
+// keeper returns the campaign for which the list must not change, nil if there is no such campaign.
 func (p Segment) keeper() *segment.Use {
 	for i := range p.Uses {
 		if p.Uses[i].Keeps {
@@ -41,7 +40,7 @@ func (p ListForm) action() string {
 	return fmt.Sprintf("/segments/%d/file", p.Segment.ID)
 }
 
-// problem is what is wrong with the node at place, or with its parts.
+// problem returns the error of the node at place, or of its parts.
 func (p SegmentForm) problem(ctx context.Context, place string) string {
 	for _, e := range p.Errors {
 		rest, ok := strings.CutPrefix(e.Name, place)
@@ -52,7 +51,7 @@ func (p SegmentForm) problem(ctx context.Context, place string) string {
 	return ""
 }
 
-// ruleProblems are what is wrong with the rule, each once.
+// ruleProblems returns the errors of the rule, each once.
 func (p SegmentForm) ruleProblems(ctx context.Context) (list []string) {
 	for _, e := range p.Errors {
 		if text := ui.FieldText(ctx, e); strings.HasPrefix(e.Name, "rule") && !slices.Contains(list, text) {
@@ -86,7 +85,7 @@ func opOptions(ctx context.Context, f segment.Field) []ui.Option {
 	return list
 }
 
-// estimateText says how many members there are, about.
+// estimateText describes the approximate number of members.
 func estimateText(ctx context.Context, e *segment.Estimate) string {
 	switch {
 	case e == nil:
@@ -127,8 +126,7 @@ func first(list []string) string {
 
 func joined(list []string) string { return strings.Join(list, ", ") }
 
-// segmentNote is the number of a segment and, if known, the staff member that
-// created it.
+// segmentNote returns the number of a segment and, if known, the staff member that created it.
 func segmentNote(ctx context.Context, g segment.Segment) string {
 	note := "#" + parts.ID(g.ID)
 	if name := parts.ActorName(ctx, g.CreatedBy); name != "" {

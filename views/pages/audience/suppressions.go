@@ -28,7 +28,7 @@ func reasonOptions(ctx context.Context) []ui.Option {
 	return list
 }
 
-// causeText is what the provider or the member wrote, with the provider's name.
+// causeText returns the text of the provider or of the member, with the provider's name.
 func causeText(s feedback.Suppression) string {
 	name := map[string]string{"ses": "Amazon SES", "sendgrid": "SendGrid", "mailgun": "Mailgun", "postmark": "Postmark", "directmail": "Direct Mail"}[s.Provider]
 	if name == "" {
@@ -44,8 +44,8 @@ func releaseURL(s feedback.Suppression) string {
 	return "/suppressions/release?" + url.Values{"address": {s.Address}}.Encode()
 }
 
-// suppressionURL finds the user's address in the list; a masked address cannot be
-// searched for.
+// suppressionURL returns the address of the list with the user's address as search text. A masked
+// address cannot be searched for.
 func (p User) suppressionURL() string {
 	if p.Masked {
 		return "/suppressions"

@@ -11,8 +11,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// ownShops chooses the words for staff who see some shops only: that nothing is
-// found is no statement about the others.
+// ownShops chooses the text own for staff who see some shops only: an empty result of their shops
+// says nothing about other shops.
 func ownShops(ctx context.Context, all, own string) string {
 	if len(ui.From(ctx).Member.Shops) > 0 {
 		return own

@@ -18,17 +18,17 @@ import (
 	"dropbell/views/ui"
 )
 
-// Approval shows an approver what will be sent, with the decision.
+// Approval is the page on which an approver sees the messages to be sent, and decides.
 type Approval struct {
 	campaign.Review
 	Zone *time.Location
-	// Mine is true for members who may decide, Asks for those who may request
-	// approval again, and Withdraws for those who may withdraw the request.
+	// Mine is true for members who may decide, Asks for members who may request approval again, and
+	// Withdraws for members who may withdraw the request.
 	Mine, Asks, Withdraws bool
 	// Grants are the templates whose coupons are given away, by id.
 	Grants   map[int64]template.Template
 	Previews Texts
-	// Reason is what was typed; Error and Errors say why it was refused.
+	// Reason is the typed reason; Error and Errors say why the decision was refused.
 	Reason string
 	Error  string
 	Errors []fault.Field
@@ -48,15 +48,15 @@ func (p Approval) approveLabel(ctx context.Context) string {
 	return ui.T(ctx, "approval.approve")
 }
 
-// latest is the request that the page is about: the open one, else the last.
+// latest returns the request that the page is about: the open request, otherwise the last request.
 func (p Approval) latest() *campaign.Request { return p.Latest() }
 
-// may reports whether the viewer sends campaigns like this one.
+// may reports whether the viewer may send campaigns of this shop.
 func (p Approval) may(ctx context.Context) bool {
 	return ui.May(ctx, staff.ManageCampaigns, p.Campaign.Shop)
 }
 
-// standing says in colour and words where the request is.
+// standing returns the state of the request as a colour and a text.
 func (p Approval) standing(ctx context.Context) (ui.Tone, string) {
 	r := p.latest()
 	switch {
@@ -72,7 +72,7 @@ func (p Approval) standing(ctx context.Context) (ui.Tone, string) {
 	return ui.Warn, ui.T(ctx, "approval.state.lapsed")
 }
 
-// beforeLabel heads the column of what was asked for.
+// beforeLabel is the head of the column with the requested values.
 func (p Approval) beforeLabel(ctx context.Context) string {
 	base := p.Base()
 	return ui.T(ctx, "approval.asked_at", ui.From(ctx).Locale.DateTime(base.AskedAt, p.Zone))
@@ -88,7 +88,7 @@ func reachText(ctx context.Context, r *campaign.Reach) string {
 	return ui.N(ctx, "approval.reach_about", r.Users)
 }
 
-// costText says what the coupons can cost at most, "" if none are given.
+// costText returns the maximum cost of the coupons, "" if the campaign gives none.
 func (p Approval) costText(ctx context.Context, users int64) string {
 	t, ok := p.Grants[p.Now.GrantTemplate]
 	if !ok {
@@ -98,8 +98,8 @@ func (p Approval) costText(ctx context.Context, users int64) string {
 	return ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency))
 }
 
-// users is the reach from which costs are computed: the present one, else that
-// of the request.
+// users returns the reach from which costs are computed: the present reach, or the reach of the
+// request if the present reach is unknown.
 func (p Approval) users() int64 {
 	if p.Reach != nil {
 		return p.Reach.Users
@@ -124,7 +124,7 @@ type approvalRow struct {
 	changed       bool
 }
 
-// rows are all fields that decide what goes out, changed or not.
+// rows returns all fields that decide what is sent, changed or not.
 func (p Approval) rows(ctx context.Context) []approvalRow {
 	now, base := p.Now, p.Now
 	if r := p.Base(); r != nil {
@@ -250,8 +250,9 @@ func paceLimit(ctx context.Context, n int) string {
 	return ui.T(ctx, "campaign.rate.value", ui.Num(ctx, int64(n)))
 }
 
-// parted divides two texts into what they begin with in common, what differs,
-// and what they end with in common; at the ends of words where there are any.
+// parted divides two texts into their common beginning head, their differences gone and come, and
+// their common end tail. It divides at the ends of words, in languages that separate words by
+// spaces.
 func parted(before, after string) (head, gone, come, tail string) {
 	a, b := []rune(before), []rune(after)
 	n := min(len(a), len(b))
@@ -275,8 +276,7 @@ func parted(before, after string) (head, gone, come, tail string) {
 	return string(a[:i]), string(a[i : len(a)-j]), string(b[i : len(b)-j]), string(a[len(a)-j:])
 }
 
-// wordRune reports whether r belongs to a word that is written with spaces
-// around it; Chinese has none.
+// wordRune reports whether r belongs to a word that is separated by spaces; Chinese words are not.
 func wordRune(r rune) bool {
 	return (unicode.IsLetter(r) || unicode.IsDigit(r)) && !unicode.Is(unicode.Han, r)
 }

@@ -13,13 +13,13 @@ import (
 	"dropbell/views/ui"
 )
 
-// CampaignCalendar shows a month of campaigns and of the drops they should
-// keep clear of; with Day, one of its days in full.
+// CampaignCalendar shows a month of campaigns and of the drops that they should not coincide with.
+// With Day it shows one of the days in full.
 type CampaignCalendar struct {
 	Month time.Time // midnight UTC of its first day
 	Today time.Time // midnight UTC of the date
 	Days  []campaign.CalendarDay
-	// Day is what is on the one day that is shown in full; nil = the month.
+	// Day is the content of the day that is shown in full; nil = the month is shown.
 	Day *campaign.CalendarDay
 	// Shop is the number of the only shop shown, Zone its zone; 0 = all, in
 	// the console's zone.
@@ -88,8 +88,7 @@ func (p CampaignCalendar) zoneOf(e campaign.Planned) *time.Location {
 	return p.Zone
 }
 
-// clock formats the time of day of an entry, with its zone if that is not the
-// page's.
+// clock formats the time of day of an entry, with its zone if it differs from the page's zone.
 func (p CampaignCalendar) clock(ctx context.Context, e campaign.Planned) string {
 	l, zone := ui.From(ctx).Locale, p.zoneOf(e)
 	_, here := e.At.In(p.Zone).Zone()
@@ -106,7 +105,7 @@ func plannedURL(e campaign.Planned) string {
 	return parts.CampaignURL(e.ID, "")
 }
 
-// plannedState is what has become of it, in colour and words.
+// plannedState returns the state of the campaign as a colour and a text.
 func plannedState(ctx context.Context, e campaign.Planned) (ui.Tone, string) {
 	switch {
 	case e.Drop:
@@ -117,7 +116,7 @@ func plannedState(ctx context.Context, e campaign.Planned) (ui.Tone, string) {
 	return campaignTone(e.State), ui.T(ctx, "campaign.state."+string(e.State))
 }
 
-// moreText says how many more there are on a full day.
+// moreText says how many more entries a full day has.
 func moreText(ctx context.Context, d campaign.CalendarDay) string {
 	if d.Many {
 		return ui.T(ctx, "calendar.many_more", d.More)

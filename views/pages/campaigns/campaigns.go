@@ -33,27 +33,26 @@ func (p Campaigns) filtered() bool {
 type Campaign struct {
 	campaign.Status
 	Zone *time.Location
-	// Results are those of a worker's last count; Balance is the account as
-	// recounted for this page, if it was requested.
+	// Results are the results of a worker's last count. Balance is the balance recounted for this
+	// page, if it was requested.
 	Results campaign.Results
 	Balance *campaign.Balance
-	// Previews are the texts by language, as one reader gets them.
+	// Previews are the texts by language for one reader.
 	Previews Texts
-	// TestTo is the recipient of a test, TestVariant its version, and TestError why it
-	// did not.
+	// TestTo is the recipient of a test message, TestVariant its version, and TestError why it was
+	// not sent.
 	TestTo, TestVariant, TestError string
 	// Rate is set where a rate was refused.
 	Rate TypedRate
 	// Requests hold the last request for approval, if any.
 	Requests []campaign.Request
-	// SegmentNow is the rule of the segment it is for as it is now; nil for
-	// other audiences.
+	// SegmentNow is the present rule of the campaign's segment; nil for other audiences.
 	SegmentNow *campaign.FrozenRule
 	// Recipients are the first few.
 	Recipients CampaignRecipients
-	// Carrier is the channel it goes over.
+	// Carrier is the state of the campaign's channel.
 	Carrier delivery.ChannelStatus
-	// Waiting are those in flight who are sent to after their quiet hours.
+	// Waiting counts the recipients in flight whose message is sent after their quiet hours.
 	Waiting campaign.Waiting
 	// Earlier are campaigns of the same shop that have ended.
 	Earlier []campaign.Past
@@ -64,8 +63,8 @@ func (p Campaign) waits() bool {
 	return p.State == campaign.Running && (p.Progress.InFlight > 0 || !p.Progress.CutDone)
 }
 
-// waiting is how many of those in flight are in quiet hours. They were counted a
-// moment before or after the others.
+// waiting returns how many recipients in flight are in quiet hours. The two numbers were not
+// counted at the same moment, so the smaller number is used.
 func (p Campaign) waiting() int64 { return min(p.Waiting.Users, p.Progress.InFlight) }
 
 func (p Campaign) waitingShare(ctx context.Context) string {
@@ -75,8 +74,8 @@ func (p Campaign) waitingShare(ctx context.Context) string {
 	return ""
 }
 
-// account returns what the campaign's account was off by when it was last
-// recounted, and when; not known if it never was.
+// account returns the difference that the last recount of the campaign found, and its time. known
+// is false if the campaign was never recounted.
 func (p Campaign) account(ctx context.Context) (off int64, at time.Time, known bool) {
 	switch {
 	case p.Balance != nil:
@@ -87,12 +86,13 @@ func (p Campaign) account(ctx context.Context) (off int64, at time.Time, known b
 	return 0, time.Time{}, false
 }
 
-// URL is the page's address, or that of something below it.
+// URL returns the page's address, or an address below it.
 func (p Campaign) URL(below string) string {
 	return parts.CampaignURL(p.ID, below)
 }
 
-// campaignZone is the zone of the campaign's shop, without one the console's.
+// campaignZone returns the zone of the campaign's shop; without a shop it returns the console's
+// zone.
 func campaignZone(ctx context.Context, c campaign.Campaign) *time.Location {
 	if zone, err := time.LoadLocation(c.ShopTimezone); err == nil && c.ShopTimezone != "" {
 		return zone
@@ -100,8 +100,7 @@ func campaignZone(ctx context.Context, c campaign.Campaign) *time.Location {
 	return ui.From(ctx).Zone
 }
 
-// holding is the request because of whose size the campaign is held; nil if it
-// is not.
+// holding returns the request whose size holds the campaign back; nil if the campaign is not held.
 func (p Campaign) holding() *campaign.Request {
 	if p.HeldAt == nil || len(p.Requests) == 0 || p.Requests[0].Allowed == nil {
 		return nil
@@ -109,8 +108,8 @@ func (p Campaign) holding() *campaign.Request {
 	return &p.Requests[0]
 }
 
-// moving reports whether the page changes without a step of staff: before the
-// start and while the campaign runs.
+// moving reports whether the page changes without a step of staff: before the start and while the
+// campaign runs.
 func (p Campaign) moving() bool {
 	if p.State == campaign.Draft {
 		return p.ApprovalAskedAt != nil
@@ -118,7 +117,7 @@ func (p Campaign) moving() bool {
 	return !p.State.Over() || p.StartedAt != nil && p.SettledAt == nil
 }
 
-// progressURL is where the progress comes from for a page of this state.
+// progressURL returns the address of the progress for a page in this state.
 func (p Campaign) progressURL() string { return p.URL("progress") + "?state=" + string(p.State) }
 
 func campaignTone(s campaign.State) ui.Tone {
@@ -135,7 +134,7 @@ func campaignTone(s campaign.State) ui.Tone {
 	return ui.Neutral
 }
 
-// audienceText says in a few words whom a campaign is for.
+// audienceText describes the audience of a campaign in a few words.
 func audienceText(ctx context.Context, a campaign.Audience) string {
 	if a.Kind == campaign.Named {
 		return ui.N(ctx, "campaign.audience.named", int64(len(a.Users)))
@@ -172,17 +171,16 @@ type CampaignForm struct {
 	Values  map[string]string
 	Errors  []fault.Field
 	Shops   []template.Shop
-	// Channels are those with a configured sender.
+	// Channels are the channels with a configured sender.
 	Channels delivery.ChannelSet
 	Kinds    []campaign.AudienceKind
 	// Segments can be chosen by name; others by their number.
 	Segments []segment.Segment
-	// Spec is as much as could be understood of what is typed, in the zone of
-	// its shop.
+	// Spec is the part of the typed values that could be read, in the zone of its shop.
 	Spec campaign.Spec
 	Zone *time.Location
-	// Previews, Reach and Grant are what it comes to; Reach is nil while it
-	// cannot be told, Grant while no coupon is given that the viewer may see.
+	// Previews, Reach and Grant result from the typed values. Reach is nil while it is unknown.
+	// Grant is nil while no coupon is given that the viewer may see.
 	Previews Texts
 	Reach    *campaign.Reach
 	Grant    *template.Template
@@ -283,8 +281,7 @@ func CampaignLabel(ctx context.Context, name string) string {
 	return parts.FieldLabel(ctx, name)
 }
 
-// variantsText says which part of the recipients gets which version; the parts
-// add up to 100 %.
+// variantsText says which share of the recipients gets which version; the shares add up to 100 %.
 func variantsText(ctx context.Context, c delivery.Copy) string {
 	if !c.Divided() {
 		return ui.T(ctx, "campaign.variants.same")
@@ -311,7 +308,7 @@ func (p Campaign) rule() *campaign.FrozenRule {
 	return p.SegmentNow
 }
 
-// ruleText says which version of the segment counts.
+// ruleText says which version of the segment applies.
 func (p Campaign) ruleText(ctx context.Context) string {
 	r := p.rule()
 	switch {
@@ -323,7 +320,7 @@ func (p Campaign) ruleText(ctx context.Context) string {
 	return ui.T(ctx, "campaign.rule.published", r.Version)
 }
 
-// refusal is the last request if it was refused and there is no newer one.
+// refusal returns the last request if it was refused and there is no newer request.
 func (p Campaign) refusal() *campaign.Request {
 	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
 		return &p.Requests[0]
@@ -331,6 +328,5 @@ func (p Campaign) refusal() *campaign.Request {
 	return nil
 }
 
-// A TypedRate is a rate as typed, what it was when that was begun, and why it
-// was refused.
+// A TypedRate is a typed rate, the rate that the form first showed, and the error.
 type TypedRate struct{ Value, Was, Error string }

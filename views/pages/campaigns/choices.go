@@ -18,8 +18,8 @@ func OfTemplate(kind string) bool {
 // TemplateName names a template so that a form can read back which one it is.
 func TemplateName(t template.Template) string { return fmt.Sprintf("%s (#%d)", t.Name, t.ID) }
 
-// audienceKinds are the values of the choice of audiences that need to be told
-// which one: by a template's name, or by numbers.
+// audienceKinds returns the kinds of audience that need a second value: a template's name, or
+// numbers.
 func audienceKinds(byTemplate bool) string {
 	var list []string
 	for _, k := range campaign.AudienceKinds() {
@@ -30,8 +30,8 @@ func audienceKinds(byTemplate bool) string {
 	return strings.Join(list, " ")
 }
 
-// templateField is an input for a template's name or number, which offers
-// names while it is typed in.
+// templateField returns an input for a template's name or number, which offers names while the text
+// is typed.
 func (p CampaignForm) templateField(ctx context.Context, name string, required bool) ui.FieldProps {
 	f := p.field(ctx, name, "", required)
 	f.InputMode, f.Choices = "", "/templates/choices"
@@ -41,7 +41,7 @@ func (p CampaignForm) templateField(ctx context.Context, name string, required b
 // TemplateChoices are the names that a field for templates offers.
 type TemplateChoices []template.Template
 
-// choiceHint distinguishes templates of one name.
+// choiceHint distinguishes templates with the same name.
 func choiceHint(ctx context.Context, t template.Template) string {
 	l := ui.From(ctx).Locale
 	return t.ShopName + " · " + l.DateTime(t.OpensAt, t.Zone()) + " · " + l.T("state."+string(t.State(ui.From(ctx).Now)))

@@ -20,8 +20,8 @@ const (
 	EditedField = "edited_id"
 )
 
-// steps are the form's parts. A form that was stored or sent before can be opened at
-// any part.
+// steps returns the form's steps. A form that was stored or submitted before can be opened at any
+// step.
 func (p CampaignForm) steps(ctx context.Context) ui.StepsProps {
 	s := ui.StepsProps{Whole: p.ID != 0 || len(p.Errors) > 0}
 	for _, key := range []string{"campaign.section.who", "campaign.section.what", "campaign.section.compare", "campaign.section.when", "steps.review"} {
@@ -30,7 +30,7 @@ func (p CampaignForm) steps(ctx context.Context) ui.StepsProps {
 	return s
 }
 
-// review is everything that counts of what is typed, by step.
+// review returns all typed values that count, by step.
 func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
 	steps := [][]string{{"name", "shop", "audience", "audience_value"}, {"channel", "title", "body"}, {"title_b", "body_b"}, {"starts_at", "ends_at", "rate_per_second"}}
 	for i := range Languages(p.Values) {
@@ -118,12 +118,12 @@ func (p CampaignForm) instant(ctx context.Context, name string) ui.FieldProps {
 	return f
 }
 
-// past reports whether the start has passed: it begins once it is published.
+// past reports whether the start has passed: such a campaign starts when it is published.
 func (p CampaignForm) past(ctx context.Context) bool {
 	return !p.Spec.StartsAt.IsZero() && !p.Spec.StartsAt.After(ui.From(ctx).Now)
 }
 
-// planned are the hidden fields that say what the form itself has planned.
+// planned returns the hidden fields with the values that the form has filled in itself.
 func (p CampaignForm) planned() (list [][2]string) {
 	for _, name := range []string{"planned_shop", "planned_starts_at", "planned_ends_at"} {
 		if value, ok := p.Values[name]; ok {
@@ -133,7 +133,7 @@ func (p CampaignForm) planned() (list [][2]string) {
 	return list
 }
 
-// costLines say what sending to so many costs at most.
+// costLines list the maximum cost of sending to the reach.
 func (p CampaignForm) costLines(ctx context.Context) []string {
 	lines := []string{ui.N(ctx, "approval.messages", p.Reach.Users, ui.T(ctx, "channel."+p.Spec.Channel.String()))}
 	if p.Grant != nil {
@@ -155,8 +155,8 @@ func (p CampaignForm) Priced() bool {
 	return each > 0
 }
 
-// dearest returns what the longest of the texts costs as an SMS, in ten-thousandths of
-// the currency's unit; 0 = no price is known.
+// dearest returns the cost of the longest of the texts as an SMS, in ten-thousandths of the
+// currency's unit; 0 = no price is known.
 func dearest(texts []CampaignText) (each int64, currency string) {
 	for _, t := range texts {
 		if cost := t.Preview.Price * int64(t.Preview.Size.Parts); cost > each {

@@ -7,8 +7,8 @@ import (
 	"dropbell/views/pages/parts"
 )
 
-// The texts of a campaign differ in length by language; the longest is what each
-// recipient may cost.
+// The texts of a campaign differ in length by language. The cost per recipient is the cost of the
+// longest text.
 func TestTheDearestText(t *testing.T) {
 	text := func(n, price int64) CampaignText {
 		return CampaignText{Preview: parts.Preview{Size: message.SMSSize{Parts: int(n)}, Price: price, Currency: "CNY"}}

@@ -85,8 +85,8 @@ func (p CampaignForm) languageField(ctx context.Context, i int, part, kind strin
 	return f
 }
 
-// secondOpen reports whether something is, or has to be, written as the second
-// version in a further language.
+// secondOpen reports whether the fields of the second version in further languages are shown open:
+// they are if one of them has a text or an error.
 func (p CampaignForm) secondOpen(ctx context.Context) bool {
 	wrong := ui.ErrorsOf(ctx, p.Errors)
 	for i := range Languages(p.Values) {

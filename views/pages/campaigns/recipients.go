@@ -68,7 +68,7 @@ func (p CampaignRecipients) variants(ctx context.Context) []ui.Option {
 	return list
 }
 
-// groupShort names a group of recipients in a letter, where it has one.
+// groupShort names a group of recipients by a letter, if it has one.
 func groupShort(ctx context.Context, c delivery.Copy, variant int) string {
 	if len(c.Variants) > 1 && variant != delivery.HeldOut {
 		return string(rune('A' + variant))
@@ -91,7 +91,7 @@ func (p Campaign) testVariants(ctx context.Context) []ui.Option {
 	return []ui.Option{{Value: "", Label: ui.T(ctx, "campaign.test.own")}, {Value: "a", Label: groupText(ctx, p.Content, 0)}, {Value: "b", Label: groupText(ctx, p.Content, 1)}}
 }
 
-// TestTold says what became of a test message.
+// TestTold returns the outcome of a test message as a colour and a text.
 func TestTold(ctx context.Context, o campaign.Outcome) (ui.Tone, string) {
 	switch o.Outcome {
 	case delivery.Sent:

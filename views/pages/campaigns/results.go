@@ -13,7 +13,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// CampaignResults is the card that says what a campaign led to.
+// CampaignResults is the card with the results of a campaign.
 type CampaignResults struct {
 	campaign.Status
 	Results campaign.Results
@@ -43,8 +43,8 @@ func resultFigure(t campaign.Tally, name string) string {
 	return fmt.Sprintf("results:%d:%s", t.Variant, name)
 }
 
-// measureText heads the column of a measure; where the campaign itself gives
-// coupons, getting one is not claiming.
+// measureText is the head of a measure's column. If the campaign itself gives coupons, the measure
+// Claiming is called getting a coupon.
 func measureText(ctx context.Context, s campaign.Spec, m campaign.Measure) string {
 	if m == campaign.Claiming && s.GrantTemplate != 0 {
 		return ui.T(ctx, "results.measure.granted")
@@ -52,7 +52,7 @@ func measureText(ctx context.Context, s campaign.Spec, m campaign.Measure) strin
 	return ui.T(ctx, "results.measure."+string(m))
 }
 
-// counts reports whether the measure says anything about the group.
+// counts reports whether the measure applies to the group.
 func counts(m campaign.Measure, variant int) bool {
 	return m != campaign.Opening || variant != delivery.HeldOut
 }
@@ -73,7 +73,7 @@ type resultFinding struct {
 	text string
 }
 
-// findings says what the counted numbers let one say, the goal first.
+// findings returns the conclusions that the counted numbers support, the goal first.
 func (p CampaignResults) findings(ctx context.Context) (list []resultFinding) {
 	goal := p.Goal()
 	if c, ok := p.Results.Effect(goal); ok && goal != "" {
@@ -101,8 +101,7 @@ func findingTone(v campaign.Verdict) ui.Tone {
 	return ui.Neutral
 }
 
-// effectFinding compares those who were meant to get the message with those
-// who got nothing.
+// effectFinding compares the users who were meant to get the message with the hold-out group.
 func effectFinding(ctx context.Context, c campaign.Comparison) resultFinding {
 	l, v := ui.From(ctx).Locale, c.Verdict()
 	n, low, high := c.Extra()
@@ -124,7 +123,7 @@ func versionsFinding(ctx context.Context, c campaign.Comparison) resultFinding {
 		l.Points(low), l.Points(high))}
 }
 
-// liftText says by how much more often a group did m than the held out, or "".
+// liftText says by how much more often a group did m than the hold-out group, or "".
 func (p CampaignResults) liftText(ctx context.Context, t campaign.Tally, m campaign.Measure) string {
 	held, ok := p.Results.Group(delivery.HeldOut)
 	if !ok || t.Variant == delivery.HeldOut || m == campaign.Opening {
@@ -145,8 +144,8 @@ func liftPercent(ctx context.Context, part float64) string {
 	return "+" + l.Share(part)
 }
 
-// spanScale is the rate at the right end of the charts of m: a little beyond
-// the highest that any group may truly have.
+// spanScale returns the rate at the right end of the charts of m: slightly above the highest rate
+// within any group's confidence interval.
 func (p CampaignResults) spanScale(m campaign.Measure) float64 {
 	top := 0.0
 	for _, t := range p.Results.Groups {
@@ -169,11 +168,11 @@ func spanOf(s campaign.Share, scale float64) rateSpan {
 
 func tenth(f float64) string { return fmt.Sprintf("%.1f", f) }
 
-// agree reports whether the numbers of recipients and messages are those of the
-// campaign's progress. Otherwise the card does not show them.
+// agree reports whether the numbers of recipients and messages equal the numbers of the campaign's
+// progress. Otherwise the card does not show them.
 func (p CampaignResults) agree() bool { return p.Results.Agree(p.Progress) }
 
-// countedText says how far the numbers go.
+// countedText says up to which time the numbers are counted.
 func (p CampaignResults) countedText(ctx context.Context) string {
 	l := ui.From(ctx).Locale
 	switch {
@@ -194,21 +193,21 @@ func (p CampaignResults) countedText(ctx context.Context) string {
 	return l.T("results.going", l.DateTime(p.Results.CountedTo.Truncate(time.Second), p.Zone))
 }
 
-// CampaignCompare sets a campaign beside earlier ones of its shop.
+// CampaignCompare compares a campaign with earlier campaigns of its shop.
 type CampaignCompare struct {
 	campaign.Campaign
 	Zone *time.Location
 	// List begins with the campaign itself.
 	List []campaign.Past
-	// Others can be chosen; Chosen are the ids of those that are.
+	// Others are the campaigns to choose from; Chosen are the ids of the chosen campaigns.
 	Others      []campaign.Past
 	Chosen      []int64
 	LeftOut     int
 	First, Next string
 }
 
-// PageURL is the address of the candidates before a campaign, 0 = of the
-// latest, with what is chosen.
+// PageURL returns the address of the candidates before a campaign (0 = the latest candidates), with
+// the chosen campaigns.
 func (p CampaignCompare) PageURL(before int64) string {
 	q := url.Values{}
 	for _, id := range p.Chosen {
@@ -249,8 +248,8 @@ func comparedMeasures(list []campaign.Past) (has []campaign.Measure) {
 	return has
 }
 
-// A comparedCell is one share in a comparison: of how many, and how long its
-// bar is beside the greatest of its column.
+// A comparedCell is one share in a comparison. width is the length of its bar in thousandths of the
+// full bar.
 type comparedCell struct {
 	known bool
 	share campaign.Share
@@ -265,8 +264,8 @@ func failedShare(p campaign.Past) campaign.Share {
 	return campaign.Share{K: p.Progress.Dead, N: p.Progress.Reserved}
 }
 
-// cells returns the column of one share. A full bar is the whole where whole is
-// set, else the greatest rate.
+// cells returns the column of one share. With whole a full bar is 100 %, otherwise the greatest
+// rate of the column.
 func cells(list []campaign.Past, whole bool, of func(campaign.Past) (campaign.Share, bool)) []comparedCell {
 	column, top := make([]comparedCell, len(list)), 0.0
 	if whole {
@@ -321,7 +320,7 @@ func pastPace(ctx context.Context, p campaign.Past) string {
 	return ui.T(ctx, "campaign.rate.value", ui.Num(ctx, int64(rate+0.5)))
 }
 
-// chosen reports whether the campaign is among those compared.
+// chosen reports whether the campaign is among the compared campaigns.
 func (p CampaignCompare) chosen(id int64) bool {
 	for _, c := range p.Chosen {
 		if c == id {
@@ -331,7 +330,7 @@ func (p CampaignCompare) chosen(id int64) bool {
 	return false
 }
 
-// elsewhere are the chosen ones that this page of candidates does not show.
+// elsewhere returns the chosen campaigns that this page of candidates does not show.
 func (p CampaignCompare) elsewhere() (ids []int64) {
 	shown := map[int64]bool{}
 	for _, o := range p.Others {

@@ -11,23 +11,24 @@ import (
 	"dropbell/views/ui"
 )
 
-// Texts are the messages of a campaign in every language, as one reader gets them.
+// Texts are the messages of a campaign in every language for one reader.
 type Texts struct {
 	List    []CampaignText
 	Channel message.Channel
-	// Reader is for whom they are shown: a user, or a made-up person. User and
-	// Language are what was typed to choose a reader, Errors what of it cannot be read.
+	// Reader names the reader for whom the texts are shown: a user, or a made-up person. User and
+	// Language are the typed choice of a reader, Errors its unreadable fields.
 	Reader         string
 	User, Language string
 	Errors         []fault.Field
-	// Gets says that a reader was chosen, who gets the texts in no other language.
+	// Gets says that a reader was chosen. The reader gets the texts in no other language.
 	Gets bool
-	// Own is where the member can be sent a text, if MayTry; Try is what came of it.
+	// Own has the member's contacts for a test, which is allowed if MayTry. Try is the result of
+	// the last test.
 	Own    parts.Own
 	MayTry bool
 	Try    parts.Try
-	// Form is the id of the form whose values hold the texts, and Action where it is
-	// sent; without one the form around the texts is sent.
+	// Form is the id of the form that contains the texts, and Action the address that it is sent
+	// to. Without Form the form around the texts is sent.
 	Form, Action string
 }
 
@@ -36,7 +37,7 @@ type CampaignText struct {
 	Locale  string // "" for the default
 	Variant int
 	Preview parts.Preview
-	// Faults are what its title or body says that nothing can be put in for.
+	// Faults are the variables of its title or body that cannot be replaced.
 	Faults []fault.Field
 	// Other says that the chosen reader gets another text.
 	Other bool

@@ -18,7 +18,7 @@ func (p Codes) url() string {
 	return parts.CodesURL(p.Template.ID)
 }
 
-// pageURL is where the page comes from that is shown.
+// pageURL returns the address of the shown page.
 func (p Codes) pageURL() string {
 	if p.Before == 0 {
 		return p.url()
@@ -26,7 +26,7 @@ func (p Codes) pageURL() string {
 	return fmt.Sprintf("%s?before=%d", p.url(), p.Before)
 }
 
-// listURL is the file of all lists of a kind, or of those of one template.
+// listURL returns the file of all lists of a kind, or of the lists of one template.
 func listURL(path string, of *template.Template) string {
 	if of == nil {
 		return path
@@ -72,7 +72,7 @@ func codesTone(b redeemcode.Batch) ui.Tone {
 	return ui.Good
 }
 
-// codesPieces are how far a batch is generated, and then how much of it is used.
+// codesPieces are the generated part of a batch, and afterwards its used part.
 func codesPieces(b redeemcode.Batch) []parts.Piece {
 	switch b.State {
 	case redeemcode.Generating:
@@ -83,7 +83,7 @@ func codesPieces(b redeemcode.Batch) []parts.Piece {
 	return []parts.Piece{{Class: "bar-sent", N: b.Used}}
 }
 
-// codesText says the same in words.
+// codesText describes codesPieces in words.
 func codesText(ctx context.Context, b redeemcode.Batch) string {
 	switch b.State {
 	case redeemcode.Generating:

@@ -14,10 +14,10 @@ import (
 	"dropbell/views/ui"
 )
 
-// GrantURL is where a list of users who are given coupons is shown.
+// GrantURL returns the address of a list of users who are given coupons.
 func GrantURL(id int64) string { return fmt.Sprintf("/grants/%d", id) }
 
-// grantKind says what a job does with a list.
+// grantKind names the action of a job on a list.
 func grantKind(ctx context.Context, j job.Job, p coupon.GrantParams) string {
 	switch {
 	case j.Kind == coupon.TakeBackKind:
@@ -28,7 +28,7 @@ func grantKind(ctx context.Context, j job.Job, p coupon.GrantParams) string {
 	return ui.T(ctx, "grants.kind.give")
 }
 
-// grantResult names what became of a row.
+// grantResult names the outcome of a row.
 func grantResult(ctx context.Context, result string) string {
 	for _, key := range []string{"grants.result." + result, "fault." + result} {
 		if ui.From(ctx).Locale.Has(key) {
@@ -54,8 +54,8 @@ func grantTone(result string) ui.Tone {
 	return ui.Warn
 }
 
-// listName is how a list is called: by its file, or as ids that a request
-// named; "" if the file has no name.
+// listName returns the name of a list: its file, or the ids that a request named; "" if the file
+// has no name.
 func listName(ctx context.Context, s coupon.Source) string {
 	if s.IDs {
 		return ui.T(ctx, "grants.user_ids")
@@ -63,12 +63,12 @@ func listName(ctx context.Context, s coupon.Source) string {
 	return s.File
 }
 
-// name is how the list is called among others.
+// name returns the name of the list in a table of lists.
 func (g GrantRow) name(ctx context.Context) string {
 	return cmp.Or(listName(ctx, g.Params.Source), g.Job.Title)
 }
 
-// about says what the list is for, where its name does not.
+// about describes the purpose of the list if its name does not.
 func (p Grants) about(ctx context.Context, g GrantRow) string {
 	text := grantKind(ctx, g.Job, g.Params) + " · #" + parts.ID(g.Job.ID)
 	if p.Template == nil && g.name(ctx) != g.Job.Title {
@@ -77,8 +77,8 @@ func (p Grants) about(ctx context.Context, g GrantRow) string {
 	return text
 }
 
-// refusal says why lists are never taken for the template in its state; "" if
-// they are, or the viewer may give nothing.
+// refusal returns why no list is accepted for the template in its state; "" if lists are accepted,
+// or the viewer may not give coupons.
 func (p Grants) refusal(ctx context.Context) string {
 	if p.Template == nil || !p.MayGive {
 		return ""
@@ -97,7 +97,7 @@ func givingRefused(ctx context.Context, err error) string {
 	return ui.FaultText(ctx, err)
 }
 
-// TakesBack reports whether the job revokes what another one gave.
+// TakesBack reports whether the job revokes the coupons that another job gave.
 func (p Grant) TakesBack() bool { return p.Job.Kind == coupon.TakeBackKind }
 
 // Crumbs lead back to the template's lists.
@@ -108,7 +108,7 @@ func (p Grant) Crumbs(ctx context.Context) []ui.Crumb {
 
 func (p Grant) url() string { return GrantURL(p.Job.ID) }
 
-// results are those that rows have, what succeeded first, then by number.
+// results returns the outcomes that rows have, successful outcomes first, then by count.
 func (p Grant) results() (list []string) {
 	for r := range p.Counts {
 		list = append(list, r)
@@ -149,7 +149,7 @@ func (p Grant) waits() bool {
 
 func (p Grant) mayApply(ctx context.Context) bool { return p.waits() && p.refusal(ctx) == "" }
 
-// refusal says why the template takes no list now, where one waits.
+// refusal says why the template accepts no list now, if a list waits.
 func (p Grant) refusal(ctx context.Context) string {
 	if !p.waits() {
 		return ""
@@ -157,8 +157,8 @@ func (p Grant) refusal(ctx context.Context) string {
 	return givingRefused(ctx, coupon.CheckGiving(p.Template, false, ui.From(ctx).Now))
 }
 
-// mayTakeBack also holds of one that was stopped or failed before it counted
-// what it had just given.
+// mayTakeBack reports whether the viewer may revoke the coupons that the job gave. A job that was
+// stopped or failed may have given coupons that it had not counted yet.
 func (p Grant) mayTakeBack() bool {
 	return p.MayGive && !p.Params.DryRun && !p.TakesBack() && p.Job.State.Over() && (p.Job.Done > 0 || p.Job.State != job.Done)
 }

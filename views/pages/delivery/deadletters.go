@@ -38,7 +38,7 @@ func channelOptions(ctx context.Context) []ui.Option {
 	return list
 }
 
-// bad is what is said where the filter cannot be read.
+// bad returns the title and the text for a filter that cannot be read.
 func (p DeadLetters) bad(ctx context.Context) (title, text string) {
 	if slices.ContainsFunc(p.Errors, func(f fault.Field) bool { return f.Name != "channel" }) {
 		return ui.T(ctx, "letters.bad_title"), ui.T(ctx, "letters.bad_text")
@@ -57,7 +57,7 @@ func (p DeadLetters) total() (sum, most int64) {
 // jobRunning is the state of a job that is being worked on.
 const jobRunning = "running"
 
-// where are the jobs that are running, or those that are not.
+// where returns the jobs that are running, or the jobs that are not.
 func (p Jobs) where(running bool) (some Jobs) {
 	for _, j := range p.List {
 		if (j.State == jobRunning) == running {
@@ -95,7 +95,7 @@ func jobPieces(j delivery.DeadLetterJob) []parts.Piece {
 	return []parts.Piece{{Class: "bar-sent", N: j.Sent}, {Class: done, N: j.Done}, {Class: "bar-expired", N: j.Late}}
 }
 
-// jobText says how far a job has come.
+// jobText describes the progress of a job.
 func jobText(ctx context.Context, j delivery.DeadLetterJob) string {
 	l := ui.From(ctx).Locale
 	parts := []string{l.T("letters.job.done."+string(j.Action), j.Done)}
@@ -110,7 +110,7 @@ func jobText(ctx context.Context, j delivery.DeadLetterJob) string {
 
 func worked(j delivery.DeadLetterJob) int64 { return j.Done + j.Late + j.Sent }
 
-// jobLeft says how long a job with a rate has to go, about.
+// jobLeft returns the approximate remaining time of a job with a rate.
 func jobLeft(ctx context.Context, j delivery.DeadLetterJob) string {
 	if j.State != jobRunning || j.Rate == 0 || j.Total <= worked(j) {
 		return ""
@@ -128,7 +128,7 @@ func (p Replay) sentence(ctx context.Context) string {
 	return ui.T(ctx, "replay.sentence", p.Triage.InTime, p.Triage.TooLate, p.Triage.AlreadySent)
 }
 
-// takes says how long letting all go takes that are in time.
+// takes says how long sending all messages that are in time takes.
 func (p Replay) takes(ctx context.Context) string {
 	if p.PerSecond == 0 {
 		return ui.T(ctx, "replay.as_fast")
@@ -143,8 +143,8 @@ func (p Replay) rateError(ctx context.Context) string {
 // useless reports whether a replay would change nothing.
 func (p Replay) useless() bool { return p.Triage.InTime == 0 && p.Triage.AlreadySent == 0 }
 
-// submit names the button: where no recipient can be reached in time any more,
-// recipients whom another attempt has reached may still be settled.
+// submit returns the label of the button. If no recipient can be reached in time any more, the
+// button still settles recipients that another attempt has reached.
 func (p Replay) submit(ctx context.Context) string {
 	if p.rateError(ctx) != "" {
 		return ui.T(ctx, "replay.submit_any")

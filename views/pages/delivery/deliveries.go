@@ -26,7 +26,7 @@ func (f DeliveryFilter) Active() bool { return f != DeliveryFilter{} }
 // BatchURL is the page of a batch.
 func BatchURL(id int64) string { return fmt.Sprintf("/deliveries/%d", id) }
 
-// batchTitle names what a batch delivers.
+// batchTitle names the content of a batch.
 func batchTitle(ctx context.Context, b delivery.BatchRow) string {
 	if b.Kind == delivery.KindReminder && b.Slot > 0 {
 		return ui.T(ctx, "deliveries.reminder", b.Slot*template.SlotMinutes)
@@ -41,7 +41,7 @@ func kindText(ctx context.Context, k delivery.Kind) string {
 	return string(k)
 }
 
-// ownerURL is the page of what the batch was sent for, if there is one.
+// ownerURL returns the page of the object that the batch was sent for, if there is a page.
 func ownerURL(b delivery.BatchRow) string {
 	switch {
 	case b.Kind == delivery.KindCampaign:
@@ -64,7 +64,7 @@ func ownerText(ctx context.Context, b delivery.BatchRow) string {
 	return parts.OrDash("")
 }
 
-// campaignText names a campaign, whose name is not known once it is gone.
+// campaignText names a campaign; the name of a deleted campaign is unknown.
 func campaignText(ctx context.Context, name string, id int64) string {
 	if name == "" {
 		return ui.T(ctx, "deliveries.campaign", id)
@@ -89,7 +89,7 @@ func batchTone(b delivery.BatchRow) ui.Tone {
 	return ui.Good
 }
 
-// countsText says in words what the bar shows.
+// countsText describes the bar in words.
 func countsText(ctx context.Context, c delivery.Counts) string {
 	l := ui.From(ctx).Locale
 	text := l.T("deliveries.sent_of", c.Sent, c.Reserved)
@@ -141,8 +141,8 @@ func (p Batch) userURL(r delivery.Recipient) string {
 	return personURL(p.Row.Kind, p.Row.TemplateID, r.UserID)
 }
 
-// personURL is the user's story with the template, or where the message was
-// about none, or is that of a campaign, the user's page.
+// personURL returns the page of the user's reminders of the template. For messages about no
+// template, and for messages of a campaign, it is the user's page.
 func personURL(k delivery.Kind, templateID int64, to user.ID) string {
 	if templateID != 0 && k != delivery.KindCampaign {
 		return parts.ExplainURL(templateID, to.String())

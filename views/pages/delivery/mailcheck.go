@@ -10,23 +10,23 @@ import (
 	"dropbell/views/ui"
 )
 
-// A MailCheck is what DNS says of the domains that mails come from.
+// A MailCheck holds the DNS records of the domains that mails are sent from.
 type MailCheck struct {
 	// Senders are empty if no mail server is configured.
 	Senders []MailSender
-	// All is how many senders there are; the page checks the first ones.
+	// All is the number of senders; the page checks only the first senders.
 	All int
-	// Pace is what limits mails.
+	// Pace holds the limits of mails.
 	Pace delivery.MailPace
 }
 
-// A MailSender is what mails say of where they come from, and what DNS says of that.
+// A MailSender is the origin that mails name, and the DNS records about it.
 type MailSender struct {
 	mailcheck.Sender
 	Findings []mailcheck.Finding
 }
 
-// heading tells the findings of several senders apart; "" = there is one sender.
+// heading distinguishes the findings of several senders; "" = there is one sender.
 func (p MailCheck) heading(s MailSender) string {
 	switch {
 	case len(p.Senders) < 2:
@@ -57,7 +57,7 @@ func noteText(ctx context.Context, n mailcheck.Note) string {
 	return ui.T(ctx, "mailcheck.note."+n.Key, n.Value)
 }
 
-// budgetText says what is spent of the day's budget; that of mails is a warm-up plan.
+// budgetText describes the spent part of the day's budget; the budget of mails is a warm-up plan.
 func budgetText(ctx context.Context, s delivery.ChannelStatus) string {
 	if s.Channel == delivery.Email {
 		return ui.T(ctx, "mailpace.spent", s.Budget.Spent, s.Budget.PerDay)
@@ -72,7 +72,7 @@ func budgetText(ctx context.Context, s delivery.ChannelStatus) string {
 	return strings.Join(list, ui.T(ctx, "ui.list_join"))
 }
 
-// budgetOver says what becomes of further messages.
+// budgetOver says what happens to further messages.
 func budgetOver(ctx context.Context, s delivery.ChannelStatus) string {
 	if s.Channel == delivery.Email {
 		return ui.T(ctx, "mailpace.used_up")

@@ -8,7 +8,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// planMost is the most mails of a day of the plan, or that were sent on one.
+// planMost returns the greatest number of mails of a day, planned or sent.
 func planMost(days []delivery.WarmUpDay) (most int64) {
 	for _, d := range days {
 		most = max(most, d.Most, d.Sent)
@@ -24,8 +24,8 @@ func planBar(n, most int64) float64 {
 	return max(2, 96*float64(n)/float64(most))
 }
 
-// planText says in one line what the plan has today, which is one of its days as long as it
-// lasts; before the first day that one's number counts.
+// planText describes today's part of the plan in one line, "" after the plan has ended. Before the
+// first day of the plan, the number of the first day applies.
 func planText(ctx context.Context, days []delivery.WarmUpDay) string {
 	for _, d := range days {
 		if d.Today {

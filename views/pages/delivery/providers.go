@@ -37,7 +37,7 @@ type ProviderForm struct {
 	ID      int64 // 0 = a new one
 	Version int64
 	Kind    provider.Kind
-	// Values are what was typed, never secrets.
+	// Values are the typed values, never secrets.
 	Values  map[string]string
 	Set     []string // the secrets that are set
 	Enabled bool
@@ -60,7 +60,7 @@ func (p Providers) of(c delivery.Channel) (list []provider.Provider) {
 	return list
 }
 
-// state says how a provider does: the tone of its badge, and its key.
+// state returns the state of a provider: the colour of its badge, and its key.
 func (p Providers) state(one provider.Provider) (ui.Tone, string) {
 	c := p.Circuits[one.ID]
 	switch {
@@ -76,7 +76,7 @@ func (p Providers) state(one provider.Provider) (ui.Tone, string) {
 	return ui.Good, "provider.state.ready"
 }
 
-// rule says which messages are the provider's.
+// rule describes which messages the provider gets.
 func (p Providers) rule(ctx context.Context, one provider.Provider) string {
 	whose := ui.T(ctx, "provider.all_shops")
 	if one.Shop != 0 {
@@ -92,7 +92,7 @@ func (p Providers) rule(ctx context.Context, one provider.Provider) string {
 	return text
 }
 
-// health says how its calls went in the last minute.
+// health describes the results of its calls in the last minute.
 func (p Providers) health(ctx context.Context, one provider.Provider) string {
 	h, ok := p.Health[one.ID]
 	if !ok {
@@ -124,7 +124,7 @@ func (f ProviderForm) sms() bool {
 	return c == delivery.SMS
 }
 
-// orderHelp says what the order of the kind's providers means.
+// orderHelp explains the order of the kind's providers.
 func (f ProviderForm) orderHelp(ctx context.Context) string {
 	switch {
 	case f.Kind.Platform().OneTime():
@@ -135,7 +135,7 @@ func (f ProviderForm) orderHelp(ctx context.Context) string {
 	return ui.T(ctx, "provider.help.order")
 }
 
-// shopHelp says what it means that a shop has a provider of its own.
+// shopHelp explains a provider of a shop's own.
 func (f ProviderForm) shopHelp(ctx context.Context) string {
 	if !f.Kind.Shares() && !f.Kind.Platform().OneTime() {
 		return ui.T(ctx, "provider.help.shop.apps")
@@ -152,7 +152,7 @@ func (f ProviderForm) set(name string) bool {
 	return false
 }
 
-// fieldLabel names a setting as its kind calls it, where that differs.
+// fieldLabel returns the name of a setting; a kind may have a name of its own for it.
 func (f ProviderForm) fieldLabel(ctx context.Context, name string) string {
 	for _, key := range []string{"provider.field." + string(f.Kind) + "." + name, "provider.field." + name} {
 		if ui.From(ctx).Locale.Has(key) {
@@ -180,7 +180,7 @@ func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldP
 	return p
 }
 
-// help says what the field is to hold; empty = its label says so.
+// help describes the content of the field; empty = the label is enough.
 func (f ProviderForm) help(ctx context.Context, field provider.Field) string {
 	if key := "provider.help." + string(f.Kind) + "." + field.Name; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)

@@ -11,7 +11,7 @@ import (
 
 // Reference is the page of all operations.
 type Reference struct {
-	// Version is that of the contract, Base the address below which operations are.
+	// Version is the version of the contract, Base the address below which the operations are.
 	Version, Text, Base string
 	Credentials         []Text
 	Groups              []Group
@@ -35,7 +35,7 @@ type Operation struct {
 	Examples                               []Example
 }
 
-// Example is a request, or a receiver of one, in a programming language.
+// Example is a request, or a receiver of a request, in a programming language.
 type Example struct{ Language, Text string }
 
 // Field is a parameter, or a part of a body: "reminders[].minutes".
@@ -44,13 +44,13 @@ type Field struct {
 	Required                  bool
 }
 
-// Answer is what an operation may answer with; Codes are those of refusals.
+// Answer is an answer of an operation; Codes are the codes of refusals.
 type Answer struct {
 	Status, Text string
 	Codes        []string
 }
 
-// Code is an error code. The catalogues have what to do as "docs.fix." + Code.
+// Code is an error code. The catalogues have its remedy as "docs.fix." + Code.
 type Code struct {
 	Code    string
 	Status  int
@@ -64,16 +64,14 @@ type FirstSteps struct {
 	Steps   []Step
 }
 
-// Step is one request; the catalogues have its title and text as
-// "docs.start." + Key.
+// Step is one request; the catalogues have its title and text as "docs.start." + Key.
 type Step struct{ Key, Operation, Curl string }
 
 // Webhooks is the page about calls of the channel webhook.
 type Webhooks struct {
 	// Headers is a whole call, signed with Secret.
 	Headers, Secret string
-	// Fields have their meaning in the catalogues, as "docs.hook.field." + the last part
-	// of the name.
+	// Fields are described in the catalogues, as "docs.hook.field." + the last part of the name.
 	Fields   []Field
 	Examples []Example
 }
@@ -87,7 +85,7 @@ var pages = []page{
 	{"webhooks", "/docs/webhooks", "docs.webhooks", "docs.webhooks.about"},
 }
 
-// languages are those of examples, rules the sections before the operations.
+// languages are the languages of examples, rules the sections before the operations.
 var (
 	languages   = []string{"curl", "JavaScript", "Python", "Go"}
 	rules       = []string{"address", "credentials", "format", "repeating", "limits"}

@@ -44,7 +44,8 @@ func announcementTone(a reminder.AnnouncementStatus) ui.Tone {
 	return ui.Good
 }
 
-// announcementState names the state; one that was stopped did not finish.
+// announcementState names the state of an announcement. A finished announcement with a stop reason is
+// called stopped.
 func announcementState(ctx context.Context, a reminder.AnnouncementStatus) string {
 	if a.StopReason != "" && a.State == reminder.AnnouncementFinished {
 		return ui.T(ctx, "announce.state.stopped")
@@ -52,7 +53,7 @@ func announcementState(ctx context.Context, a reminder.AnnouncementStatus) strin
 	return ui.T(ctx, "announce.state."+string(a.State))
 }
 
-// announcedText says what became of an announcement so far.
+// announcedText describes the outcome of an announcement so far.
 func announcedText(ctx context.Context, a reminder.AnnouncementStatus) string {
 	c := announced(a)
 	if c.Reserved == 0 && a.State != reminder.AnnouncementFinished {

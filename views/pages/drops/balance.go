@@ -19,7 +19,7 @@ type balanceSlot struct {
 	lines []BalanceLine
 }
 
-// standing says what happened to the slot, by the recounted lines.
+// standing returns the outcome of the slot by its recounted lines.
 func (s balanceSlot) standing(now time.Time) reminder.Standing {
 	var sum delivery.Counts
 	for _, l := range s.lines {
@@ -47,7 +47,7 @@ func (l BalanceLine) figure(key string) string {
 	return fmt.Sprintf("slot:%d:%s:%s", l.Slot.ID, l.Channel, key)
 }
 
-// blank reports whether the line's channel had no recipients, as it should be.
+// blank reports whether the line's channel had no recipients and no difference.
 func (l BalanceLine) blank() bool {
 	return l.Kept == (delivery.Counts{}) && l.Counted == (delivery.Counts{}) && l.Difference() == 0
 }
@@ -70,8 +70,8 @@ func (p Balance) receiptURL(s reminder.Slot) string {
 	return fmt.Sprintf("/templates/%d/slots/%d/receipt.csv", p.Template.ID, s.ID)
 }
 
-// columns are the parts of the identity: recounted, as kept, and whether
-// what is kept must agree yet.
+// columns are the parts of the identity: the recounted number, the stored number, and whether the
+// two must agree yet.
 func (l BalanceLine) columns() []balanceColumn {
 	done := l.Slot.State == reminder.Finished
 	return []balanceColumn{
@@ -89,7 +89,7 @@ type balanceColumn struct {
 
 func (c balanceColumn) off() bool { return c.final && c.counted != c.kept }
 
-// causes explain what kind of difference a line has and what to do about it.
+// causes explain the kind of difference of a line and its remedy.
 func (l BalanceLine) causes(ctx context.Context) []string {
 	if l.Difference() == 0 {
 		return nil

@@ -20,7 +20,8 @@ func (p Templates) pairs() [][2]string {
 	return list
 }
 
-// allText counts what it can: the rows of a list with several pages are not counted.
+// allText contains the number of rows if the list has one page; the rows of a list with several
+// pages are not counted.
 func (p Templates) allText(ctx context.Context) string {
 	switch {
 	case p.First == "" && p.Next == "":

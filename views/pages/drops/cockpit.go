@@ -15,7 +15,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Cockpit is the page that one looks at while a drop takes place.
+// Cockpit is the page about a drop while it takes place.
 type Cockpit struct {
 	template.Template
 	// At is the console's clock when all this was true.
@@ -33,7 +33,7 @@ type Cockpit struct {
 	cells ui.Cells
 }
 
-// Shape differs between states that one page cannot turn into each other by
+// Shape identifies the structure of the page. A page cannot turn into a state with another shape by
 // changing values.
 func (p Cockpit) Shape() string {
 	shape := fmt.Sprintf("%d slots, opened %t, empty", len(p.Snapshot.Rows), p.opened())
@@ -63,7 +63,8 @@ func (p Cockpit) shown() (list []delivery.Channel) {
 // opened reports whether coupons are claimed, or were.
 func (p Cockpit) opened() bool { return !p.At.Before(p.OpensAt) }
 
-// rows are the slots that are over and reminded no user, or the other ones.
+// rows returns the finished and passed slots that reminded no user if empty is set, otherwise all
+// other slots.
 func (p Cockpit) rows(empty bool) (list []reminder.CockpitRow) {
 	for _, r := range p.Snapshot.Rows {
 		over := r.State == reminder.Finished || r.State == reminder.Passed
@@ -98,8 +99,8 @@ func (p Cockpit) next() *reminder.CockpitRow {
 	return nil
 }
 
-// other is the end of the drop that the head of its page does not show, with its
-// label.
+// other returns the opening or the end of the drop, whichever the head of its page does not show,
+// with its label.
 func (p Cockpit) other() (at time.Time, key string) {
 	if s := p.State(p.At); s != template.Cancelled && (s == template.Closed || p.opened()) {
 		return p.OpensAt, "field.opens_at"
@@ -144,7 +145,7 @@ type concern struct {
 	url  string
 }
 
-// concerns are what is wrong with the drop now.
+// concerns are the present problems of the drop.
 func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	add := func(tone ui.Tone, url, text string) { list = append(list, concern{tone, text, url}) }
 	sum, failed := p.Snapshot.Progress(), p.failed()
@@ -202,7 +203,7 @@ func (p Cockpit) channelConcerns(ctx context.Context, c delivery.Channel) (list 
 	return list
 }
 
-// verdict says in one sentence how the drop stands.
+// verdict describes the state of the drop in one sentence.
 func (p Cockpit) verdict(ctx context.Context) concern {
 	for _, tone := range []ui.Tone{ui.Bad, ui.Warn} {
 		for _, c := range p.concerns(ctx) {
@@ -232,7 +233,7 @@ func (p Cockpit) verdict(ctx context.Context) concern {
 	return concern{tone: ui.Neutral, text: l.T("cockpit.nothing")}
 }
 
-// others are the concerns beside the one that the verdict is about.
+// others are the concerns except the concern of the verdict.
 func (p Cockpit) others(ctx context.Context) (list []concern) {
 	verdict := p.verdict(ctx)
 	for _, c := range p.concerns(ctx) {
@@ -260,7 +261,7 @@ func (p Cockpit) causesOf(c delivery.Channel) (list []reminder.Cause) {
 	return list
 }
 
-// causeText is what the provider said, or why the message did not go out.
+// causeText returns the provider's words, or the reason why the message was not sent.
 func causeText(ctx context.Context, c reminder.Cause) string {
 	if c.Sample != "" {
 		return ui.Said(ctx, c.Sample)

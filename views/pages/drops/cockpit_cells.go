@@ -14,8 +14,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// Cells returns every value on the page that can change while it is open. They
-// are the same for all viewers with one language.
+// Cells returns every value of the page that can change while it is open. Viewers with the same
+// language have the same cells.
 func (p Cockpit) Cells(ctx context.Context) ui.Cells {
 	c := ui.Cells{}
 	p.headCells(ctx, c)
@@ -123,7 +123,7 @@ func (p Cockpit) channelCells(ctx context.Context, c ui.Cells, ch delivery.Chann
 	c[key+".causes"] = html(ctx, p.causes(ch))
 }
 
-// forecastText compares what was forecast with what is.
+// forecastText compares the forecast with the present state.
 func (p Cockpit) forecastText(ctx context.Context, ch delivery.Channel) string {
 	l := ui.From(ctx).Locale
 	var forecast, done time.Time
@@ -201,7 +201,7 @@ func quantile(ctx context.Context, late delivery.Lateness, q float64) string {
 	return "≤ " + parts.Brief(ctx, upTo)
 }
 
-// html draws a small list that is sent as a whole when it changes.
+// html renders a small list that is sent as a whole when it changes.
 func html(ctx context.Context, c templ.Component) string {
 	var b bytes.Buffer
 	_ = c.Render(ctx, &b) // into memory

@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// The head of a drop's page shows the opening until it has passed, and then the end;
-// the tab Live shows the other of both, also where the coupons end before the drop.
+// The head of a drop's page shows the opening until it has passed, and then the end. The tab Live
+// shows the other instant of the two, also if the coupons end before the drop.
 func TestTheClockShowsWhatTheHeadDoesNot(t *testing.T) {
 	opens := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	closes, until := opens.Add(2*time.Hour), opens.Add(time.Hour)

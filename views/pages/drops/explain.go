@@ -26,8 +26,7 @@ type entry struct {
 	now bool
 }
 
-// chapters divides the steps by days; the present stands between what has
-// happened and what is still to come.
+// chapters divides the steps by days, and marks the present between past and future steps.
 func (p Explain) chapters(ctx context.Context) []chapter {
 	l, now := ui.From(ctx).Locale, ui.From(ctx).Now
 	var list []chapter
@@ -53,8 +52,7 @@ func (p Explain) chapters(ctx context.Context) []chapter {
 // millis writes the time of day to the millisecond.
 func millis(t time.Time, zone *time.Location) string { return t.In(zone).Format("15:04:05.000") }
 
-// lateness writes how long after the planned instant something happened, or
-// that it was meant to wait.
+// lateness writes how long after the planned instant a step happened, or that it was meant to wait.
 func lateness(ctx context.Context, s reminder.Step) string {
 	d := figure.Late(*s.Planned, s.At)
 	switch {
@@ -175,7 +173,7 @@ func outcomeIcon(o delivery.Outcome) string {
 	return "minus"
 }
 
-// nothing says that there are no reminders: none any more, or none ever.
+// nothing says that there are no reminders: not any more, or never.
 func (p Explain) nothing(ctx context.Context) string {
 	for _, s := range p.Timeline.Steps {
 		switch {

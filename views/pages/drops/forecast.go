@@ -14,11 +14,11 @@ import (
 	"dropbell/views/ui"
 )
 
-// Halted says of each channel why nothing goes out over it now: "paused" or
-// "failing"; "" = it does. A forecast assumes that it does.
+// Halted says for each channel why it sends no messages now: "paused" or "failing"; "" = it sends.
+// A forecast assumes that every channel sends.
 type Halted [delivery.Channels]string
 
-// HaltedOf reads it from what is known of the channels.
+// HaltedOf derives Halted from the states of the channels.
 func HaltedOf(channels [delivery.Channels]delivery.ChannelStatus) (h Halted) {
 	for i, s := range channels {
 		switch {
@@ -31,7 +31,7 @@ func HaltedOf(channels [delivery.Channels]delivery.ChannelStatus) (h Halted) {
 	return h
 }
 
-// An outlook is what is expected of one channel for one template, or for all.
+// An outlook is the forecast for one channel and one template, or for all templates.
 type outlook struct {
 	channel  delivery.Channel
 	rate     forecast.Rate
@@ -39,7 +39,8 @@ type outlook struct {
 	messages int64
 	missed   int64
 	halted   string // see [Halted]
-	// worst is the job that misses most, or else has least time to spare.
+	// worst is the job that misses the most recipients; if no job misses any, the job with the
+	// least time to spare.
 	worst forecast.Prognosis
 }
 
@@ -75,7 +76,7 @@ func worse(a, b forecast.Prognosis) bool {
 // spare is how long before its deadline a job is through.
 func spare(p forecast.Prognosis) time.Duration { return p.Deadline.Sub(p.FinishAt) }
 
-// overrun is how long a job would run beyond its deadline if it was not stopped, as far as
+// overrun returns how long a job would run beyond its deadline if it was not stopped, as far as
 // that is known.
 func overrun(p forecast.Prognosis) time.Duration {
 	if p.Missed == 0 || p.Rate.PerSecond <= 0 || p.ByPlan {
@@ -84,8 +85,8 @@ func overrun(p forecast.Prognosis) time.Duration {
 	return max(p.Over, time.Duration(min(float64(p.Missed)/p.Rate.PerSecond, 1e8)*float64(time.Second)))
 }
 
-// takes is the time from when a job is due, or from now if that is past, until
-// each recipient would have been reached.
+// takes returns the time from the due instant of a job, or from now if that is past, until each
+// recipient would have been reached.
 func takes(p forecast.Prognosis, now time.Time) time.Duration {
 	from := p.DueAt
 	if from.Before(now) {
@@ -94,7 +95,7 @@ func takes(p forecast.Prognosis, now time.Time) time.Duration {
 	return max(0, p.FinishAt.Sub(from)) + overrun(p)
 }
 
-// duration writes d; one below a second is written as taking no time.
+// duration writes d; a duration below a second is written as taking no time.
 func duration(ctx context.Context, d time.Duration) string {
 	if d < time.Second {
 		return ui.T(ctx, "forecast.instantly")
@@ -102,7 +103,8 @@ func duration(ctx context.Context, d time.Duration) string {
 	return ui.From(ctx).Locale.Duration(d)
 }
 
-// takesText writes how long a job takes; where the mails of days limit the rest, that.
+// takesText writes how long a job takes. If a daily limit of mails delays the remaining mails, it
+// says so instead.
 func takesText(ctx context.Context, p forecast.Prognosis) string {
 	if p.ByPlan {
 		return ui.T(ctx, "forecast.by_plan")
@@ -118,7 +120,7 @@ func (o outlook) takes(ctx context.Context) string {
 	return ui.T(ctx, "forecast.card_takes", takesText(ctx, o.worst))
 }
 
-// warning says in one line what is wrong: "4 min 10 s, 12 % would miss the opening".
+// warning describes the problem in one line: "4 min 10 s, 12 % would miss the opening".
 func (o outlook) warning(ctx context.Context) string {
 	l := ui.From(ctx).Locale
 	return l.T("forecast.warning", l.T("channel."+o.channel.String()), takesText(ctx, o.worst),
@@ -151,7 +153,7 @@ func rateText(ctx context.Context, perSecond float64) string {
 	return ui.Num(ctx, int64(math.Round(perSecond)))
 }
 
-// sureText says how sure a measured rate is; "" if nothing was measured.
+// sureText describes the reliability of a measured rate; "" if nothing was measured.
 func sureText(ctx context.Context, t forecast.Throughput) string {
 	switch {
 	case t.Slots == 0:
@@ -181,9 +183,9 @@ func roundUp(perSecond float64) float64 {
 	return math.Ceil(perSecond/unit) * unit
 }
 
-// fixes are the changes with which each recipient would be reached in time, the
-// simplest first. There is none where a limit of mails misses some: a higher rate of the
-// channel would not be enough.
+// fixes returns the changes with which each recipient would be reached in time, the simplest first.
+// It returns none if a limit of mails causes some misses: a higher rate of the channel would not be
+// enough.
 func (p Forecast) fixes(ctx context.Context, f forecast.ChannelForecast) []string {
 	if f.Missed == 0 || f.Needed <= f.Rate.PerSecond || f.Rate.PerSecond <= 0 || limitMisses(f.Limits) {
 		return nil
@@ -205,9 +207,9 @@ const (
 	maxDelay  = 2 * time.Hour
 )
 
-// delay looks for the drop whose opening, moved by least, would let the channel
-// be through in time: reminders move along with their opening, so this helps
-// where drops compete for the channel.
+// delay returns the shortest delay, of the opening of the drop with the most misses, with which the
+// channel would miss no reminder. Reminders move along with their opening, so a delay helps where
+// drops compete for the channel. name is "" if no such delay is found.
 func (p Forecast) delay(f forecast.ChannelForecast, now time.Time) (name string, later time.Duration) {
 	jobs := make([]forecast.Job, len(f.Jobs))
 	missed := map[int64]int64{}
@@ -227,8 +229,8 @@ func (p Forecast) delay(f forecast.ChannelForecast, now time.Time) (name string,
 	return "", 0
 }
 
-// missedWhen counts the reminders that would be missed if the template opened later.
-// Reminders that are due already are sent as they are.
+// missedWhen counts the reminders that would be missed if the template opened later. Reminders that
+// are already due are sent at their old time.
 func missedWhen(jobs []forecast.Job, templateID int64, later time.Duration, rate forecast.Rate, now time.Time) (n int64) {
 	moved := slices.Clone(jobs)
 	for i := range moved {
@@ -291,7 +293,7 @@ func (p Forecast) verdictTone() ui.Tone {
 	return ui.Good
 }
 
-// halted are the channels on which something is due and nothing goes out.
+// halted returns the channels that have due messages and send none.
 func (p Forecast) halted() (list []delivery.Channel) {
 	for _, o := range outlooks(p.Channels, 0, p.Halted) {
 		if o.halted != "" {
@@ -334,7 +336,7 @@ func jobZone(ctx context.Context, j forecast.Job) *time.Location {
 	return template.Template{ShopTimezone: j.ShopTimezone}.Zone()
 }
 
-// clockSpan writes from when to when a job goes out.
+// clockSpan writes the start and the end of sending a job.
 func clockSpan(ctx context.Context, p forecast.Prognosis) string {
 	l, zone := ui.From(ctx).Locale, jobZone(ctx, p.Job)
 	from, to := l.Clock(p.StartAt.Truncate(time.Second), zone), l.Clock(p.FinishAt.Truncate(time.Second), zone)

@@ -12,7 +12,7 @@ import (
 // An axis maps the time of one drop to thousandths.
 type axis struct{ from, to time.Time }
 
-// overhang bounds the part of the axis that lies behind the opening.
+// overhang bounds the part of the axis after the opening.
 const overhang = 0.2
 
 func (d forecastDrop) axis() axis {

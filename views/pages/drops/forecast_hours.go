@@ -8,14 +8,14 @@ import (
 	"dropbell/views/ui"
 )
 
-// A forecastHour is what falls due in one hour, on all channels.
+// A forecastHour counts the messages due in one hour, on all channels.
 type forecastHour struct {
 	from             time.Time
 	messages, missed int64
 }
 
-// hourly adds up what falls due in each hour from now's on, for a day. The day
-// begins and ends within an hour, which makes 25.
+// hourly adds up the messages due in each hour, from the hour of now on, for a day. The day begins
+// and ends within an hour, so there are 25 hours.
 func hourly(f []forecast.ChannelForecast, now time.Time) []forecastHour {
 	first := now.Truncate(time.Hour)
 	hours := make([]forecastHour, 25)
@@ -32,7 +32,7 @@ func hourly(f []forecast.ChannelForecast, now time.Time) []forecastHour {
 	return hours
 }
 
-// busiest is the most that falls due in one hour.
+// busiest returns the greatest number of messages due in one hour.
 func busiest(hours []forecastHour) (most int64) {
 	for _, h := range hours {
 		most = max(most, h.messages)
@@ -40,8 +40,8 @@ func busiest(hours []forecastHour) (most int64) {
 	return most
 }
 
-// bars are the columns of the chart: the messages sent in time, and above them those
-// that would miss the opening. A value above zero is visible.
+// bars returns the heights of a column of the chart: the messages sent in time, and above them the
+// messages that would miss the opening. A value above zero is always visible.
 func (h forecastHour) bars(most int64) (inTime, late float64) {
 	height := func(n int64) float64 {
 		if n == 0 || most == 0 {
@@ -52,7 +52,7 @@ func (h forecastHour) bars(most int64) (inTime, late float64) {
 	return height(h.messages - h.missed), height(h.missed)
 }
 
-// hoursText says in words what the chart shows.
+// hoursText describes the chart in words.
 func hoursText(ctx context.Context, hours []forecastHour) string {
 	peak := hours[0]
 	for _, h := range hours {

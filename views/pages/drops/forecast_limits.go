@@ -13,7 +13,7 @@ func limitMisses(limits []forecast.Limit) bool {
 	return slices.ContainsFunc(limits, func(l forecast.Limit) bool { return l.Missed > 0 })
 }
 
-// limitText says in one line what a limit lets through.
+// limitText describes a limit in one line.
 func limitText(ctx context.Context, l forecast.Limit) string {
 	switch {
 	case l.Name == forecast.WarmUpLimit && l.Missed > 0:

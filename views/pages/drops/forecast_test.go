@@ -72,8 +72,8 @@ func TestARateNamedAsEnoughIsEnough(t *testing.T) {
 	}
 }
 
-// Where a limit of mails misses some, no rate of the channel is called enough; and where the
-// warm-up plan does, it is not said how long the rest takes.
+// If a limit of mails causes misses, no rate of the channel is called enough. If the limit is the
+// warm-up plan, the page does not say how long the remaining mails take.
 func TestLimitsOfMailsAreNotFixedByARate(t *testing.T) {
 	end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	p := forecast.Prognosis{Job: forecast.Job{TemplateID: 1, DueAt: end.Add(-time.Minute), Deadline: end, Messages: 90_000}, Rate: forecast.Rate{PerSecond: 500, Source: forecast.Assumed},
@@ -87,8 +87,8 @@ func TestLimitsOfMailsAreNotFixedByARate(t *testing.T) {
 	}
 }
 
-// The forecast looks a day ahead from now, which ends within an hour. Reminders due
-// in that hour have a column of their own.
+// The forecast looks a day ahead from now, which ends within an hour. Reminders due in this last
+// hour have a column of their own.
 func TestTheLastHourOfAForecast(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 40, 0, 0, time.UTC)
 	job := func(at time.Time, n int64) forecast.Prognosis {

@@ -11,8 +11,8 @@ func (p TemplateForm) err(ctx context.Context, name string) string {
 	return ui.ErrorOf(ctx, p.Errors, name)
 }
 
-// ambiguous reports whether the named time was refused for happening twice,
-// or its meaning was chosen already.
+// ambiguous reports whether the named time was refused because it occurs twice, or one of its two
+// instants was already chosen.
 func (p TemplateForm) ambiguous(name string) bool {
 	return p.Values[name+"_fold"] != "" || parts.TimeHappensTwice(p.Errors, name)
 }

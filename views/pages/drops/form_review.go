@@ -13,8 +13,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// steps are the form's parts. A form that was stored or sent before can be opened at
-// any part.
+// steps returns the form's steps. A form that was stored or submitted before can be opened at any
+// step.
 func (p TemplateForm) steps(ctx context.Context) ui.StepsProps {
 	s := ui.StepsProps{Whole: p.ID != 0 || p.Whole || len(p.Errors) > 0}
 	for _, key := range []string{"form.basics", "form.discount", "form.times", "form.stock", "step.message", "steps.review"} {
@@ -23,7 +23,7 @@ func (p TemplateForm) steps(ctx context.Context) ui.StepsProps {
 	return s
 }
 
-// reviewHelp says when what is saved takes effect.
+// reviewHelp says when saved values take effect.
 func (p TemplateForm) reviewHelp(ctx context.Context) string {
 	if p.Published {
 		return ui.T(ctx, "form.review_published")
@@ -54,7 +54,7 @@ func (p TemplateForm) twice() (list []string) {
 	return list
 }
 
-// review is everything that counts of what is typed, by step.
+// review returns all typed values that count, by step.
 func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
 	steps := [][]string{{"name", "shop_number", "description", "claim_url"}, p.discountFields(), {"opens_at", "closes_at", "valid_hours", "notify_days"},
 		{"stock", "per_user_limit", "obtain", "claim_mode"}, {"message_own"}}
@@ -78,7 +78,7 @@ func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
 	return list
 }
 
-// discountFields are those that belong to the kind of discount.
+// discountFields are the fields that belong to the kind of discount.
 func (p TemplateForm) discountFields() []string {
 	list := []string{"kind", "amount_off"}
 	switch template.Kind(p.Values["kind"]) {

@@ -2,8 +2,8 @@ package drops
 
 import "testing"
 
-// Coupons are drawn on the stock of their own drop, as the share beside the bar
-// says; reminders of both drops are drawn on one scale.
+// Bars of coupons are scaled to the stock of their own drop, like the share next to the bar. Bars
+// of reminders of both drops have one scale.
 func TestScalesOfAJourney(t *testing.T) {
 	now, before := Journey{Booked: 100, Sent: 90, Stock: 300, Claimed: 100, Used: 10}, Journey{Booked: 400, Sent: 390, Stock: 50, Claimed: 50}
 	for i, want := range [][2]int64{{400, 400}, {400, 400}, {400, 400}, {300, 50}, {300, 50}} {

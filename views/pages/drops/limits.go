@@ -9,12 +9,12 @@ import (
 	"dropbell/views/ui"
 )
 
-// ShopLimits is what a shop allows its campaigns.
+// ShopLimits are the limits that a shop sets to its campaigns.
 type ShopLimits struct {
 	Shop int64 // 0 = campaigns of no shop
 	Name string
-	// Values are shown, Was are those the form was rendered with: a change is
-	// refused if they have changed since.
+	// Values are shown. Was are the values that the form was rendered with: a change is refused if
+	// the stored values have changed since.
 	Values, Was map[string]string
 	Errors      []fault.Field
 }

@@ -19,8 +19,8 @@ import (
 // Report is the report of one drop, for staff.
 type Report struct {
 	report.Report
-	// Links are those to the shared report, the latest first; Address makes the
-	// address of one. Off is set while links cannot be made.
+	// Links are the links to the shared report, the latest first. Address returns the address of a
+	// link. Off is set while links cannot be made.
 	Links   []report.Link
 	Address func(linkID int64) string
 	Off     bool
@@ -37,7 +37,7 @@ func (p Report) share(ctx context.Context) bool {
 // SharedReport is the same for holders of a link.
 type SharedReport struct{ report.Report }
 
-// drawn is what both show.
+// drawn is the common content of the staff's page and the shared page.
 type drawn struct{ report.Report }
 
 func (p drawn) zone() *time.Location { return p.Template.Zone() }
@@ -46,7 +46,7 @@ func (p drawn) money(ctx context.Context, n money.Amount) string {
 	return ui.From(ctx).Locale.Money(n, p.Template.Currency)
 }
 
-// outOf writes a share with what it is of; "" if that is nothing.
+// outOf writes a share with its whole; "" if the whole is 0.
 func outOf(ctx context.Context, n, of int64) string {
 	if of == 0 {
 		return ""
@@ -112,7 +112,7 @@ func sheetCells(c delivery.Counts) []sheetCell {
 	return []sheetCell{{"sent", c.Sent}, {"skipped", c.Skipped}, {"expired", c.Expired}, {"dead", c.Dead}, {"inflight", c.InFlight}}
 }
 
-// afterNote says how sure the number is.
+// afterNote describes how reliable the number is.
 func (p drawn) afterNote(ctx context.Context) string {
 	if p.AfterOpening == 0 {
 		return ui.T(ctx, "report.after_none")
@@ -149,7 +149,7 @@ func (p drawn) balanceNote(ctx context.Context) string {
 // late writes one quantile of the lateness.
 func late(ctx context.Context, f report.Figures, q float64) string { return quantile(ctx, f.Late, q) }
 
-// compared are the drop and those before it, the latest first.
+// compared returns the drop and the drops before it, the latest first.
 func (p drawn) compared() []report.Figures {
 	list := []report.Figures{p.Figures}
 	for _, e := range p.Earlier {
@@ -158,7 +158,7 @@ func (p drawn) compared() []report.Figures {
 	return list
 }
 
-// ChartsOf are the charts of one drop beside earlier ones of its shop.
+// ChartsOf returns the charts of one drop next to earlier drops of its shop.
 func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth, sales claim.Curve, events []reminder.TemplateStep, earlier []report.Past) (booked, sold ui.TimeChart) {
 	booked = ui.TimeChart{ID: "growth", Label: ui.T(ctx, "chart.growth", t.Name), Value: ui.T(ctx, "growth.booked"), None: ui.T(ctx, "growth.none"), Zone: t.Zone(),
 		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: growth}, Marks: marksOf(ctx, events),
@@ -231,8 +231,8 @@ type Trend struct {
 	Shop  string // as chosen, "" = all
 }
 
-// A trendBar is one number with a bar as long as it is beside the column's
-// greatest, in thousandths; without a width it has none.
+// A trendBar is one number with a bar. width is its length relative to the column's greatest
+// number, in thousandths; "" = no bar.
 type trendBar struct {
 	text, note string
 	width      string

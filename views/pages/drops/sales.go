@@ -11,7 +11,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// rateSeconds is what the rate shown is an average of.
+// rateSeconds is the number of seconds over which the shown rate is averaged.
 const rateSeconds = 10
 
 func (s Sales) stock() ui.Stock {
@@ -34,7 +34,7 @@ func (s Sales) rate() float64 {
 	return float64(sum) / float64(len(last))
 }
 
-// perSecond writes a rate: small ones with a digit after the point.
+// perSecond writes a rate; small rates have a decimal.
 func perSecond(ctx context.Context, rate float64) string {
 	if rate == 0 || rate >= 10 {
 		return ui.Num(ctx, int64(rate+0.5))
@@ -56,8 +56,8 @@ func (s Sales) peakNote(ctx context.Context) string {
 	return s.Curve.Peak().At.In(s.Template.Zone()).Format("15:04:05")
 }
 
-// note is the most important state: sold out, and how soon; claims are paused;
-// claims are not open yet.
+// note returns the most important state: sold out, and after what time; claims are paused; claims
+// are not open yet.
 func (s Sales) note(ctx context.Context) string {
 	switch s.Template.State(ui.From(ctx).Now) {
 	case template.Paused:

@@ -27,8 +27,8 @@ func (p Template) booked(ctx context.Context) ui.TimeChart {
 	return booked
 }
 
-// left is how many coupons can still be given: the number that the card about
-// claims shows, which knows of coupons that a gate has given and not stored yet.
+// left returns how many coupons can still be claimed. It is the number of the card about claims,
+// which includes coupons that a gate has given but not stored yet.
 func (p Template) left() int64 {
 	if p.Sales != nil {
 		return p.Sales.stock().Left()
@@ -67,8 +67,7 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 	return list
 }
 
-// next is the slot that fires next, or nil. Rows are in the order in which
-// they fire.
+// next returns the slot that fires next, or nil. Rows are in the order in which they fire.
 func (p Template) next(ctx context.Context) *reminder.Row {
 	for i, r := range p.Board.Rows {
 		if r.Upcoming(ui.From(ctx).Now) {

@@ -14,7 +14,7 @@ func moneyText(ctx context.Context, micros int64, currency string) string {
 	return ui.From(ctx).Locale.Money(delivery.AmountOf(micros, currency), currency)
 }
 
-// textCostLead says what the text messages will cost, as far as that is known.
+// textCostLead returns the expected cost of the text messages, as far as it is known.
 func textCostLead(ctx context.Context, c forecast.TextCost) string {
 	switch {
 	case c.Priced():
@@ -25,7 +25,7 @@ func textCostLead(ctx context.Context, c forecast.TextCost) string {
 	return ui.T(ctx, "textcost.lead_unpriced", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts))
 }
 
-// countryCost is what the messages to a country cost.
+// countryCost returns the cost of the messages to a country.
 func countryCost(ctx context.Context, c forecast.TextCost, o forecast.CountryCost) string {
 	if c.Currency == "" || !o.Priced {
 		return ui.T(ctx, "textcost.unknown")

@@ -15,7 +15,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Editor is the page on which a text is written, beside what readers get of it.
+// Editor is the page on which a text is written, next to previews of the message.
 type Editor struct {
 	Title  string
 	Active string
@@ -27,30 +27,30 @@ type Editor struct {
 	Draft   message.Draft
 	Channel message.Channel
 	BasedOn int64
-	// Found is the text that counts for the key now; Written says whether it is in
-	// this language at all.
+	// Found is the text that now applies for the key; Written says whether it exists in this
+	// language.
 	Found   message.Found
 	Written bool
-	// Languages are those in which there is a text.
+	// Languages are the languages that have a text.
 	Languages []string
 	Errors    []fault.Field
 	Previews  parts.Previews
 	History   []message.Version
-	// Reader is what was typed as the user to preview for.
+	// Reader is the typed user for the preview.
 	Reader string
-	// MayEdit is false for members who only look.
+	// MayEdit is false for members who may only read.
 	MayEdit bool
-	// Own says where the member can be reached.
+	// Own has the member's contacts.
 	Own  parts.Own
 	Zone *time.Location
-	// Names are those of the drop by language, nil for a shop; Settings are a
-	// shop's, nil for a drop.
+	// Names are the names of the drop by language, nil for a shop; Settings are a shop's, nil for a
+	// drop.
 	Names     []Name
 	NameTyped Name
 	Settings  *Settings
 }
 
-// Name is what a drop is called in a language.
+// Name is the name of a drop in a language.
 type Name struct {
 	Language, Title, Description string
 }
@@ -76,7 +76,7 @@ func (p Editor) Address() string {
 	return p.URL + "?" + q.Encode()
 }
 
-// languages are those in which there is a text, for the help of the field.
+// languages lists the languages that have a text, for the help of the field.
 func (p Editor) languages(ctx context.Context) string {
 	return strings.Join(p.Languages, ui.T(ctx, "ui.list_join"))
 }
@@ -115,7 +115,7 @@ func channels(ctx context.Context) (list []ui.Option) {
 	return list
 }
 
-// source says whose text counts now.
+// source names the owner of the text that now applies.
 func (p Editor) source(ctx context.Context) string {
 	switch {
 	case !p.Written:

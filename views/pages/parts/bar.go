@@ -17,7 +17,7 @@ type Span struct{ Class, X, Width string }
 // Least is the length at which a piece is still seen.
 const Least = 8.0
 
-// spans lays the pieces side by side; the rest of total stays empty.
+// spans lays the pieces side by side; the remaining part of total stays empty.
 func spans(list []Piece, total int64) []Span {
 	var widths []float64
 	sum := 0.0

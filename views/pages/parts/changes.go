@@ -19,8 +19,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// auditScope is what a record's fields are named after: one name means
-// different things of a drop and of a job.
+// auditScope returns the prefix of the names of a record's fields: one field name means different
+// things for a drop and for a job.
 func auditScope(r staff.Record) string {
 	switch r.Action {
 	case "template.announce":
@@ -60,7 +60,7 @@ func (l changeLine) part(ctx context.Context, name string) string {
 	return name
 }
 
-// auditFamilies are the messages that put what a field can hold into words.
+// auditFamilies are the message keys that describe the values of a field.
 func auditFamilies(scope, field string) []string {
 	switch field {
 	case "", "state":
@@ -88,7 +88,7 @@ func auditFamilies(scope, field string) []string {
 	return nil
 }
 
-// word puts one value into words; a value without words stays as it is.
+// word returns the text for a value; a value without a text stays unchanged.
 func (l changeLine) word(ctx context.Context, field, text string) string {
 	for _, family := range auditFamilies(l.scope, field) {
 		if key := family + text; ui.From(ctx).Locale.Has(key) {
@@ -98,8 +98,8 @@ func (l changeLine) word(ctx context.Context, field, text string) string {
 	return text
 }
 
-// value formats a stored value for display: words, money, instants in the zone
-// of the page, yes and no, nothing.
+// value formats a stored value for display: words, money, instants in the zone of the page, yes or
+// no, or nothing.
 func (l changeLine) value(ctx context.Context, text, currency string, zone *time.Location) string {
 	text = ui.Private(ctx, text)
 	field := snake(l.name[strings.LastIndexByte(l.name, '.')+1:])
@@ -143,7 +143,7 @@ func (l changeLine) value(ctx context.Context, text, currency string, zone *time
 	return l.word(ctx, field, text)
 }
 
-// number writes what is stored as one. Ids have no digit groups.
+// number writes a value that is stored as a number. Ids have no digit groups.
 func (l changeLine) number(ctx context.Context, field string, n int64, currency string) string {
 	locale := ui.From(ctx).Locale
 	switch field {
@@ -176,7 +176,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 	return l.word(ctx, field, strconv.FormatInt(n, 10))
 }
 
-// versionsText says what the versions of a message are, each with its share.
+// versionsText describes the versions of a message, each with its share.
 func versionsText(ctx context.Context, raw string) string {
 	var list []delivery.Variant
 	if json.Unmarshal([]byte(raw), &list) != nil {
@@ -195,15 +195,15 @@ func versionsText(ctx context.Context, raw string) string {
 // keptWhole are fields that make sense as a whole only.
 func keptWhole(name string) bool { return slices.Contains([]string{"rule", "variants"}, name) }
 
-// A changeLine is one field of a record that is not the same before and after.
+// A changeLine is one field of a record whose values before and after differ.
 type changeLine struct {
 	scope, name, before, after string
 	// wasIn and isIn are the currencies of amounts.
 	wasIn, isIn string
 }
 
-// Changes compares what a record keeps of before and after. Values that are
-// not objects are compared as a whole.
+// Changes compares the values before and after in a record. Values that are not objects are
+// compared as a whole.
 func Changes(r staff.Record) []changeLine {
 	before, after := fields(r.Before), fields(r.After)
 	names := map[string]bool{}

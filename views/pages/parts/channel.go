@@ -28,8 +28,7 @@ func ChannelState(s delivery.ChannelStatus) (ui.Tone, string) {
 	return ui.Good, "channel.ready"
 }
 
-// ChannelHalted says that messages wait for the channel, and why; "" while they
-// do not.
+// ChannelHalted says that messages wait for the channel, and why; "" while messages do not wait.
 func ChannelHalted(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
 	if s.Configured && !s.Paused && !s.Open() && !s.Held() {
 		return ""
@@ -42,7 +41,7 @@ func ChannelHalted(ctx context.Context, s delivery.ChannelStatus, now time.Time,
 	return text
 }
 
-// ChannelNote says why a channel stands still; "" if it does not.
+// ChannelNote says why a channel sends no messages; "" if it sends.
 func ChannelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
 	l := ui.From(ctx).Locale
 	switch {
@@ -60,7 +59,7 @@ func ChannelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, z
 	return ""
 }
 
-// Brief writes a short time as finely as it matters.
+// Brief writes a short duration with the precision that matters.
 func Brief(ctx context.Context, d time.Duration) string {
 	l := ui.From(ctx).Locale
 	switch {

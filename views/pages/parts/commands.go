@@ -10,15 +10,15 @@ import (
 	"dropbell/views/ui"
 )
 
-// A Command is something that the viewer may do to one drop or campaign. Its URL is
-// the page that asks for confirmation, or the form: opening it changes nothing.
+// A Command is an action that the viewer may take on one drop or campaign. Its URL is the page that
+// asks for confirmation, or the form: opening it changes nothing.
 type Command struct {
 	// Label is the key of its text.
 	Icon, Label, URL string
 }
 
-// DropCommands are what the viewer may do to t now, as the page of the drop offers
-// it, the most useful first; nil if the role may do nothing.
+// DropCommands returns the actions that the viewer may take on t now, as the page of the drop
+// offers them, the most useful first; nil if the role may take none.
 func DropCommands(ctx context.Context, t template.Template) (list []Command) {
 	now := ui.From(ctx).Now
 	if !ui.May(ctx, staff.ManageTemplates, t.ShopNumber) {
@@ -52,8 +52,8 @@ func DropCommands(ctx context.Context, t template.Template) (list []Command) {
 	return append(list, Command{"copy-plus", "do.clone", fmt.Sprintf("/templates/new?from=%d", t.ID)})
 }
 
-// CampaignCommands are what the viewer may do to the campaign now, as its page
-// offers it.
+// CampaignCommands returns the actions that the viewer may take on the campaign now, as its page
+// offers them.
 func CampaignCommands(ctx context.Context, c campaign.Campaign) (list []Command) {
 	if !ui.May(ctx, staff.ManageCampaigns, c.Shop) {
 		return nil

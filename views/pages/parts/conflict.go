@@ -15,8 +15,8 @@ func (p Conflict) lead(ctx context.Context) string {
 	return ui.T(ctx, "conflict.lead_who", p.Who)
 }
 
-// numerals are the fields whose whole numbers are shown with separators, as on the
-// pages of what is stored.
+// numerals are the fields whose whole numbers are shown with separators, as on the pages of stored
+// objects.
 var numerals = map[string]bool{"stock": true, "per_user_limit": true, "rate_per_second": true, "approval_above": true, "per_day": true, "per_week": true}
 
 // compared is a field's value as it is compared: with separators where it is a number.

@@ -20,7 +20,7 @@ func couponTone(s coupon.State) ui.Tone {
 	return ui.Neutral
 }
 
-// RuleSpec is the rule in the form in which templates say what they are worth.
+// RuleSpec returns the rule in the form in which templates state their discount.
 func RuleSpec(r coupon.Rule) template.Spec {
 	return template.Spec{Kind: r.Kind, AmountOff: r.AmountOff, Threshold: r.Threshold, PercentOff: r.PercentOff, MaxOff: r.MaxOff,
 		Currency: r.Currency, Target: r.Target, Product: r.Product}

@@ -14,8 +14,7 @@ import (
 // address, and empty fields select everything.
 type DeadFilter struct {
 	Channel, Template, Campaign, User string
-	// Fingerprint selects one kind of error; nil selects all of them, "" those
-	// without any words.
+	// Fingerprint selects one kind of error; nil selects all kinds, "" errors without a text.
 	Fingerprint *string
 }
 

@@ -2,7 +2,7 @@ package parts
 
 import "testing"
 
-// A step that can never succeed is told as that, not as one whose object has changed.
+// A step that can never succeed is shown as impossible, not as a step whose object has changed.
 func TestFailureOfInvalidInput(t *testing.T) {
 	for status, want := range map[int]string{409: "failure.conflict", 422: "failure.invalid", 418: "failure.bug"} {
 		if got := (Failure{Status: status}).key(); got != want {

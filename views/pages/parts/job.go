@@ -15,8 +15,8 @@ import (
 // URL is the page of the job.
 func (p Work) URL() string { return fmt.Sprintf("/jobs/%d", p.Job.ID) }
 
-// WorkTone is the tone of a job's state; a job that is done with failed rows
-// gives a warning.
+// WorkTone is the colour of a job's state. A finished job with failed rows has the colour of a
+// warning.
 func WorkTone(j job.Job) ui.Tone {
 	switch j.State {
 	case job.Waiting, job.Running:
@@ -40,7 +40,7 @@ func WorkKind(ctx context.Context, kind string) string {
 	return kind
 }
 
-// WorkPieces is nothing while it is not known of how much it would be a part.
+// WorkPieces returns no pieces while the job's total is unknown.
 func WorkPieces(j job.Job) []Piece {
 	if j.Total == 0 && j.State != job.Done {
 		return nil
@@ -48,7 +48,7 @@ func WorkPieces(j job.Job) []Piece {
 	return []Piece{{"bar-sent", j.Done}, {"bar-dead", j.Failed}}
 }
 
-// WorkWhole is what a bar of the job measures: all of it, as far as known.
+// WorkWhole returns the length of the job's bar: all its rows, as far as known.
 func WorkWhole(j job.Job) int64 { return max(j.Total, j.Worked(), 1) }
 
 // WorkText says how far the job is.
@@ -63,7 +63,7 @@ func WorkText(ctx context.Context, j job.Job) string {
 	return l.T("jobs.worked", j.Worked())
 }
 
-// WorkPace says how fast the job is and how long it will take, about.
+// WorkPace returns the speed of the job and its approximate remaining time.
 func WorkPace(ctx context.Context, j job.Job) string {
 	if j.State != job.Running || j.StartedAt == nil || j.IdleSince != nil || j.Worked() == 0 {
 		return ""
@@ -80,7 +80,7 @@ func WorkPace(ctx context.Context, j job.Job) string {
 	return l.T("jobs.left", l.Duration(max(left, time.Second)))
 }
 
-// WorkReason says why a job failed, or waits after a step that did.
+// WorkReason says why a job failed, or why it waits after a failed step.
 func WorkReason(ctx context.Context, j job.Job) string {
 	if j.Reason == "" {
 		return ""
@@ -94,10 +94,10 @@ func WorkReason(ctx context.Context, j job.Job) string {
 	return ui.T(ctx, "fault.bug")
 }
 
-// said are faults of jobs whose text never says more than the catalogues do.
+// said are faults of jobs whose details add nothing to the catalogue's text.
 var said = []*fault.Fault{job.ErrWorkersDied, job.ErrUploadNotFound, coupon.ErrNoUserColumn, coupon.ErrNoGrants, coupon.ErrTooManyGrants}
 
-// workDetail is what the reason does not say, such as the line: in English.
+// workDetail returns the details that the reason does not contain, such as the line: in English.
 func workDetail(ctx context.Context, j job.Job) string {
 	reason := WorkReason(ctx, j)
 	numbered := reason != ui.T(ctx, "fault."+j.Reason) // by what the detail says

@@ -7,8 +7,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// Values of the filter that are no outcome of their own: HeldOutOutcome selects users
-// who are skipped as held out, WaitingOutcome users who are sent to after quiet hours.
+// Values of the filter that are no outcome of their own. HeldOutOutcome selects users who are
+// skipped as held out; WaitingOutcome selects users whose message is sent after quiet hours.
 const (
 	HeldOutOutcome = "held_out"
 	WaitingOutcome = "waiting"
@@ -22,8 +22,8 @@ func UserName(ctx context.Context, u user.User) string {
 	return ui.T(ctx, "user.nameless", u.ID.String())
 }
 
-// ReasonText falls back to the reason's own name: providers and later
-// releases may have more of them.
+// ReasonText returns the reason's own name if it has no text: providers and later releases may have
+// more reasons.
 func ReasonText(ctx context.Context, reason string) string {
 	if key := "reason." + reason; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)

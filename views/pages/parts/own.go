@@ -8,8 +8,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Own are a member's own contacts, to which texts are sent for a try; empty = none
-// is known.
+// Own are a member's own contacts, to which test messages are sent; empty = no contact is known.
 type Own struct {
 	Email, Phone string
 	Devices      int
@@ -21,13 +20,13 @@ func (o Own) Reaches(c message.Channel) bool {
 	return o.Address(c) != "" && (c != message.WebPush || o.Devices > 0)
 }
 
-// Address is where a test message over the channel goes: a contact, or the number
-// of the user with the member's e-mail address.
+// Address returns the destination of a test message over the channel: a contact, or the number of
+// the user with the member's e-mail address.
 func (o Own) Address(c message.Channel) string {
 	return map[message.Channel]string{message.Email: o.Email, message.SMS: o.Phone, message.WebPush: o.User, message.Webhook: o.User}[c]
 }
 
-// Note says where a text is sent for a try, or why it cannot be.
+// Note says where a test message is sent, or why it cannot be sent.
 func (o Own) Note(ctx context.Context, c message.Channel) string {
 	switch c {
 	case message.Email:
@@ -51,7 +50,7 @@ func (o Own) Note(ctx context.Context, c message.Channel) string {
 	return ui.T(ctx, "message.test.app")
 }
 
-// A Try is what came of a text that was sent to the member who writes it.
+// A Try is the result of a text that was sent to the member who is writing it.
 type Try struct {
 	Tone ui.Tone
 	Text string // empty = nothing was sent

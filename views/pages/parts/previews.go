@@ -10,11 +10,11 @@ import (
 	"dropbell/views/ui"
 )
 
-// Previews are a message as its reader gets it, over one channel after the other.
+// Previews are a message as its reader gets it, one preview per channel.
 type Previews struct {
-	// Reader is for whom the previews are: a user's name, or a made-up one.
+	// Reader names the reader of the previews: a user, or a made-up person.
 	Reader string
-	// Other is the language that this user would get, if it is another one.
+	// Other is the language that this user would get instead; empty = the language of the text.
 	Other string
 	List  []Preview
 }
@@ -23,12 +23,12 @@ type Previews struct {
 type Preview struct {
 	Channel message.Channel
 	Content message.Content
-	// Page is the address of a mail's page; followed by &dark=1 it is the one that
-	// readers with a dark screen see.
+	// Page is the address of a mail's page. With &dark=1 appended it shows the mail as on a dark
+	// screen.
 	Page string
 	// Note is said instead of a page that cannot be shown.
 	Note string
-	// Size is that of an SMS, Price what a part costs in ten-thousandths of Currency.
+	// Size is the size of an SMS, Price the cost of an SMS part in ten-thousandths of Currency.
 	Size     message.SMSSize
 	Price    int64
 	Currency string

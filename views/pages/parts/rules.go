@@ -26,7 +26,7 @@ func RuleLines(ctx context.Context, r segment.Rule, indent string) []string {
 	return list
 }
 
-// OpText prefers the words that an operator has on one field.
+// OpText prefers the text of an operator for this field.
 func OpText(ctx context.Context, f segment.Field, op segment.Op) string {
 	if key := "segments.op." + string(f) + "." + string(op); ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)
@@ -34,7 +34,7 @@ func OpText(ctx context.Context, f segment.Field, op segment.Op) string {
 	return ui.T(ctx, "segments.op."+string(op))
 }
 
-// ValueChoices are those of a value that is one of a few; nil = it is typed.
+// ValueChoices returns the choices of a value with few possible values; nil = the value is typed.
 func ValueChoices(ctx context.Context, v segment.Value) []ui.Option {
 	names := map[segment.Value][]string{segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames()}[v]
 	var list []ui.Option

@@ -52,7 +52,7 @@ func (p Tally) url(s coupon.State) string {
 	return "/coupons?" + url.Values{"by": {"template"}, "q": {fmt.Sprint(p.Template.ID)}, "state": {string(s)}}.Encode()
 }
 
-// steps are what coupons have been through, which is not a state.
+// steps counts the past steps of coupons, which are no states.
 func (p Tally) steps(ctx context.Context) string {
 	words := []string{ui.N(ctx, "tally.released", p.Released), ui.N(ctx, "tally.refunded", p.Refunded)}
 	if p.Returned > 0 {

@@ -1,10 +1,10 @@
-// Package parts holds what the pages of several subjects show: a refused
-// request, a question before an act, two versions of one record, jobs, bars,
-// filters, links to other subjects, and the texts they share.
+// Package parts holds the parts that pages of several subjects show: a refused request, a
+// confirmation, two versions of one record, jobs, bars, filters, links to other subjects, and their
+// common texts.
 //
-// Each package next to this one holds the pages of one subject. A page is a
-// struct with everything that it shows; its Page method draws it, its other
-// methods parts of it. Subjects import this package and never each other.
+// Each package next to this package holds the pages of one subject. A page is a struct with all its
+// content. Its Page method renders it; its other methods render parts of it. Subjects import this
+// package and never each other.
 package parts
 
 import (
@@ -34,8 +34,8 @@ func ActorName(ctx context.Context, actor string) string {
 	return name
 }
 
-// AuditReason is the reason of a change, in the words of the member who made it; a
-// reason given by the system is put into the viewer's language.
+// AuditReason returns the reason of a change in the words of the member who made it. A reason given
+// by the system is translated into the viewer's language.
 func AuditReason(ctx context.Context, r staff.Record) string {
 	if reason := r.SystemReason(); reason != "" {
 		return ui.T(ctx, "audit.reason."+reason)
@@ -43,8 +43,7 @@ func AuditReason(ctx context.Context, r staff.Record) string {
 	return r.Reason
 }
 
-// SystemReasons returns those reasons of the system whose words contain text,
-// in any case.
+// SystemReasons returns the reasons of the system whose words contain text, in any case.
 func SystemReasons(ctx context.Context, text string) (list []string) {
 	for _, reason := range staff.SystemReasons() {
 		if text != "" && strings.Contains(strings.ToLower(ui.T(ctx, "audit.reason."+reason)), strings.ToLower(text)) {
@@ -62,8 +61,8 @@ func ActionText(ctx context.Context, action string) string {
 	return action
 }
 
-// ActionLabel names an action without a sentence around it. Words that want a
-// name behind them have others for this.
+// ActionLabel names an action without its object. An action whose text needs an object has a
+// separate text for this.
 func ActionLabel(ctx context.Context, action string) string {
 	if key := "audit.option." + action; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)
@@ -76,7 +75,7 @@ func ActionLabel(ctx context.Context, action string) string {
 	return text
 }
 
-// ObjectText names what a record is about.
+// ObjectText names the object of a record.
 func ObjectText(ctx context.Context, r staff.Record) string {
 	if r.ObjectID == "" {
 		return ""
@@ -87,7 +86,7 @@ func ObjectText(ctx context.Context, r staff.Record) string {
 	return r.ObjectKind + " " + r.ObjectID
 }
 
-// ObjectURL is the page of what a record is about; "" if it has none.
+// ObjectURL returns the page of a record's object; "" if it has none.
 func ObjectURL(r staff.Record) string {
 	switch r.ObjectKind {
 	case "template":

@@ -28,7 +28,7 @@ func InstantText(ctx context.Context, at time.Time, zone *time.Location) string 
 	return l.DateTime(at, zone) + " " + l.Zone(at, zone)
 }
 
-// ZoneName names a zone that is kept by its IANA name, as it is called now.
+// ZoneName returns the present name of a zone that is stored by its IANA name.
 func ZoneName(ctx context.Context, id string) string {
 	now := ui.From(ctx)
 	return now.Locale.Zone(now.Now, template.Template{ShopTimezone: id}.Zone())

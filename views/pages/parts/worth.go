@@ -10,7 +10,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Worth says in a few words what a coupon gives, such as "20% off, at most ¥30".
+// Worth describes the discount of a coupon in a few words, such as "20% off, at most ¥30".
 func Worth(ctx context.Context, s template.Spec) string {
 	l := ui.From(ctx).Locale
 	switch s.Kind {
@@ -35,8 +35,8 @@ func Headline(ctx context.Context, s template.Spec) string {
 	return l.T("worth.amount_big", l.Money(s.AmountOff, s.Currency))
 }
 
-// Terms is what the headline leaves out: from which order on the coupon is
-// good, and how far a percentage goes.
+// Terms returns the conditions that the headline leaves out: the least order, and the maximum of a
+// percentage.
 func Terms(ctx context.Context, s template.Spec) string {
 	l := ui.From(ctx).Locale
 	switch s.Kind {
@@ -52,8 +52,8 @@ func Terms(ctx context.Context, s template.Spec) string {
 	return l.T("worth.any_order")
 }
 
-// percentOff follows the custom of the language: Chinese names the part that
-// is still to be paid, in tenths ("8折" is 20 % off).
+// percentOff follows the custom of the language: Chinese states the part that is still to be paid,
+// in tenths ("8折" is 20 % off).
 func percentOff(ctx context.Context, percent int) string {
 	if ui.From(ctx).Locale.Tag != "zh-CN" {
 		return strconv.Itoa(percent)

@@ -1,5 +1,5 @@
-// Package search renders the search over everything that staff may open: as a
-// page, and as the options of the dialog that every page has.
+// Package search renders the search over all objects that staff may open: as a page, and as the
+// options of the dialog that every page has.
 package search
 
 import (
@@ -31,11 +31,11 @@ type Group struct {
 	// ID is the kind; its title is the message "find.group." + ID.
 	ID   string
 	Hits []Hit
-	// Note says how this kind is found, or that it took too long.
+	// Note says how this kind is found, or that its search took too long.
 	Note string
 }
 
-// Results are what a text finds.
+// Results are the results of a search.
 type Results struct {
 	Search string
 	Groups []Group
@@ -53,7 +53,7 @@ func (p Results) Empty() bool {
 	return true
 }
 
-// shown are the groups that have something to say.
+// shown returns the groups with hits or a note.
 func (p Results) shown() (list []Group) {
 	for _, g := range p.Groups {
 		if len(g.Hits) > 0 || g.Note != "" {
@@ -101,8 +101,7 @@ func PersonHit(ctx context.Context, u user.User) Hit {
 	return Hit{Icon: "user", URL: "/users/" + u.ID.String(), Title: parts.UserName(ctx, u), Detail: joined("#"+u.ID.String(), u.Email, u.Phone)}
 }
 
-// StrangerHit is a number of which no profile is known: its user may have
-// reserved all the same.
+// StrangerHit is a user number without a known profile: the user may have reserved all the same.
 func StrangerHit(ctx context.Context, id user.ID) Hit {
 	return Hit{Icon: "user", URL: "/users/" + id.String(), Title: ui.T(ctx, "user.nameless", id.String()), Detail: ui.T(ctx, "find.no_profile")}
 }
@@ -120,7 +119,7 @@ func OrderHit(ctx context.Context, order string, l coupon.Listed) Hit {
 	return h
 }
 
-// CodeHit is a redeem code: the coupon that it became, or the batch it is of.
+// CodeHit is a redeem code: its coupon after its use, otherwise its batch.
 func CodeHit(ctx context.Context, f redeemcode.Finding) Hit {
 	h := Hit{Icon: "key", URL: parts.CodesURL(f.Batch.TemplateID), Title: f.Code.Text(),
 		Detail: ui.T(ctx, "find.code_batch", strconv.FormatInt(f.Batch.ID, 10))}

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// payloadText shows JSON indented and anything else as it is, as far as it is text.
+// payloadText returns JSON indented, and other content unchanged if it is text.
 func payloadText(raw []byte) string {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") == nil {

@@ -23,8 +23,7 @@ type QueueTasks struct {
 	First, Next string
 }
 
-// QueueDashboard is asynqmon, which is a program of its own, inside the
-// console's frame.
+// QueueDashboard is asynqmon, a separate program, inside the console's frame.
 type QueueDashboard struct {
 	// Inside is the dashboard's address.
 	Inside string
@@ -44,7 +43,7 @@ func TaskURL(t queue.Task, s queue.Step) string {
 	return fmt.Sprintf("%s/tasks/%s?id=%s", QueueURL(t.Queue), s, url.QueryEscape(t.ID))
 }
 
-// QueueName says what a queue is for.
+// QueueName describes the purpose of a queue.
 func QueueName(ctx context.Context, name string) string {
 	if channel, ok := strings.CutPrefix(name, "deliver-"); ok {
 		return ui.T(ctx, "queues.deliver", ui.T(ctx, "channel."+channel))
@@ -55,7 +54,7 @@ func QueueName(ctx context.Context, name string) string {
 	return name // a queue of a newer worker
 }
 
-// taskTitle says in words what a task does, if that is known.
+// taskTitle describes a task in words, if it is known.
 func taskTitle(ctx context.Context, name string) string {
 	key := "queues.task." + strings.TrimSuffix(strings.TrimSuffix(name, ".v1"), ".v2")
 	if ui.From(ctx).Locale.Has(key) {

@@ -50,7 +50,7 @@ type WebhookPage struct {
 	First, Next string
 }
 
-// WebhookDelivery is one delivery with what was sent and answered.
+// WebhookDelivery is one delivery with its request and its answer.
 type WebhookDelivery struct {
 	Endpoint hook.Endpoint
 	hook.Details
@@ -146,7 +146,7 @@ func deliveryStates(ctx context.Context) []ui.Option {
 	return list
 }
 
-// outcome says in one line what the last attempt brought.
+// outcome describes the result of the last attempt in one line.
 func outcome(ctx context.Context, d hook.Delivery) string {
 	switch {
 	case d.Attempts == 0:

@@ -1,5 +1,5 @@
 // Improvements of the console where scripts run. Every page works without
-// this file; nothing here decides anything.
+// this file; the server makes all decisions.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -7,11 +7,11 @@
   const all = (selector, from = document) => from.querySelectorAll(selector);
   const texts = document.body.dataset;
 
-  // The server's clock, as seen from here: viewers' clocks may be wrong.
+  // The server's time, estimated in the browser: viewers' clocks may be wrong.
   const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
   const skew = Date.parse(root.dataset.now) - arrived;
 
-  // Countdowns continue those that the server wrote; see ui.Countdown.
+  // Countdowns continue from the server's text; see ui.Countdown.
   const two = (n) => String(n).padStart(2, "0");
   function countdown(ms) {
     const s = Math.max(0, Math.floor(ms / 1000));
@@ -30,7 +30,7 @@
   }
   setInterval(tick, 250);
 
-  // The viewer's own time appears over every instant.
+  // Every instant has a tooltip with the viewer's own time.
   const own = new Intl.DateTimeFormat(root.lang, { dateStyle: "full", timeStyle: "long" });
   function localTimes() {
     for (const el of all("time[data-local]")) {
@@ -38,7 +38,7 @@
     }
   }
 
-  // Fields that belong to one choice show with it.
+  // Fields that belong to one option are shown while the option is chosen.
   function dependents() {
     for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"]]) {
       const chosen = document.querySelector(`[name="${name}"]:checked, select[name="${name}"]`)?.value;
@@ -52,7 +52,7 @@
     }
   }
 
-  // The current one of tabs that do not fit is in view.
+  // If the tabs do not fit, the current tab is scrolled into view.
   function currentTabs() {
     for (const tabs of all(".section-tabs")) {
       const tab = tabs.querySelector("[aria-current]");
@@ -86,7 +86,7 @@
   });
   dialog?.addEventListener("close", () => { document.getElementById("dialog-body").replaceChildren(); });
 
-  // A field's error is removed once it is typed in.
+  // A field's error is removed when the field is typed in.
   document.addEventListener("input", (e) => {
     const field = e.target.closest("[data-forgets] .field.has-error");
     if (!field) return;
@@ -95,12 +95,12 @@
     e.target.setAttribute("aria-invalid", "false");
   });
 
-  // Menus close when the viewer turns to something else.
+  // Menus close when the viewer clicks outside of them.
   document.addEventListener("click", (e) => {
     for (const el of all("details[data-menu][open], .tab-more[open]")) if (!el.contains(e.target)) el.open = false;
   });
 
-  // One box ticks all of a name.
+  // One check box ticks all check boxes of a name.
   document.addEventListener("change", (e) => {
     const name = e.target.dataset?.checkAll;
     if (name) for (const box of all(`input[type=checkbox][name="${name}"]`)) box.checked = e.target.checked;
@@ -121,7 +121,7 @@
 
   document.addEventListener("click", (e) => { if (e.target.closest("[data-print]")) print(); });
 
-  // The theme changes at once and is stored meanwhile.
+  // The theme changes at once, while the server stores it.
   document.addEventListener("submit", (e) => {
     if (!e.target.matches("[data-theme-form]") || !e.submitter) return;
     e.preventDefault();
@@ -130,7 +130,7 @@
     fetch(e.target.action, { method: "POST", body: new URLSearchParams([["theme", e.submitter.value]]), redirect: "manual" });
   });
 
-  // Nothing typed is lost by a stray click.
+  // A stray click loses no typed values.
   let guarded = null;
   document.addEventListener("input", (e) => { guarded = e.target.closest("form[data-guard]") ?? guarded; });
   document.addEventListener("submit", (e) => { if (e.target === guarded) guarded = null; });
@@ -140,9 +140,9 @@
   const place = document.createElement("div"); // of the live stream
   place.hidden = true;
 
-  // Requests without an answer, or with one from another server: the page
-  // stays, and a line says what happened. It is inside a dialog if one is
-  // open, since nothing outside can be reached then.
+  // Requests without an answer, or with an answer from another server: the
+  // page stays, and a line names the problem. The line is inside the dialog
+  // if a dialog is open, since nothing outside can be reached then.
   const trouble = document.getElementById("trouble");
   function tell(what) {
     const words = trouble && document.getElementById("trouble-" + what);
@@ -171,8 +171,8 @@
     if (ctx?.request && !ctx.response && !place.contains(e.target)) tell("unreachable");
   });
 
-  // Values that come one by one: each has a name, and a page shows it as the
-  // text, an attribute or the inside of each element bound to the name.
+  // Values that are sent one by one. Each has a name, and a page shows it as
+  // the text, an attribute or the HTML of each element bound to the name.
   let bound = null;
   function bindings() {
     bound = new Map();
@@ -192,8 +192,8 @@
     tick();
   });
 
-  // Live parts: one stream for the page's own state and every part of it that
-  // says where it comes from.
+  // Live parts: one stream for the page's own state and for every part of the
+  // page that names its address.
   document.body.append(place);
   const page = document.querySelector("[data-stream]")?.dataset;
   const note = document.getElementById("live-note");
@@ -228,13 +228,13 @@
     stream?.abortController.abort();
     stream = null;
   }
-  // A swap may have brought parts, or ended some.
+  // A swap may have added or removed parts.
   document.addEventListener("htmx:after:swap", () => setTimeout(() => {
     if (held || !watched || JSON.stringify(parts()) === watched) return;
     connect();
   }));
   function lost(yes) { if (note) note.hidden = !yes || held; }
-  // A viewer whose permissions have changed gets a new page. One who was
+  // A viewer whose permissions have changed gets a new page. A viewer who was
   // signed out keeps the page with all typed values, and continues after
   // signing in in another tab.
   const shut = (status) => status === 401 || status === 403;
@@ -275,13 +275,13 @@
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); told(); });
   document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; });
   document.addEventListener("dropbell:signed-out", ended);
-  // Not while a dialog is loading, which would be lost.
+  // Not while a dialog is open or loading: the reload would lose it.
   document.addEventListener("dropbell:reload", () => {
     if (dialog?.open || Date.now() - asked < 10000) return;
     reload();
   });
   // A swap may have replaced a switch and lost its state. Without live
-  // parts there is nothing to hold.
+  // parts the switch is hidden.
   function switches() {
     const over = !page && !parts().length;
     for (const b of all("[data-live-switch]")) { b.setAttribute("aria-pressed", String(held)); b.hidden = over; }
@@ -298,7 +298,7 @@
     if (held) lost(false);
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", connect); else setTimeout(connect);
-  // A page that the browser keeps to come back to needs no news meanwhile.
+  // A page in the browser's back/forward cache needs no stream.
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", (e) => { if (e.persisted) connect(); });
 

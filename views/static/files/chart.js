@@ -30,8 +30,8 @@
     const names = ["own", "first", "second", "third"];
     const ground = getComputedStyle(figure.closest(".card") ?? document.body).backgroundColor;
 
-    // Marks are lines over the plot with their text at the top, in the first row
-    // that has room for it. A text without room is only in the list below the chart.
+    // Marks are lines over the plot. The text of a mark is at the top, in the first
+    // row with room; a text without room is only in the list below the chart.
     function marks(u) {
       const c = u.ctx, top = u.bbox.top, px = devicePixelRatio, line = 15 * px, end = u.bbox.left + u.bbox.width;
       const shown = [...data.marks, { at: 0, text: "" }].map((m) => ({ text: m.text, x: u.valToPos(m.at, "x", true) }))
@@ -96,7 +96,7 @@
     if (zoom) plot.setScale("x", zoom);
   }
 
-  // Buttons say which part is shown; a part chosen with the pointer is none of them.
+  // The button of the shown part is pressed; a part chosen with the pointer has no button.
   function pressed(figure, u) {
     const first = u.data[0][0], last = u.data[0].at(-1), { min, max } = u.scales.x;
     const known = drawn.get(figure.id);

@@ -4,7 +4,7 @@
   "use strict";
   const all = (selector, from = document) => from.querySelectorAll(selector);
 
-  // Once on the page instead of with each of its hundreds of examples.
+  // The button is once on the page instead of in each of its hundreds of examples.
   const button = document.getElementById("docs-copy").content;
   for (const source of all(".docs-source")) source.append(button.cloneNode(true));
 

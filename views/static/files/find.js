@@ -1,6 +1,6 @@
-// The search over everything, as a dialog: Ctrl+K or Command+K, or its button. It
-// is a combobox with a listbox; the server finds, this file moves the choice. Its
-// elements are looked up each time, since a page that htmx restores has new ones.
+// The search over everything, as a dialog: Ctrl+K or Command+K, or its button. The
+// dialog is a combobox with a listbox. The server searches; this file moves the choice.
+// Elements are looked up each time, since a page that htmx restores has new elements.
 (() => {
   "use strict";
   const get = (id) => document.getElementById(id);
@@ -9,7 +9,7 @@
   const mac = /Mac|iPhone|iPad/.test(navigator.platform);
   if (mac) for (const k of document.querySelectorAll("[data-find-key]")) k.textContent = "⌘ K";
 
-  // The pages opened last, as kind and number; names stay with the server.
+  // The last opened pages, as kind and number; names are not stored in the browser.
   const key = "recent";
   const recent = () => { try { return JSON.parse(localStorage.getItem(key) ?? "[]"); } catch { return []; } };
   const here = /^\/(templates|campaigns|coupons|users)\/(\d{1,19})$/.exec(location.pathname);

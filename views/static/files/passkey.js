@@ -1,5 +1,5 @@
 // Passkeys: a form with data-passkey calls the browser's authenticators, puts
-// their answer into a field and is sent. Without this file there is no button.
+// their answer into a field and is submitted. Without this file there is no button.
 (() => {
   "use strict";
   const form = document.querySelector("form[data-passkey]");
@@ -9,7 +9,7 @@
   const button = box.querySelector("[data-passkey-ask]");
   const failed = box.querySelector("[data-passkey-failed]");
 
-  // WebAuthn uses bytes, JSON base64url.
+  // WebAuthn uses bytes; JSON has them as base64url.
   const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
   const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
   const keys = (list) => (list ?? []).map((k) => ({ ...k, id: bytes(k.id) }));

@@ -1,5 +1,5 @@
 // The service worker of the console: shows pushed notifications, and opens the page
-// that they are about. It handles no requests of pages.
+// of a notification. It handles no requests of pages.
 "use strict";
 
 self.addEventListener("install", () => self.skipWaiting());

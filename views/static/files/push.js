@@ -16,8 +16,8 @@
   const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
   const digest = async (s) => text(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(s)));
 
-  // A subscription that the browser holds and the console does not know was turned off
-  // on another page, or by its push service: it is given back.
+  // A subscription that the browser has and the console does not know was turned off
+  // on another page, or by its push service: the browser unsubscribes.
   async function begin() {
     const held = await (await navigator.serviceWorker.getRegistration(scope))?.pushManager.getSubscription();
     const mine = held && document.querySelector(`[data-browser="${await digest(held.endpoint)}"]`);
@@ -41,7 +41,7 @@
     form.submit();
   }
 
-  // The page is outside the worker's scope, so serviceWorker.ready does not tell.
+  // The page is outside the worker's scope, so serviceWorker.ready never resolves.
   function ready(registration) {
     const worker = registration.installing ?? registration.waiting;
     if (registration.active || !worker) return registration;

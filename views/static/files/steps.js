@@ -1,5 +1,5 @@
-// A form in steps: one part at a time, and a bar that leads to each. It stays
-// one form with one answer; without this file all parts are on one page.
+// A form in steps: one step is visible at a time, and a bar links to each step. The
+// steps are one form with one submit; without this file all steps are visible.
 (() => {
   "use strict";
   const bar = document.querySelector("[data-steps]");
@@ -68,7 +68,7 @@
     if (to) go(to);
   });
 
-  // Into a field, wherever it is; of a group into the first that can be chosen.
+  // reach focuses a field, also inside a closed fold; of a group the first enabled field.
   function reach(el) {
     const fold = el.closest("details");
     if (fold) fold.open = true;
@@ -95,7 +95,7 @@
     const name = location.hash.slice(1), el = document.getElementById(name);
     const step = steps.find((s) => s.dataset.step === name) ?? el?.closest("[data-step]");
     if (e && location.hash && !step) return; // another place of the page
-    // Loaded anew, the page has lost the typed values: back to the first empty step.
+    // A reloaded page has lost the typed values: go back to the first step with an empty field.
     const blank = !e && !whole && step && steps.slice(0, steps.indexOf(step)).find((s) => [...s.querySelectorAll("[aria-required=true]")].some((f) => !f.value && !f.closest("[hidden], [data-elective]")));
     if (blank) {
       history.replaceState(history.state, "", "#" + blank.dataset.step);

@@ -45,7 +45,7 @@ type UserLine struct {
 	Attributes pipeline.Optional[map[string]any] `json:"attributes,omitempty" doc:"The shop's own fields: up to 50 texts, numbers or booleans."`
 }
 
-// ImportResult says what became of the lines.
+// ImportResult is the outcome of the lines of an import.
 type ImportResult struct {
 	Upserted   int         `json:"upserted" doc:"Lines that were stored." example:"2"`
 	Errors     []LineError `json:"errors" nullable:"false" doc:"Lines that were left out, the first 1,000."`
@@ -131,16 +131,16 @@ func (im *importer) run() error {
 	}
 }
 
-// extend gives the client time for the next batch, beyond the deadlines that
-// hold for requests of ordinary size.
+// extend extends the deadlines by the time for the next batch: the deadlines of ordinary requests
+// are too short for an import.
 func (im *importer) extend() {
 	at := time.Now().Add(pipeline.Stall)
 	_ = im.control.SetReadDeadline(at)
 	_ = im.control.SetWriteDeadline(at.Add(pipeline.Stall))
 }
 
-// next returns one line, valid until the next call; empty for a blank line
-// and for one that is too long. At the end it returns [io.EOF] as well.
+// next returns one line, valid until the next call. The line is empty if it was blank or too long.
+// At the end of the body next returns the last line, empty if there is none, together with [io.EOF].
 func (im *importer) next() ([]byte, error) {
 	im.line++
 	text, err := im.in.ReadSlice('\n')
@@ -225,7 +225,7 @@ func parseUser(text []byte) (user.Change, error) {
 	return c, wishes(&c, l.OptOuts, l.QuietHours)
 }
 
-// lineError says what is wrong with a line without quoting Go.
+// lineError describes the error of a line without Go's terms.
 func lineError(err error) error {
 	if twice, ok := errors.AsType[*jsontext.SyntacticError](err); ok && twice.Err == jsontext.ErrDuplicateName {
 		return fmt.Errorf("the field %q is given more than once", twice.JSONPointer.LastToken())

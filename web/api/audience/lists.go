@@ -22,7 +22,7 @@ import (
 // maxList bounds one file of ids, in bytes.
 const maxList = 512 << 20
 
-// ListWish is what a new list is called.
+// ListWish is the name of a new list.
 type ListWish struct {
 	Name string `json:"name" minLength:"1" maxLength:"120" example:"Visitors of the fair"`
 }
@@ -56,7 +56,7 @@ func (h *handlers) createList(ctx context.Context, in *struct{ Body ListWish }) 
 	return answered(g), err
 }
 
-// addMembers stores the body as an upload and leaves the rest to a job.
+// addMembers stores the body as an upload and starts a job that adds the members.
 func (h *handlers) addMembers(ctx context.Context, id int64) (*pipeline.Stream, error) {
 	if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
 		return nil, err
@@ -108,11 +108,11 @@ func (h *handlers) startFilling(w http.ResponseWriter, r *http.Request, id int64
 type patient struct {
 	body io.Reader
 	*http.ResponseController
-	// broke is what ended the body before its end.
+	// broke is the error that ended the body early.
 	broke error
 }
 
-// Read extends the deadline by what the next batch may take.
+// Read extends the deadline by the time that the next batch may take.
 func (p *patient) Read(b []byte) (int, error) {
 	at := time.Now().Add(pipeline.Stall)
 	_ = p.SetReadDeadline(at)

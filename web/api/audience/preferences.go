@@ -12,7 +12,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// PushSubscription is what a browser's PushManager returned.
+// PushSubscription is the subscription that a browser's PushManager returned.
 type PushSubscription struct {
 	Endpoint string `json:"endpoint" maxLength:"2000" example:"https://push.example.com/send/abc"`
 	P256dh   string `json:"p256dh" maxLength:"200" doc:"keys.p256dh of the subscription."`
@@ -25,7 +25,7 @@ type QuietHours struct {
 	To   string `json:"to" doc:"24-hour time; may lie after midnight, and must differ from from." example:"08:00"`
 }
 
-// Preferences is how a user is reached and what they want to be left alone with.
+// Preferences say how a user is reached, and which messages the user does not want.
 type Preferences struct {
 	Email      string             `json:"email" doc:"Empty = none."`
 	Phone      string             `json:"phone" doc:"E.164; empty = none." example:"+8613800138000"`

@@ -14,7 +14,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// SegmentWish is what can be said about a segment.
+// SegmentWish is the part of a segment that a client may set.
 type SegmentWish struct {
 	Name string     `json:"name" minLength:"1" maxLength:"120" example:"Gold members in China"`
 	Rule parts.Rule `json:"rule"`

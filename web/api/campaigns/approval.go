@@ -44,7 +44,7 @@ type ApprovalRequest struct {
 	Allowed       *int64        `json:"allowed,omitempty" doc:"How many users could be reached without this approval, if Dropbell requested it because the audience was larger when it was read; absent if a member requested it." example:"100000"`
 }
 
-// CampaignApproval is what an approver has to judge.
+// CampaignApproval is the information for an approver's decision.
 type CampaignApproval struct {
 	CampaignID string           `json:"campaign_id" example:"9"`
 	Request    *ApprovalRequest `json:"request,omitempty" doc:"The one that waits for a decision."`
@@ -107,8 +107,8 @@ func (in *approvalWish) read() (id, request int64, err error) {
 // decision is one of the decisions about a request for approval.
 type decision func(s *campaign.Service, ctx context.Context, by staff.Actor, id, request int64, reason string) (campaign.Campaign, error)
 
-// decide takes a decision, after which the request has the state. A decision that an
-// attempt without an answer has taken counts.
+// decide takes a decision; as is the state of the approval request afterwards. If an earlier
+// attempt took the decision and its answer was lost, the repetition succeeds.
 func (h *handlers) decide(take decision, as campaign.RequestState) func(context.Context, *approvalWish) (*campaignAnswer, error) {
 	return func(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
 		id, request, err := in.read()

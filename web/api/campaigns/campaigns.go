@@ -40,7 +40,7 @@ type CampaignPreview struct {
 	Unknown bool   `json:"user_unknown,omitempty" doc:"The user is unknown: the text is rendered without a name, in the default language."`
 }
 
-// CampaignRecipient is what became of one user.
+// CampaignRecipient is the outcome of a campaign for one user.
 type CampaignRecipient struct {
 	UserID      string     `json:"user_id" example:"1001"`
 	Outcome     string     `json:"outcome" enum:"in_flight,sent,failed,recovered,skipped,expired,dead,discarded" doc:"failed waits for a retry or for the end of quiet hours; recovered was sent after a failure."`
@@ -65,7 +65,7 @@ type AudienceEstimate struct {
 	Exact bool  `json:"exact" doc:"Large audiences are estimated."`
 }
 
-// CampaignLimits is what a shop allows its campaigns.
+// CampaignLimits are the limits that a shop sets to its campaigns.
 type CampaignLimits struct {
 	PerDay        int   `json:"per_day" minimum:"0" doc:"The largest number of campaign messages to one user in 24 hours; 0 = no limit." example:"1"`
 	PerWeek       int   `json:"per_week" minimum:"0" doc:"In seven days; 0 = no limit." example:"3"`

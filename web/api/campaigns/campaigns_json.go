@@ -183,7 +183,7 @@ type Campaign struct {
 	Progress       CampaignProgress `json:"progress"`
 }
 
-// CampaignProgress says what became of the audience so far.
+// CampaignProgress counts the outcomes of the audience so far.
 type CampaignProgress struct {
 	Audience int64 `json:"audience" doc:"Users cut so far; always the sum of the five that follow." example:"1000"`
 	Sent     int64 `json:"sent" example:"640"`

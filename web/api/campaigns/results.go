@@ -14,7 +14,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// CampaignResults is what a campaign led to.
+// CampaignResults are the results of a campaign.
 type CampaignResults struct {
 	CampaignID  string               `json:"campaign_id" example:"1"`
 	CountedTo   *time.Time           `json:"counted_to" nullable:"true" doc:"Everything before this instant is counted; null = not counted yet."`
@@ -26,7 +26,7 @@ type CampaignResults struct {
 	parts.Reported
 }
 
-// CampaignGroup is what one group of recipients did.
+// CampaignGroup counts the actions of one group of recipients.
 type CampaignGroup struct {
 	Group    string `json:"group" enum:"a,b,hold_out" example:"a"`
 	Assigned int64  `json:"assigned" doc:"Users of the audience in this group." example:"5000"`
@@ -64,7 +64,7 @@ func rateJSON(s campaign.Share) *Rate {
 	return &Rate{s.K, s.N, s.Rate(), low, high}
 }
 
-// groups are the names of a campaign's versions, and of the users who get none.
+// groups maps the names of a campaign's versions, and of the hold-out group, to their numbers.
 func groups() map[string]int { return map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut} }
 
 func groupName(variant int) string {
@@ -177,7 +177,7 @@ func (h *handlers) campaignRecipients(ctx context.Context, in *struct {
 	return &struct{ Body CampaignRecipients }{out}, nil
 }
 
-// resultRoutes are those of what became of a campaign; op completes a route.
+// resultRoutes returns the routes of a campaign's results; op completes a route.
 func (h *handlers) resultRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
 	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/results", "campaign-results", "Show the results of a campaign", pipeline.Route{
 		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +

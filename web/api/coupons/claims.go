@@ -18,7 +18,7 @@ type ClaimWish struct {
 	TemplateID string `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 }
 
-// Claim is what became of a claim.
+// Claim is the outcome of a claim.
 type Claim struct {
 	ID         string    `json:"claim_id" example:"4611686018427387904"`
 	TemplateID string    `json:"template_id" example:"1"`
@@ -28,7 +28,7 @@ type Claim struct {
 	At         time.Time `json:"at" doc:"When it was decided." example:"2027-01-01T12:00:00.01Z"`
 }
 
-// OwnedCoupon is one coupon with what it is a coupon of.
+// OwnedCoupon is a coupon together with its drop.
 type OwnedCoupon struct {
 	Coupon
 	ClaimID      string `json:"claim_id" example:"4611686018427387904"`
@@ -109,8 +109,8 @@ func answerOf(c *claim.Claim, repeated bool) *claimAnswer {
 	return answer
 }
 
-// claimQuickly answers the common form of POST /claims, at less cost than the general
-// way, which takes every other request.
+// claimQuickly answers POST /claims in the common form, at less cost than the general way. The
+// general way takes every other form.
 func (h *handlers) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	wish, ok := scanClaim(body)
 	keys := r.Header[pipeline.IdempotencyHeader]

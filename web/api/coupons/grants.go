@@ -13,7 +13,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// GrantWish names users who are given a coupon.
+// GrantWish names the users to give a coupon to.
 type GrantWish struct {
 	UserIDs []string `json:"user_ids" minItems:"1" maxItems:"50000" nullable:"false" doc:"Each gets one coupon, however often named." example:"[\"1001\",\"1002\"]"`
 	DryRun  bool     `json:"dry_run,omitempty" doc:"Report what would happen and change nothing."`

@@ -31,14 +31,14 @@ type Coupon struct {
 	Rule        CouponRule `json:"rule"`
 }
 
-// CouponRule is what a coupon is worth and for what.
+// CouponRule is the discount of a coupon and the orders that it applies to.
 type CouponRule struct {
 	parts.Discount
 	Target  string `json:"target" enum:"shop,product" example:"shop"`
 	Product string `json:"product,omitempty" doc:"For target product: which one."`
 }
 
-// OrderPart is what an order spends on one product.
+// OrderPart is the amount of an order for one product.
 type OrderPart struct {
 	Product string `json:"product" maxLength:"120" doc:"As the template names it." example:"tea"`
 	Amount  int64  `json:"amount" minimum:"0" maximum:"1000000000000000" doc:"Minor units." example:"3000"`
@@ -110,8 +110,7 @@ func (h *handlers) lockCoupon(ctx context.Context, in *struct {
 	return &couponAnswer{couponJSON(c)}, nil
 }
 
-// order returns the requested order; named is the user in X-User-ID, 0 without
-// one.
+// order returns the requested order. named is the user in X-User-ID; 0 = no header.
 func (w LockWish) order(named user.ID) (coupon.Order, error) {
 	o := coupon.Order{ID: w.OrderID, Amount: money.Amount(w.OrderAmount), Currency: w.Currency}
 	for _, p := range w.Products {

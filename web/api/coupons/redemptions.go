@@ -17,8 +17,8 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Limits of invented or mistyped codes, per minute and process. A user mistypes
-// a code twice or three times; one address may be shared by an office.
+// Limits of invented or mistyped codes, per minute and process. A user mistypes a code two or three
+// times; an office may share one address.
 const (
 	guessesPerUser    = 10
 	guessesPerAddress = 60
@@ -69,9 +69,9 @@ func (h *handlers) redeem(ctx context.Context, in *redemptionRequest) (*claimAns
 	return answer, nil
 }
 
-// guardCodes refuses invented and mistyped codes, and clients that have sent too
-// many of them, before anything that costs more than arithmetic. It reports
-// whether it has answered; other errors in the body are left to the decoder.
+// guardCodes refuses invented and mistyped codes, and clients that have sent too many of them. It
+// runs before any step that costs more than arithmetic. It reports whether it has answered; other
+// errors in the body are left to the decoder.
 func (h *handlers) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	var wish Redemption
 	if json.Unmarshal(body, &wish) != nil || wish.Code == "" || utf8.RuneCountInString(wish.Code) > maxTyped {
@@ -97,8 +97,8 @@ type guessKey struct {
 	key     middleware.LimitKey
 }
 
-// guessKeys is under what a guess counts. The address of a service says
-// nothing about the users it acts for.
+// guessKeys returns the keys under which a guess is counted. The address of a service is not
+// counted: it belongs to none of the users that the service acts for.
 func (h *handlers) guessKeys(r *http.Request) []guessKey {
 	c := pipeline.CallerOf(r.Context())
 	keys := []guessKey{{h.guesses, middleware.LimitKey{Kind: 'g', Low: uint64(c.User)}}}

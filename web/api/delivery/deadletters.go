@@ -44,7 +44,7 @@ type DeadLetterOrder struct {
 	Reason        string           `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
 }
 
-// DeadLetterAnswer says what an order would do, and names the job that does it.
+// DeadLetterAnswer describes the effect of an order, and names the job that carries it out.
 type DeadLetterAnswer struct {
 	DryRun      bool           `json:"dry_run"`
 	Total       int64          `json:"total" doc:"Dead letters the filter selects."`

@@ -1,5 +1,5 @@
-// Package delivery holds the part of the API about what was sent: the inbox and its
-// stream, dead letters, and suppressed mail addresses.
+// Package delivery holds the part of the API about sent messages: the inbox and its stream, dead
+// letters, and suppressed mail addresses.
 package delivery
 
 import (

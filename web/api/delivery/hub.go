@@ -12,10 +12,10 @@ import (
 
 // Limits of a [Hub].
 const (
-	// streamQueue is how many messages a client may be behind before it is cut
-	// off; it resumes where it was.
+	// streamQueue is how many messages a client may be behind before its stream is cut off. The
+	// client resumes at its position.
 	streamQueue = 32
-	// streamsPerUser allows a user's devices and tabs; the oldest goes first.
+	// streamsPerUser is enough for a user's devices and tabs; above it the oldest stream is closed.
 	streamsPerUser = 8
 	// maxStreams bounds the memory of one process.
 	maxStreams = 100_000
@@ -37,7 +37,7 @@ type Hub struct {
 	closed  bool
 }
 
-// Subscription is one client's share of a [Hub]. An idle one is these few words:
+// Subscription is one client's share of a [Hub]. An idle subscription takes only these few words:
 // no channel, no goroutine.
 type Subscription struct {
 	wake  func()
@@ -46,8 +46,8 @@ type Subscription struct {
 	ended bool
 }
 
-// Take returns the user's messages since the last call, which clients share,
-// and whether the subscription has ended: when the client is too slow, when the
+// Take returns the user's messages since the last call, and whether the subscription has ended. The
+// messages are shared with other clients. A subscription ends when the client is too slow, when the
 // user opens too many streams, and when the hub closes.
 func (s *Subscription) Take() (items []*Shown, ended bool) {
 	s.mu.Lock()
@@ -56,7 +56,7 @@ func (s *Subscription) Take() (items []*Shown, ended bool) {
 	return items, s.ended
 }
 
-// Shown is a message as clients get it: encoded once for all of them.
+// Shown is a message in the API's form, encoded once for all clients.
 type Shown struct {
 	inbox.Message
 	once sync.Once
@@ -88,9 +88,9 @@ func (s *Subscription) offer(it *Shown) {
 	s.wake()
 }
 
-// Subscribe returns the user's messages from now on; [Hub.Cancel] ends it. wake is
-// called when there is something to take; it must neither wait nor call the hub. It
-// returns [errTooManyStreams] when this process has no room.
+// Subscribe returns a subscription to the user's messages from now on; [Hub.Cancel] ends it. wake
+// is called when there are messages to take; it must neither wait nor call the hub. If this process
+// has no room, the error is [errTooManyStreams].
 func (h *Hub) Subscribe(by user.ID, wake func()) (*Subscription, error) {
 	s := &Subscription{wake: wake}
 	h.mu.Lock()
@@ -141,8 +141,8 @@ func (h *Hub) Between(from, to user.ID) bool {
 	return h.users.count(from, to, 1) > 0
 }
 
-// Connected returns the users in the range from…to that are connected and were reached.
-// It takes as many steps as the smaller of the two sets has members.
+// Connected returns the users in the range from…to that are connected and in reached. Its steps are
+// as many as the smaller of the two sets has members.
 func (h *Hub) Connected(from, to user.ID, reached inbox.Users) (list []user.ID) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -196,7 +196,7 @@ func (h *Hub) Closed() bool {
 	return h.closed
 }
 
-// Close ends every stream and refuses new ones, so that a server can shut down.
+// Close ends every stream and refuses new streams, so that a server can shut down.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -84,7 +84,7 @@ func (h *handlers) inbox(ctx context.Context, in *struct {
 	return &struct{ Body Inbox }{page}, nil
 }
 
-// markRead never marks what is yet to come.
+// markRead marks messages up to now at most; messages that arrive later stay unread.
 func (h *handlers) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*struct{ Body ReadState }, error) {
 	through := h.Now().UTC()
 	if in.Body != nil && in.Body.Through != nil && in.Body.Through.Before(through) {

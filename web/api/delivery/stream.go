@@ -24,12 +24,11 @@ const (
 	defaultHeartbeat = 20 * time.Second
 	// writeTimeout is how long one write to a stream's client may take.
 	writeTimeout = 10 * time.Second
-	// resumeWindow is how much earlier than the last message seen another one
-	// may have been recorded and yet become visible later: batches that
-	// finish at the same time commit in any order.
+	// resumeWindow is how much older than the last message seen a message may be that becomes
+	// visible later: batches that finish at the same time commit in any order.
 	resumeWindow = 10 * time.Second
-	// maxBacklog bounds the missed messages that a reconnected client gets; older
-	// ones are in the inbox.
+	// maxBacklog bounds the missed messages that a reconnected client gets. The client finds older
+	// messages in the inbox.
 	maxBacklog = 500
 )
 
@@ -78,8 +77,8 @@ func (in *streamWish) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// stream is one client's connection. It is all that is kept of an idle client:
-// a goroutine serves it only while there is something to write.
+// stream is one client's connection, and all the memory that an idle client takes. A goroutine
+// serves the client only while there is something to write.
 type stream struct {
 	api     *handlers
 	by      *pipeline.Caller
@@ -87,8 +86,8 @@ type stream struct {
 	conn    net.Conn // nil if the connection stays with the server
 	chunked bool     // as HTTP/1.1 has it
 	seen    position
-	// turns counts the reasons to serve the client that were not seen to yet; the
-	// goroutine that makes it one serves. A stream that has ended keeps it above zero.
+	// turns counts the pending reasons to serve the client. The goroutine that raises it from 0 to
+	// 1 serves the client. It stays above 0 after the stream has ended.
 	turns   atomic.Int32
 	beat    *time.Timer // the next heartbeat, or the end of the credentials
 	due     atomic.Bool // beat has fired
@@ -99,10 +98,9 @@ type stream struct {
 	woken chan struct{}
 }
 
-// takeOver sends the head of the answer and takes the connection from the
-// server, which would keep a stack, two buffers and the request for each. A
-// connection that cannot be taken, as those of HTTP/2, stays with the server. It
-// returns false if the client has left.
+// takeOver sends the head of the answer and takes the connection from the server, which would keep
+// a stack, two buffers and the request for each connection. An HTTP/2 connection cannot be taken
+// and stays with the server. takeOver returns false if the client has left.
 func (s *stream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -127,15 +125,16 @@ func (s *stream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// subscribe subscribes the client before its missed messages are read, so that none
-// falls in between. The stream has its first turn, which begin ends.
+// subscribe subscribes the client before its missed messages are read, so that no message falls in
+// between. It sets turns to 1, so that the client is not served before begin.
 func (s *stream) subscribe() (err error) {
 	s.turns.Store(1)
 	s.sub, err = s.api.Hub.Subscribe(s.by.User, s.wake)
 	return err
 }
 
-// wake has the client served, unless it is being served: then once more.
+// wake starts a goroutine that serves the client. If the client is being served, it is served once
+// more.
 func (s *stream) wake() {
 	switch {
 	case s.turns.Add(1) > 1:
@@ -160,7 +159,7 @@ func (s *stream) stay(missed []inbox.Message) {
 	}
 }
 
-// begin marks where the stream stands and tells what was missed. It returns
+// begin sends the stream's position and the missed messages, and then serves the client. It returns
 // false if the stream has ended.
 func (s *stream) begin(missed []inbox.Message) bool {
 	if until := s.by.Until; !until.IsZero() {
@@ -194,8 +193,8 @@ func (s *stream) rest() time.Duration {
 	return d
 }
 
-// serve takes all turns. It returns false if the stream has ended: because the
-// client has left or is cut off, or because its credentials have ended.
+// serve writes until no reason to serve is pending. It returns false if the stream has ended:
+// because the client has left or is cut off, or because its credentials have ended.
 func (s *stream) serve() bool {
 	for {
 		n := s.turns.Load()
@@ -209,7 +208,7 @@ func (s *stream) serve() bool {
 	}
 }
 
-// turn writes what there is to write; false ends the stream.
+// turn writes all pending messages and a due heartbeat. It returns false to end the stream.
 func (s *stream) turn() bool {
 	items, ended := s.sub.Take()
 	if ended {
@@ -235,8 +234,8 @@ func (s *stream) turn() bool {
 	return true
 }
 
-// end gives up what the stream holds. The turn in which it ends is never over, so
-// that nothing serves it again.
+// end releases the stream's resources. It leaves turns above 0, so that no goroutine serves the
+// stream again.
 func (s *stream) end() {
 	if s.beat != nil {
 		s.beat.Stop()
@@ -250,10 +249,9 @@ func (s *stream) end() {
 var heartbeat = []byte(": still here\n\n")
 
 const (
-	// A client that lost its stream comes back after leastRetry and up to
-	// retrySpread more, or as much more as it takes for no more than
-	// comebacksPerSecond of this process's clients to come in a second: when a
-	// process ends they all lose their streams at once.
+	// A client that lost its stream reconnects after leastRetry plus a random delay. The delay is
+	// up to retrySpread, or longer, so that at most comebacksPerSecond of this process's clients
+	// reconnect in a second: when a process ends, all its clients lose their streams at once.
 	leastRetry         = time.Second
 	retrySpread        = 2 * time.Second
 	comebacksPerSecond = 2000
@@ -265,13 +263,13 @@ func retryAfter(streams int) time.Duration {
 	return leastRetry + rand.N(spread)
 }
 
-// missed returns what was delivered since the client's position, oldest first.
+// missed returns the messages delivered after the client's position, oldest first.
 func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 	if s.seen.at.IsZero() {
 		return nil, nil
 	}
 	since := s.seen.at.Add(-resumeWindow)
-	// Without an answer the inbox itself is asked.
+	// Without an answer the inbox itself is read.
 	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.by.User, s.api.Now(), since); err == nil && !may {
 		return nil, nil
 	}
@@ -319,8 +317,8 @@ var (
 	frames = sync.Pool{New: func() any { return new([]byte) }}
 )
 
-// write sends what must arrive together. A client that does not take it in
-// time is cut off: nothing waits for it in memory.
+// write sends bytes that must arrive together. A client that does not read them in time is cut off,
+// so that no bytes wait for it in memory.
 func (s *stream) write(text []byte) bool {
 	if s.conn == nil {
 		control := http.NewResponseController(s.out)
@@ -342,7 +340,7 @@ func (s *stream) write(text []byte) bool {
 	return err == nil
 }
 
-// finish ends the answer as HTTP wants it.
+// finish writes the end of the answer.
 func (s *stream) finish() {
 	if s.conn != nil && s.chunked {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))

@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/inbox"
 )
 
-// position is a client's position in its messages. Its text is the event id: the
-// latest instant, and the messages around it that it has, so that any process
-// can continue from there without having served the client before.
+// position is a client's position in its messages. Its text is the event id. The position holds the
+// latest instant and the messages around it that the client has, so that any process can continue
+// from there without having served the client before.
 type position struct {
 	at     time.Time
 	recent []placed
@@ -57,7 +57,7 @@ func (p *position) append(b []byte) []byte {
 	return b
 }
 
-// parsePosition returns the zero position for anything it did not write.
+// parsePosition returns the zero position for any text that position has not written.
 func parsePosition(s string) position {
 	first, rest, _ := strings.Cut(s, ",")
 	micros, err := strconv.ParseInt(first, 10, 64)

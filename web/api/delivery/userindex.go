@@ -6,8 +6,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// blockSize bounds the ids of one block of a [userIndex], and with it what an
-// insertion moves.
+// blockSize bounds the ids of one block of a [userIndex], and so the ids that an insertion moves.
 const blockSize = 512
 
 // userIndex is a sorted set of user ids in blocks. The zero value is empty.
@@ -15,8 +14,7 @@ type userIndex struct {
 	blocks [][]user.ID // none is empty
 }
 
-// block returns the index of the last block that begins at or before id, 0 if
-// there is none.
+// block returns the index of the last block whose first id is id or lower; 0 if there is none.
 func (x *userIndex) block(id user.ID) int {
 	i, found := slices.BinarySearchFunc(x.blocks, id, func(b []user.ID, id user.ID) int {
 		switch {
@@ -67,8 +65,7 @@ func (x *userIndex) remove(id user.ID) {
 	}
 }
 
-// within calls visit for the ids between from and to in ascending order until
-// it returns false.
+// within calls visit for the ids between from and to in ascending order until visit returns false.
 func (x *userIndex) within(from, to user.ID, visit func(user.ID) bool) {
 	if len(x.blocks) == 0 {
 		return

@@ -25,7 +25,7 @@ const (
 	usualAlarm = 5
 )
 
-// oneKindOfLines is what the library escapes.
+// oneKindOfLines replaces all line ends by "\n", the only line end that the library escapes.
 var oneKindOfLines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 type calendarAnswer struct {
@@ -61,7 +61,7 @@ func (h *handlers) calendar(ctx context.Context, in *struct {
 	return &calendarAnswer{"text/calendar; charset=utf-8", `inline; filename="drop-` + in.ID + `.ics"`, raw}, err
 }
 
-// calendarHost is the name behind the @ of ids of events: drops of two servers have equal
+// calendarHost returns the host name after the @ of event ids. Drops of two servers have equal
 // numbers, and a calendar may hold both.
 func (h *handlers) calendarHost() string {
 	if u, err := url.Parse(h.PublicURL()); err == nil && u.Hostname() != "" {
@@ -70,12 +70,12 @@ func (h *handlers) calendarHost() string {
 	return "dropbell"
 }
 
-// opening is a calendar with the opening of t alone. Its event keeps its id, and the
-// template's version is its revision, so that calendars replace it.
+// opening returns a calendar with the opening of t as its only event. The event keeps its id, and
+// its revision is the template's version, so that calendars replace the older event.
 func opening(t template.Template, alarms []int, host string) ([]byte, error) {
 	c := ical.NewCalendarFor("Dropbell")
-	// Without METHOD, which would make it a message of RFC 5546: that demands an
-	// organizer, and the same word in the content type.
+	// No METHOD: it would make the calendar a message of RFC 5546, which requires an organizer and
+	// the same method in the content type.
 	c.SetName(t.Name)
 	c.SetRefreshInterval("PT" + strconv.Itoa(int(calendarRefresh/time.Minute)) + "M")
 	c.SetXPublishedTTL("PT" + strconv.Itoa(int(calendarRefresh/time.Minute)) + "M")

@@ -18,8 +18,8 @@ import (
 
 // Shops keeps the shops that templates belong to.
 type Shops interface {
-	// NameShop creates the shop or changes its name and time zone, and says in the
-	// entry what it was before and is now. Its claim address stays.
+	// NameShop creates the shop or changes its name and time zone. The audit entry e gets the
+	// values before and after. The claim address stays.
 	NameShop(ctx context.Context, shop template.Shop, e staff.Entry) error
 	Shops(ctx context.Context) ([]template.Shop, error)
 }
@@ -41,8 +41,7 @@ type Ledgers interface {
 
 // Tallies counts the coupons of a template by state.
 type Tallies interface {
-	// Tally returns what has become of the template's coupons, as far as events
-	// have arrived.
+	// Tally counts the states of the template's coupons, as far as events have arrived.
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
 }
 

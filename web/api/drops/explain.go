@@ -9,8 +9,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// Timeline is everything that happened, and will happen, to one user's
-// reminders of one drop.
+// Timeline is the past and planned history of one user's reminders of one drop.
 type Timeline struct {
 	Reservation Reservation `json:"reservation"`
 	Steps       []Step      `json:"steps" nullable:"false" doc:"In the order of time; expected steps come last."`
@@ -58,7 +57,7 @@ func (h *handlers) explain(ctx context.Context, in *struct {
 	return &struct{ Body Timeline }{Timeline{reservationJSON(t.View), pipeline.Each(t.Steps, stepJSON)}}, nil
 }
 
-// stepJSON leaves out the member who did it: users need not know the staff.
+// stepJSON leaves out the staff member of the step: users need not know the staff.
 func stepJSON(s reminder.Step) Step {
 	j := Step{At: s.At, Kind: string(s.Kind), PlannedAt: s.Planned, OrderID: s.OrderID, Outcome: string(s.Outcome), Reason: s.Reason,
 		Detail: s.Detail, Attempts: s.Attempts, Reported: string(s.Reported), From: s.From, To: s.To}

@@ -12,13 +12,13 @@ import (
 // forecastHorizon is how far ahead a forecast looks.
 const forecastHorizon = 24 * time.Hour
 
-// Forecast is what is expected of a drop's reminders, and what became of earlier forecasts.
+// Forecast is the expected load of a drop's reminders, and the outcome of earlier forecasts.
 type Forecast struct {
 	TemplateID string            `json:"template_id" example:"1"`
 	Channels   []ForecastChannel `json:"channels" nullable:"false" doc:"Channels with reminders of the drop that are due within 24 hours or being sent."`
 	Outcomes   []ForecastOutcome `json:"outcomes" nullable:"false" doc:"The last forecast before each slot that is over, and what happened."`
 	Error      *float64          `json:"error,omitempty" doc:"Which part of the reminders the outcomes were off by together; absent without outcomes." minimum:"0" maximum:"1" example:"0.04"`
-	// MedianError is that of the last ten drops.
+	// MedianError is the median error of the last ten drops.
 	MedianError *float64 `json:"median_error,omitempty" doc:"The median error of the last drops of all shops, at most ten; absent if there are none." minimum:"0" maximum:"1" example:"0.06"`
 	MedianDrops int      `json:"median_drops" doc:"Of how many drops median_error is." example:"10"`
 }
@@ -37,7 +37,7 @@ type ForecastChannel struct {
 	Forecasts  []ForecastSlot `json:"slots" nullable:"false" doc:"The drop's slots, in the order of their instants."`
 }
 
-// ForecastSlot is what is expected of one slot.
+// ForecastSlot is the expected load of one slot.
 type ForecastSlot struct {
 	Minutes  int       `json:"minutes" example:"10"`
 	DueAt    time.Time `json:"due_at"`
@@ -47,7 +47,7 @@ type ForecastSlot struct {
 	FinishAt time.Time `json:"finish_at" doc:"When the last message would go out."`
 }
 
-// ForecastOutcome is a forecast and what happened.
+// ForecastOutcome is a forecast and its outcome.
 type ForecastOutcome struct {
 	ForecastSlot
 	Channel string     `json:"channel" example:"email"`

@@ -30,8 +30,8 @@ type ReservationWish struct {
 	Reminders  []ReminderWish `json:"reminders" minItems:"1" maxItems:"60" nullable:"false" doc:"All of them are reserved, or none."`
 }
 
-// Resolve is part of [huma.ResolverWithPath]: if the minutes of a reminder are
-// refused, unknown channels are named with them.
+// Resolve is part of [huma.ResolverWithPath]. If the minutes of a reminder are refused, the refusal
+// names the reminder's unknown channels as well.
 func (w *ReservationWish) Resolve(_ huma.Context, at *huma.PathBuffer) (errs []error) {
 	refused := slices.ContainsFunc(w.Reminders, func(r ReminderWish) bool {
 		_, err := reminder.NewReminder(delivery.App, r.Minutes)
@@ -55,7 +55,7 @@ type Reservation struct {
 	Reminders    []ReminderState `json:"reminders" nullable:"false" doc:"The farthest from the opening first; empty if none is left."`
 }
 
-// ReminderState is what became of one reminder.
+// ReminderState is the outcome of one reminder.
 type ReminderState struct {
 	Channel string    `json:"channel" example:"app"`
 	Minutes int       `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" example:"10"`
@@ -111,8 +111,8 @@ func (h *handlers) reserve(ctx context.Context, in *struct{ Body ReservationWish
 	return reserved(view, created), nil
 }
 
-// reservationRequest returns the request that a wish is, or what in it cannot be
-// understood.
+// reservationRequest returns the request that a wish describes. The error lists the parts of the
+// wish that cannot be understood.
 func (h *handlers) reservationRequest(ctx context.Context, wish ReservationWish) (reminder.Request, error) {
 	template, err1 := pipeline.ParseID("body.template_id", wish.TemplateID)
 	shop, err2 := pipeline.ParseID("body.shop_number", wish.ShopNumber)
@@ -136,7 +136,7 @@ func reserved(view reminder.View, created bool) *reservationAnswer {
 
 func inBody(i int) string { return fmt.Sprintf("body.reminders[%d]", i) }
 
-// reservedBefore reports whether err says that all of asked is reserved.
+// reservedBefore reports whether err says that all reminders of asked are reserved already.
 func reservedBefore(err error, asked []reminder.Reminder) bool {
 	r, ok := errors.AsType[*reminder.Refusal](err)
 	return ok && errors.Is(err, reminder.ErrAlreadyReserved) && len(r.Offending) == len(asked)
@@ -218,7 +218,7 @@ func (h *handlers) reservation(ctx context.Context, in *struct {
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, err
 }
 
-// cancelWish names what to cancel; nothing but the drop = all of it.
+// cancelWish names the reminders to cancel; with the drop alone, all its reminders.
 type cancelWish struct {
 	TemplateID string   `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 	Channel    string   `query:"channel" doc:"The channel of the one reminder to cancel, or, without minutes, of all." example:"app"`
@@ -227,7 +227,7 @@ type cancelWish struct {
 	Reminders  string   `query:"reminders" deprecated:"true" doc:"The older way to name several, in one text." example:"app:10,email:5"`
 	// narrowed is set if anything but the drop was named.
 	narrowed bool
-	// minutes is how often the query names minutes, empty ones included.
+	// minutes counts the minutes parameters of the query, including empty parameters.
 	minutes int
 }
 
@@ -267,7 +267,7 @@ func (in *cancelWish) wholeChannel() bool {
 	return in.Channel != "" && in.Minutes == "" && in.minutes == 0 && in.Reminders == "" && len(in.Reminder) == 0
 }
 
-// cancelChannel cancels what is not due yet of one channel.
+// cancelChannel cancels the reminders of one channel that are not due yet.
 func (h *handlers) cancelChannel(ctx context.Context, template int64, name string) (*reservationAnswer, error) {
 	channel, err := delivery.ParseChannel(name)
 	if err != nil {
@@ -280,7 +280,7 @@ func (h *handlers) cancelChannel(ctx context.Context, template int64, name strin
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
 }
 
-// place says where the query names the reminder.
+// place returns the place of the reminder in the query.
 func (in *cancelWish) place(i int) string {
 	switch {
 	case len(in.Reminder) > 0:

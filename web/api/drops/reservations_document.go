@@ -6,8 +6,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// sayMinutes describes minutes of a cancellation as the numbers they can be: they
-// are read as text, so that the API says in its own words when they are no number.
+// sayMinutes describes the minutes of a cancellation by their allowed numbers. The API reads them
+// as text, so that it can refuse a text that is no number in its own words.
 func sayMinutes(doc *huma.OpenAPI) {
 	const path = "/reservations/{template_id}"
 	item, op := *doc.Paths[path], *doc.Paths[path].Delete

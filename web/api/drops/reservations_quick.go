@@ -13,11 +13,9 @@ import (
 	"dropbell/web/middleware"
 )
 
-// quick answers the common form of POST /reservations without the general
-// machinery of schemas, which costs more than all the rest of the request.
-// A request that is not plainly good takes the general way, which finds out what is
-// wrong; so there is one set of rules and one set of answers. It reports whether it has
-// answered.
+// quick answers POST /reservations in the common form without huma's schemas, which cost more than
+// all other work of the request. Any other request takes the general way, which finds the error; so
+// there is one set of rules and one set of answers. quick reports whether it has answered.
 func (h *handlers) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	wish, ok := scanWish(body)
 	if !ok {
@@ -41,7 +39,7 @@ func (h *handlers) write(w http.ResponseWriter, out *reservationAnswer) {
 	_, _ = w.Write(answer) // the client may be gone
 }
 
-// appendReservation appends what [json.Marshal] makes of r, in a third of the time.
+// appendReservation appends the output of [json.Marshal] for r, in a third of the time.
 func appendReservation(b []byte, r *Reservation) []byte {
 	b = append(b, `{"template_id":"`...)
 	b = append(b, r.TemplateID...)
@@ -79,9 +77,9 @@ func appendReminder(b []byte, r *ReminderState) []byte {
 	return append(b, '}')
 }
 
-// keyedReservations stores the idempotency key of a reservation in the statement
-// that stores the reservation. The answer follows from what is stored with the
-// key, so that a repetition gets the first one, whatever has happened since.
+// keyedReservations stores the idempotency key of a reservation in the statement that stores the
+// reservation. The answer follows from the values stored with the key, so that a repetition gets
+// the first answer, whatever has changed since.
 type keyedReservations struct{ *handlers }
 
 // Decide is part of [pipeline.Once].
@@ -116,7 +114,7 @@ func (a keyedReservations) Repeat(w http.ResponseWriter, r *http.Request, body, 
 	a.say(w, r, wanted, answer)
 }
 
-// wanted returns the request if it is written the plain way and can be understood.
+// wanted returns the request if it is in the common form and can be understood.
 func (a keyedReservations) wanted(r *http.Request, body []byte) (reminder.Request, bool) {
 	wish, ok := scanWish(body)
 	if !ok {
@@ -136,9 +134,8 @@ func (a keyedReservations) say(w http.ResponseWriter, r *http.Request, wanted re
 	a.write(w, reserved(answer.View, answer.Created))
 }
 
-// scanWish reads a reservation that is written the plain way: known fields,
-// each once, strings without escapes, whole minutes. ok is false for anything
-// else, good or bad.
+// scanWish reads a reservation in the common form: known fields, each once, strings without
+// escapes, whole minutes. ok is false for any other body, good or bad.
 func scanWish(body []byte) (wish ReservationWish, ok bool) {
 	s := pipeline.NewScanner(body)
 	seen := 0

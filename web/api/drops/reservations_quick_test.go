@@ -65,7 +65,7 @@ func TestScanWishAgreesWithJSON(t *testing.T) {
 	})
 }
 
-// The answer written by hand is what the general way writes, to the byte.
+// The hand-written answer equals the answer of the general way to the byte.
 func TestAppendReservationAgreesWithJSON(t *testing.T) {
 	text := rapid.OneOf(rapid.StringMatching(`[ -~]{0,20}`), rapid.String(), rapid.StringMatching(`[<>&"\\\x{2028}\x{4e00}-\x{4e10}]{0,5}`))
 	at := rapid.Custom(func(t *rapid.T) time.Time {
@@ -89,4 +89,4 @@ func TestAppendReservationAgreesWithJSON(t *testing.T) {
 	})
 }
 
-// The answer written by hand is what the general way writes, to the byte.
+// The hand-written answer equals the answer of the general way to the byte.

@@ -18,7 +18,7 @@ type Shop struct {
 	Timezone string `json:"timezone" example:"Asia/Shanghai"`
 }
 
-// ShopWish is what can be said about a shop.
+// ShopWish is the part of a shop that a client may set.
 type ShopWish struct {
 	Name     string `json:"name" minLength:"1" maxLength:"120" example:"Tea House"`
 	Timezone string `json:"timezone" maxLength:"64" doc:"IANA; the console shows the shop's instants in it." example:"Asia/Shanghai"`

@@ -106,8 +106,8 @@ type Ledger struct {
 	Left    int64  `json:"left" doc:"Total less issued: shelf and writing together." example:"100"`
 }
 
-// Tally is what became of the coupons, as far as events have arrived: unused,
-// locked, used, expired and revoked are states and add up to issued.
+// Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired
+// and revoked are states and add up to issued.
 type Tally struct {
 	Issued     int64 `json:"issued" doc:"All there ever were, with those returned to stock." example:"40"`
 	Unused     int64 `json:"unused" example:"25"`
@@ -125,7 +125,7 @@ func tallyJSON(y coupon.Tally) *Tally {
 	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
 }
 
-// ledgerJSON leaves out what the template alone does not know.
+// ledgerJSON leaves out the fields that the template alone does not hold.
 func ledgerJSON(t template.Template) Ledger {
 	l := Ledger{Total: t.Stock, Issued: t.Issued, Left: t.StockLeft()}
 	if t.ClaimMode != template.Gate {

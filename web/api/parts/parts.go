@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// Account says what became of the reminders of one slot and channel.
+// Account counts the outcomes of the reminders of one slot and channel.
 type Account struct {
 	Reserved int64 `json:"reserved" doc:"Reminders reserved when the slot fired; always the sum of those that follow."`
 	Sent     int64 `json:"sent"`
@@ -33,10 +33,10 @@ type Reported struct {
 	Complained int64 `json:"complained" doc:"Of those delivered: the recipient marked the message as spam." example:"0"`
 }
 
-// ReportedOf returns what providers have reported.
+// ReportedOf returns the counts of provider reports.
 func ReportedOf(t feedback.Tally) Reported { return Reported{t.Delivered, t.Bounced, t.Complained} }
 
-// Discount is what a coupon is worth, in minor units of the currency.
+// Discount is the value of a coupon, in minor units of the currency.
 type Discount struct {
 	Kind       string `json:"kind" enum:"amount_off,threshold_off,percent_off" example:"amount_off"`
 	AmountOff  int64  `json:"amount_off,omitempty" doc:"Minor units of the currency." example:"1000"`
@@ -64,7 +64,7 @@ func (r *Rule) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes the text.
 func (r Rule) MarshalJSON() ([]byte, error) { return json.RawMessage(r).MarshalJSON() }
 
-// Schema leaves the form to the description: it is recursive, and its own
+// Schema leaves the rule's form to the description: the form is recursive, and the rule's own
 // errors name the place better than a schema could.
 func (Rule) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true,

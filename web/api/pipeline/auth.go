@@ -25,10 +25,10 @@ const (
 	ForAnybody
 	// ForStaff takes service keys that have a role.
 	ForStaff
-	// ForPayment takes service keys of the payment service, which may name the
-	// owner of the coupon if they may act as users.
+	// ForPayment accepts the payment service's keys. A key that may act as users may name the owner
+	// of the coupon.
 	ForPayment
-	// ForOwners takes what ForUsers takes, and payment's keys that name no user.
+	// ForOwners accepts the callers of ForUsers, and payment's keys without X-User-ID.
 	ForOwners
 )
 
@@ -40,8 +40,8 @@ type Caller struct {
 	Key *staff.Key
 	// Until is when the credentials end; zero = never.
 	Until time.Time
-	// withdrawn reports whether the key that signed the token is no longer
-	// published, or the service key was revoked; nil = neither can happen.
+	// withdrawn reports whether the credential has ended early: the key that signed the token is no
+	// longer published, or the service key was revoked. nil = the credential cannot end early.
 	withdrawn func() bool
 }
 
@@ -77,7 +77,8 @@ func ActorOf(ctx context.Context) staff.Actor {
 	return staff.Actor{}
 }
 
-// CallerOf returns the zero caller, who may do nothing, outside the pipeline.
+// CallerOf returns the caller of the request. Outside the pipeline it is the zero caller, which may
+// do nothing.
 func CallerOf(ctx context.Context) *Caller {
 	if q := middleware.From(ctx); q != nil {
 		if c, ok := q.Principal.(*Caller); ok {
@@ -87,8 +88,8 @@ func CallerOf(ctx context.Context) *Caller {
 	return &Caller{}
 }
 
-// authenticate identifies the caller and finds out whether an operation is for them. A
-// caller who is known is returned with the refusal, too.
+// authenticate identifies the caller and checks that the caller may use an operation of this
+// access. A refusal is returned together with the caller if the caller was identified.
 func (pl *Pipeline) authenticate(r *http.Request, needed Access) (*Caller, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" && needed == ForAnybody {
@@ -176,8 +177,8 @@ func (pl *Pipeline) byKey(r *http.Request, secret string, needed Access) (*Calle
 	return c, nil
 }
 
-// permits refuses a change by a key that may only read, before anything else
-// of the request is looked at. The use cases check the rest, such as shops.
+// permits refuses a change by a read-only key, before any other check of the request. The use cases
+// check further rights, such as the key's shops.
 func (t Traits) permits(r *http.Request) error {
 	if t.Access != ForStaff || t.Reads || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
@@ -200,8 +201,7 @@ func (pl *Pipeline) countFailure(q *middleware.Request, r *http.Request, err err
 	return RetryLater(ErrRateLimited.Because("too many attempts with invalid credentials"), d.RetryAfter)
 }
 
-// RetryLater returns f with when to come back, in words and for the header
-// Retry-After.
+// RetryLater returns f with the delay until a retry, in its text and in the header Retry-After.
 func RetryLater(f *fault.Fault, after time.Duration) error {
 	after = max(after, time.Millisecond)
 	unit := "seconds"
@@ -211,8 +211,7 @@ func RetryLater(f *fault.Fault, after time.Duration) error {
 	return &fault.RetryAfter{Err: f.Because("%s; wait %d %s", f.Text, seconds(after), unit), After: after}
 }
 
-// invalid refuses credentials; why names what is wrong with them, never what
-// would be right.
+// invalid refuses credentials. why names the defect of the credentials, never the correct value.
 func invalid(why string) error { return staff.ErrUnauthenticated.Because("%s", why) }
 
 func notFound(err error) bool { return errors.Is(err, staff.ErrKeyNotFound) }

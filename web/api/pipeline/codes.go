@@ -7,7 +7,7 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Faults of the protocol itself; those of the rules live beside their rules.
+// Faults of the protocol itself. The domain packages define the faults of their rules.
 var (
 	ErrMalformed     = fault.New(fault.Invalid, "malformed_json", "the body is not valid JSON in UTF-8; correct it and send it again")
 	errNoRoute       = fault.New(fault.NotFound, "not_found", "there is nothing at this address; check the path")
@@ -24,15 +24,15 @@ var (
 	errInternal      = fault.New(0, "internal", "something went wrong here; quote the request id when you report it")
 )
 
-// A Code is one row of the table that decides what a fault is on the wire.
+// A Code is one row of the table that maps a fault to an answer.
 type Code struct {
 	Code    string
 	Status  int
 	Meaning string
 }
 
-// codes lists every code of answers. The document, the readable page and the
-// status line are all made from it.
+// codes lists every code of answers. The OpenAPI document, the readable page and the status lines
+// are made from it.
 var codes = []Code{
 	{"malformed_json", http.StatusBadRequest, "The body is missing, not JSON, or not UTF-8."},
 	{"unauthenticated", http.StatusUnauthorized, "No valid token or key was sent, or no user was named."},
@@ -111,8 +111,8 @@ var codes = []Code{
 // Codes returns every code of answers, in the order of their statuses.
 func Codes() []Code { return slices.Clone(codes) }
 
-// kinds says what a fault is on the wire whose code has no row of its own,
-// so that a new rule answers sensibly before it is documented.
+// kinds maps a fault to an answer by its kind if its code has no row of its own, so that a new rule
+// answers sensibly before it is documented.
 var kinds = map[fault.Kind]int{
 	fault.Invalid:         http.StatusUnprocessableEntity,
 	fault.NotFound:        http.StatusNotFound,
@@ -135,7 +135,7 @@ func statusOf(kind fault.Kind, name string) int {
 	return http.StatusInternalServerError
 }
 
-// codeOf names a refusal that was found before any rule was asked.
+// codeOf returns the fault for a refusal that was made before any rule was checked.
 func codeOf(status int) *fault.Fault {
 	switch status {
 	case http.StatusBadRequest:

@@ -10,9 +10,9 @@ import (
 // digestEvery is the shortest time between two lines of a digest.
 const digestEvery = time.Second
 
-// A digest logs what may happen to thousands of requests a second: one line at once,
-// then at most one a second with the number of requests since the last one and what
-// happened to the newest of them.
+// A digest logs an event that may happen to thousands of requests a second: one line at once, then
+// at most one line a second. A line has the number of requests since the last line and the details
+// of the newest request.
 type digest struct {
 	log     *slog.Logger
 	message string
@@ -23,7 +23,7 @@ type digest struct {
 	newest  record
 }
 
-// A record is what is logged of one request.
+// A record is the log context and arguments of one request.
 type record struct {
 	ctx  context.Context
 	args []any
@@ -40,14 +40,14 @@ func (d *digest) warn(ctx context.Context, args ...any) {
 	}
 }
 
-// write logs what was counted, and waits. It is called with the lock held.
+// write logs the counted requests and starts the pause of one second. The caller holds the lock.
 func (d *digest) write() {
 	d.log.WarnContext(d.newest.ctx, d.message, append(d.newest.args, "requests", d.count)...)
 	d.waiting, d.count, d.newest = true, 0, record{}
 	time.AfterFunc(digestEvery, d.goOn)
 }
 
-// goOn logs what was counted in the last second, if anything.
+// goOn ends the pause and logs the requests counted during it, if any.
 func (d *digest) goOn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestADigestLogsOneLineASecond with the number of requests, however many there are,
-// and none while there are none.
+// TestADigestLogsOneLineASecond: a digest logs one line a second with the number of requests,
+// however many there are, and no line while there are no requests.
 func TestADigestLogsOneLineASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

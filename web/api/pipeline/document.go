@@ -49,14 +49,14 @@ func config(publicURL string) huma.Config {
 	}
 }
 
-// ForReaders adds a change of what only readers of the document see. It replaces what
-// it changes by a changed copy.
+// ForReaders adds a change of the published document that requests are not validated against.
+// change replaces each part that it changes by a changed copy.
 func (pl *Pipeline) ForReaders(change func(*huma.OpenAPI)) {
 	pl.forReading = append(pl.forReading, change)
 }
 
-// Finish fixes the document when all operations are known. The document's text is made
-// when it is first read, which most processes never do.
+// Finish completes the document after the last operation is registered. The document's text is made
+// when it is first read; most processes never read it.
 func (pl *Pipeline) Finish() {
 	doc := pl.huma.OpenAPI()
 	schemas := doc.Components.Schemas.Map()
@@ -84,9 +84,9 @@ func (pl *Pipeline) Finish() {
 	})
 }
 
-// forReaders returns the document as only readers see it: a copy, of which some parts
-// are other ones. huma judges requests by the schemas of the document itself, and
-// would judge or complete them differently.
+// forReaders returns the published document: a copy in which some parts are replaced. huma
+// validates requests against the schemas of the original; with the replaced parts it would validate
+// or complete requests differently.
 func (pl *Pipeline) forReaders() *huma.OpenAPI {
 	doc := *pl.huma.OpenAPI()
 	components := *doc.Components
@@ -103,8 +103,8 @@ func (pl *Pipeline) forReaders() *huma.OpenAPI {
 			if p.Default == nil {
 				continue
 			}
-			// Generators of clients take a field with a default for one that is
-			// always there, and demand it in requests.
+			// Client generators treat a field with a default as always present, and require it in
+			// requests.
 			copied := *p
 			copied.Default = nil
 			copied.Description = strings.TrimSpace(fmt.Sprintf("%s %v if left out.", p.Description, p.Default))
@@ -117,7 +117,7 @@ func (pl *Pipeline) forReaders() *huma.OpenAPI {
 	return &doc
 }
 
-// saidSchemas are the schemas as readers of the document see them.
+// saidSchemas are the schemas of the published document.
 type saidSchemas struct {
 	huma.Registry
 	schemas map[string]*huma.Schema
@@ -129,9 +129,9 @@ func (s saidSchemas) Map() map[string]*huma.Schema { return s.schemas }
 // MarshalJSON writes the schemas by their names.
 func (s saidSchemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.schemas) }
 
-// sayNull makes fields that hold another schema, or null, say so: huma overlooks a
-// null of a field that is not required, and judges the field better by the schema
-// itself.
+// sayNull makes [Optional] fields that hold another schema accept null in the published document.
+// huma accepts null for a field that is not required anyway, and validates the field better by the
+// schema alone.
 func (s saidSchemas) sayNull() {
 	for name, schema := range s.schemas {
 		of := s.TypeFromRef("#/components/schemas/" + name)
@@ -149,8 +149,8 @@ func (s saidSchemas) sayNull() {
 	}
 }
 
-// orNull returns a schema that takes null too, unless only certain values are
-// taken. A schema with a type says so by the type already.
+// orNull returns a schema that also accepts null, unless only certain values are accepted. A schema
+// with a type already has null among its types.
 func orNull(held *huma.Schema) *huma.Schema {
 	null := &huma.Schema{Type: "null"}
 	switch {
@@ -168,8 +168,8 @@ func orNull(held *huma.Schema) *huma.Schema {
 	return held
 }
 
-// finishAnswers gives answers of success that differ only in their status the
-// body of the usual one, and all of them the headers of the rate limit.
+// finishAnswers copies the body of the usual successful answer to successful answers that differ
+// only in their status. All successful answers get the headers of the rate limit.
 func finishAnswers(op *huma.Operation) {
 	usual := op.Responses[strconv.Itoa(cmp.Or(op.DefaultStatus, http.StatusOK))]
 	for status, answer := range op.Responses {

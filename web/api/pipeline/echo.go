@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// harmless returns what was sent at a place if it is a short plain value.
+// harmless returns the value at the place of an error if it is short and plain.
 func harmless(d *huma.ErrorDetail) any {
 	if d.Location == "body" || strings.Contains(d.Location, "push") {
 		return nil
@@ -26,8 +26,8 @@ func harmless(d *huma.ErrorDetail) any {
 	return nil
 }
 
-// echoNumbers replaces numbers of the body, which the schema has judged as
-// float64, by what was sent: 99999999999999999999 is not 1e20.
+// echoNumbers replaces numbers of the body by their original text. The schema has validated them as
+// float64, and 99999999999999999999 must not be quoted as 1e20.
 func echoNumbers(r *http.Request, offences []Offence) {
 	b, ok := r.Body.(*body)
 	if !ok {
@@ -61,8 +61,8 @@ func echoNumbers(r *http.Request, offences []Offence) {
 	}
 }
 
-// asSent returns a number that is marshalled as it was written, and the
-// beginning of one that is too long, which is no number any more.
+// asSent returns a number that is marshalled in its original text. A number that is too long is
+// returned as a text with its beginning.
 func asSent(text string) any {
 	if len(text) > maxEcho {
 		return Shorten(text)

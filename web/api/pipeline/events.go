@@ -11,8 +11,8 @@ import (
 	"dropbell/web/security"
 )
 
-// noteRefusal writes refused credentials and denied requests to the security
-// log. operation is method and path pattern.
+// noteRefusal writes refused credentials and denied requests to the security log. operation is the
+// method and the path pattern.
 func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
 	if pl.deps.Security == nil {
 		return
@@ -40,8 +40,7 @@ func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
 	pl.note(r, o)
 }
 
-// noteActing writes to the security log that a service key changes something in
-// the name of a user.
+// noteActing writes a change by a service key in the name of a user to the security log.
 func (pl *Pipeline) noteActing(r *http.Request, operation string) {
 	c := CallerOf(r.Context())
 	if pl.deps.Security == nil || c.Key == nil || c.User == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -63,8 +62,8 @@ func addressOf(r *http.Request) string {
 	return ""
 }
 
-// fromStaff gives the audit entries of a request of staff its address and id.
-// told, at the end of the request, writes the changes to the security log.
+// fromStaff gives the audit entries of a staff request the client's address and the request id.
+// told, called at the end of the request, writes the changes to the security log.
 func (pl *Pipeline) fromStaff(q *middleware.Request, r *http.Request) (_ *http.Request, told func()) {
 	from := &staff.Origin{Address: addressOf(r), RequestID: q.ID}
 	return r.WithContext(staff.WithOrigin(r.Context(), from)), func() {

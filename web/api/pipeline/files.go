@@ -29,8 +29,8 @@ func Streamed(write func(w http.ResponseWriter, r *http.Request)) *Stream {
 	}}
 }
 
-// file is a CSV file on its way. Until something is written, a problem can be
-// answered instead.
+// file is a CSV file being sent. Until its first byte is written, a problem can be answered
+// instead.
 type file struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -50,8 +50,8 @@ func (f *file) Write(p []byte) (int, error) {
 	return f.w.Write(p)
 }
 
-// SendFile answers with a CSV file of this name, which write writes. The answer is
-// cut off if write fails after it has begun, so that no part is taken for the whole.
+// SendFile answers with a CSV file of this name; write writes its content. If write fails after the
+// first byte, the answer is cut off, so that no client takes a part for the whole file.
 func (pl *Pipeline) SendFile(name string, write func(ctx context.Context, to io.Writer) error) *Stream {
 	return Streamed(func(w http.ResponseWriter, r *http.Request) {
 		out := &file{w: w, control: http.NewResponseController(w), name: name}

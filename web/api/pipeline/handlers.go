@@ -66,7 +66,7 @@ func (r Ref) At(ifMatch string) (id, version int64, err error) {
 	return id, version, err
 }
 
-// parseVersion reads an If-Match header; without one the version is 0.
+// parseVersion reads an If-Match header; without the header the version is 0.
 func parseVersion(header string) (int64, error) {
 	if header == "" {
 		return 0, nil
@@ -87,8 +87,8 @@ type Reason struct {
 // Why returns the reason.
 func (r Reason) Why() string { return r.Reason }
 
-// Step is a step of the object in the path. R is [Reason], or a type that embeds it
-// and so has a name of its own in the document.
+// Step is a state change of the object in the path. R is [Reason], or a type that embeds it and so
+// has a name of its own in the document.
 type Step[R interface{ Why() string }] struct {
 	Ref
 	IfMatch string `header:"If-Match" doc:"If given: the version the decision is based on." example:"\"1\""`
@@ -128,7 +128,7 @@ func CheckText(place, s string) error {
 	return nil
 }
 
-// Each returns what show makes of each item; it is never nil.
+// Each returns show(item) for each item; the slice is never nil.
 func Each[T, J any](items []T, show func(T) J) []J {
 	shown := make([]J, len(items))
 	for i, it := range items {
@@ -137,8 +137,8 @@ func Each[T, J any](items []T, show func(T) J) []J {
 	return shown
 }
 
-// Next returns the cursor of the last item of a full page; a shorter page is the last
-// one, and its cursor is empty.
+// Next returns the cursor of the last item of a full page. A shorter page is the last page; its
+// cursor is empty.
 func Next[T any](items []T, limit int, cursor func(last T) string) string {
 	if n := len(items); n > 0 && n == limit {
 		return cursor(items[n-1])

@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/validation"
 )
 
-// IDPattern is what ids look like; the range is checked when they are read.
+// IDPattern matches the form of an id. [ParseID] checks the range.
 const IDPattern = `^[1-9][0-9]{0,18}$`
 
 // zeroPattern is IDPattern or 0, which means none.
@@ -21,7 +21,7 @@ const (
 	zeroOrID    = "must be 0 or a positive whole number below 2^63, such as 17"
 )
 
-// idRule says what the id at a place must be.
+// idRule returns the rule for the id at a place, as users read it.
 func idRule(place string) string {
 	if strings.HasPrefix(place, "body") {
 		return IDInBody
@@ -29,13 +29,13 @@ func idRule(place string) string {
 	return idElsewhere
 }
 
-// idMessages are what huma says of a text that is no id: the pattern.
+// idMessages are huma's messages about a text that does not match the pattern.
 var (
 	notAnID   = fmt.Sprintf(validation.MsgExpectedMatchPattern, IDPattern)
 	notZeroOr = fmt.Sprintf(validation.MsgExpectedMatchPattern, zeroPattern)
 )
 
-// ParseID reads what the schema has matched with [IDPattern].
+// ParseID parses an id that the schema has matched with [IDPattern].
 func ParseID(place, s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {

@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// StrictNames makes "Stock" no name of the field stock, in the whole process;
-// to be called before anything is served.
+// StrictNames makes names of JSON fields case-sensitive in the whole process: "Stock" is not the
+// field stock. Call it before anything is served.
 func StrictNames() { huma.ValidateStrictCasing = true }
 
 var jsonFormat = huma.Format{
@@ -23,7 +23,7 @@ var jsonFormat = huma.Format{
 	Unmarshal: unmarshal,
 }
 
-// unmarshal says what is wrong in terms of JSON, not of Go.
+// unmarshal decodes a body. Its errors describe the body in terms of JSON, not of Go.
 func unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -48,8 +48,7 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &o.Value)
 }
 
-// UnmarshalJSONFrom is the same with the rules of the decoder, such as that
-// unknown names are refused.
+// UnmarshalJSONFrom does the same with the decoder's options, such as refusing unknown names.
 func (o *Optional[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	o.Set, o.Null = true, d.PeekKind() == 'n'
 	if o.Null {
@@ -58,7 +57,7 @@ func (o *Optional[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return strict.UnmarshalDecode(d, &o.Value)
 }
 
-// Schema describes the field as what it holds.
+// Schema returns the schema of the held value.
 func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 	s := r.Schema(reflect.TypeFor[T](), true, "")
 	if s.Type != "" { // else the document says it; see sayNull
@@ -104,7 +103,7 @@ func UTC(t *time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// Fields may hold several refusals; merge keeps all of them.
+// Merge joins the refusals of all errors that are [fault.Fields]. It returns the first other error.
 func Merge(errs ...error) error {
 	e := &fault.Fields{}
 	for _, err := range errs {

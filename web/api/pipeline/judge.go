@@ -12,21 +12,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The refusals of bodies that hold no JSON from their first byte on, which a
-// parser names badly. JSON must not begin with a byte order mark (RFC 8259,
-// section 8.1); files, as users are sent, may.
+// The refusals of bodies that are no JSON from their first byte on, because a parser describes them
+// badly. JSON must not begin with a byte order mark (RFC 8259, section 8.1). Uploaded files of
+// users may begin with it.
 var (
 	errEmptyBody = ErrMalformed.Because("the body is empty; send a JSON object")
 	errByteOrder = ErrMalformed.Because("remove the byte order mark at the beginning of the body")
 )
 
-// ByteOrderMark is what some programs write before text in UTF-8.
+// ByteOrderMark is the prefix that some programs write before UTF-8 text.
 const ByteOrderMark = "\xef\xbb\xbf"
 
-// judge refuses a body that says something where none is taken, and a JSON body that
-// is empty, begins with a byte order mark or is said to be something else, and one of
-// which a part would be overlooked. Any other body that is no JSON passes: the general
-// way says what is wrong with it.
+// judge refuses these bodies: a body with content where the operation takes none; and, where it
+// takes JSON, an empty body, a body that begins with a byte order mark, a wrong Content-Type, and a
+// body of which a part would be ignored. Any other body that is no JSON passes: the decoder reports
+// the error.
 func (t Traits) judge(r *http.Request, body []byte) error {
 	switch {
 	case t.bodiless && !saysNothing(body):
@@ -45,9 +45,9 @@ func (t Traits) judge(r *http.Request, body []byte) error {
 	return unambiguous(body)
 }
 
-// saidToBeJSON returns ErrMediaType unless the one Content-Type is JSON in
-// UTF-8. A missing Content-Type is accepted: the API takes nothing else.
-// Afterwards the header contains the type in the form that the decoder accepts.
+// saidToBeJSON returns ErrMediaType unless the header has one Content-Type, and that is JSON in
+// UTF-8. A missing Content-Type is accepted: the API takes nothing but JSON. Afterwards the header
+// contains the type in the form that the decoder accepts.
 func saidToBeJSON(h http.Header) error {
 	kinds := h["Content-Type"]
 	switch {
@@ -67,8 +67,8 @@ func saidToBeJSON(h http.Header) error {
 	return nil
 }
 
-// unambiguous refuses a name that stands twice in one object, however deep:
-// readers differ in which of its values counts, and one may be an amount.
+// unambiguous refuses a name that occurs twice in one object, at any depth. Readers differ in which
+// of the two values counts, and the value may be an amount.
 func unambiguous(body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))
 	wrong, ok := errors.AsType[*jsontext.SyntacticError](d.SkipValue())
@@ -79,8 +79,8 @@ func unambiguous(body []byte) error {
 	return Refused(Shorten(at), "is given more than once")
 }
 
-// place writes a pointer into what d is reading as problems do,
-// "body.reminders[1].minutes", and as encoding/json does, "reminders.minutes".
+// place writes a pointer into the JSON that d is reading in two forms: location as problems write
+// it, "body.reminders[1].minutes", and field as encoding/json writes it, "reminders.minutes".
 func place(d *jsontext.Decoder, to jsontext.Pointer) (location, field string) {
 	location = "body"
 	var names []string
@@ -97,9 +97,9 @@ func place(d *jsontext.Decoder, to jsontext.Pointer) (location, field string) {
 	return location, strings.Join(names, ".")
 }
 
-// misfit says where a value is that its field cannot hold, and which values it can
-// hold. [transform] takes the two apart. The rules of the schema have let it pass: 1e3
-// is a whole number there, and has no largest one.
+// misfit describes a value that its field cannot hold: its place, and the values that the field can
+// hold. [transform] splits the text into these two parts. The schema has accepted the value: for a
+// schema 1e3 is a whole number, and a whole number has no upper bound.
 func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
 	text := WithArticle(wrong.Value) + " does not fit here"
 	switch wrong.Type.Kind() {
@@ -112,7 +112,7 @@ func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
 	return errors.New(misfitAt(body, wrong) + misfitSays + text)
 }
 
-// WithArticle returns what a value is, as a sentence names it.
+// WithArticle returns the name of a JSON value with its article, such as "an array".
 func WithArticle(value string) string {
 	if strings.HasPrefix(value, "array") || strings.HasPrefix(value, "object") {
 		return "an " + value
@@ -120,7 +120,7 @@ func WithArticle(value string) string {
 	return "a " + value
 }
 
-// misfitSays stands between the place of a misfit and what is wrong there.
+// misfitSays separates the place of a misfit from its description.
 const misfitSays = ": "
 
 // misfitAt adds to the field which element of a list the value is in.

@@ -16,20 +16,19 @@ import (
 	"dropbell/web/middleware"
 )
 
-// keyring remembers service keys for a moment, so that a busy service does
-// not cost a query per request. Revoking a key takes effect within keyLife.
+// keyring caches service keys for keyLife, so that a busy service does not cost a query per
+// request. Revoking a key takes effect within keyLife.
 //
-// Secrets that are no keys cost little: each client address has a budget of look-ups
-// that found nothing, and a secret looked up in vain is remembered. A key that was
-// found lately is read again whatever its client's budget, so that guesses from behind
-// the same address do not shut it out.
+// Invalid secrets cost few queries: each client address has a budget of look-ups that find nothing,
+// and an invalid secret is cached too. A key found recently is looked up again even if its address
+// has used up the budget, so that guesses from the same address do not lock out the key.
 type keyring struct {
 	store Keys
 	now   func() time.Time
 	log   *slog.Logger
 	known *otter.Cache[string, knownKey]
-	// unknown holds hashes that belong to no key, apart from known: guesses must
-	// not push keys out.
+	// unknown caches hashes that belong to no key. It is separate from known, so that guesses do
+	// not evict keys.
 	unknown *otter.Cache[string, struct{}]
 	tries   *middleware.Limiter
 	reading singleflight.Group
@@ -84,8 +83,8 @@ func (k *keyring) key(ctx context.Context, secret string, from netip.Addr) (*sta
 	return known.Key, nil
 }
 
-// revoked reports whether the key with this secret, which was usable before, is
-// no longer. A store that does not answer revokes nothing.
+// revoked reports whether the key with this secret, which was usable before, is no longer usable.
+// If the store does not answer, revoked reports false.
 func (k *keyring) revoked(secret string) bool {
 	_, err := k.key(context.Background(), secret, netip.Addr{})
 	return errors.Is(err, staff.ErrUnauthenticated)

@@ -26,13 +26,13 @@ const (
 	maxSkipped = 10
 )
 
-// keySets fetches the key set again and again and keeps the last good one.
+// keySets fetches the key set repeatedly and keeps the last good set.
 type keySets struct {
 	control  httprc.Controller
 	resource *httprc.ResourceBase[*trustedKeys]
 }
 
-// trustedKeys is the key set of one answer.
+// trustedKeys is the key set of one answer of the key server.
 type trustedKeys struct {
 	set    jwk.Set
 	prints map[keyPrint]struct{} // of the keys in set
@@ -122,8 +122,8 @@ func (s *keySets) refresh(ctx context.Context) (*trustedKeys, error) {
 	return s.known()
 }
 
-// keySetReader reads what the key server answers. Keys that are not
-// understood or out of range are left out (RFC 7517 §5).
+// keySetReader reads answers of the key server. Keys that are not understood or out of range are
+// left out (RFC 7517 §5).
 type keySetReader struct {
 	log *slog.Logger
 
@@ -131,8 +131,8 @@ type keySetReader struct {
 	skipped []string // in the last answer
 }
 
-// Transform is part of [httprc.Transformer]. A set without keys is an answer
-// too: the keys of the answer before were withdrawn.
+// Transform is part of [httprc.Transformer]. A set without keys is valid: it withdraws the keys of
+// the previous answer.
 func (k *keySetReader) Transform(_ context.Context, res *http.Response) (*trustedKeys, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxKeySet+1))
 	if err != nil {
@@ -162,8 +162,8 @@ func (k *keySetReader) tell(skipped []string, used int) {
 	k.skipped = skipped
 }
 
-// parseKeySet returns the keys that tokens can be verified with, and why the
-// others cannot, without a word of what a key holds.
+// parseKeySet returns the keys that tokens can be verified with, and the reasons why other keys are
+// unusable. The reasons quote nothing of a key's content.
 func parseKeySet(body []byte) (jwk.Set, []string, error) {
 	var in struct {
 		Keys []json.RawMessage `json:"keys"`

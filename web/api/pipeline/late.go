@@ -9,10 +9,10 @@ import (
 	"dropbell/domain/detach"
 )
 
-// timely is [context.WithTimeout] for a request that is mostly answered before anything
-// waits for its end: the timer is set, and the cancellation of ctx followed, from the
-// first question of whether the context has ended. Until then it costs some dozen
-// nanoseconds instead of some hundreds. Call cancel when the request has been answered.
+// timely is [context.WithTimeout] for requests that are usually answered before anything waits for
+// the end of the context. The first call of Done or Err sets the timer and subscribes to the
+// cancellation of ctx. Before that call the context costs some dozen nanoseconds instead of some
+// hundreds. Call cancel when the request has been answered.
 func timely(ctx context.Context, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
 	l := &late{parent: ctx, deadline: time.Now().Add(d)}
 	if sooner, ends := ctx.Deadline(); ends && sooner.Before(l.deadline) {
@@ -37,7 +37,7 @@ func (l *lateDetached) Value(key any) any {
 	return l.late.Value(key)
 }
 
-// late is a context whose timer is set when it is first asked for.
+// late is a context whose timer is set by the first call of Done or Err.
 type late struct {
 	parent   context.Context
 	deadline time.Time
@@ -61,8 +61,8 @@ func (l *late) Done() <-chan struct{} { return l.timer().Done() }
 // Err is part of [context.Context].
 func (l *late) Err() error { return l.timer().Err() }
 
-// Value is part of [context.Context]. Once there is a timer, its context answers, which
-// is how contexts that are derived from it find it.
+// Value is part of [context.Context]. After the timer is set, the timer's context answers: derived
+// contexts find it by this call.
 func (l *late) Value(key any) any {
 	if t := l.timed.Load(); t != nil {
 		return t.Value(key)
@@ -70,8 +70,8 @@ func (l *late) Value(key any) any {
 	return l.parent.Value(key)
 }
 
-// timer returns the context that ends, and makes it the first time. One that is made after
-// both the deadline and the end of the parent ends for the latter, whichever came first.
+// timer returns the context with the deadline; the first call makes it. If it is made after both
+// the deadline and the end of the parent, its error is the parent's, whichever came first.
 func (l *late) timer() *timer {
 	if t := l.timed.Load(); t != nil {
 		return t
@@ -92,7 +92,7 @@ func (l *late) timer() *timer {
 	return t
 }
 
-// end cancels the context, or the one that a later question would make.
+// end cancels the timer's context, or marks the context as ended if the timer is not set yet.
 func (l *late) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

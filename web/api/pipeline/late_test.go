@@ -11,8 +11,8 @@ import (
 
 type key struct{}
 
-// TestDetached: the context outlives its caller, ends in time, and is the one to write
-// in; one that is derived from it and cancelled is not.
+// TestDetached: the context outlives its caller and ends in time. A write uses the context itself;
+// a cancelled context derived from it does not end a write.
 func TestDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		caller, hangUp := context.WithCancel(context.WithValue(t.Context(), key{}, 7))
@@ -40,8 +40,8 @@ func TestDetached(t *testing.T) {
 	})
 }
 
-// TestTimely: the context behaves like one of [context.WithTimeout], whether it is asked
-// before or after its end, in time, and in contexts derived from it.
+// TestTimely: the context behaves like a context of [context.WithTimeout], whether it is first
+// asked before or after its end, and in contexts derived from it.
 func TestTimely(t *testing.T) {
 	for name, limit := range map[string]func(context.Context, time.Duration) (context.Context, context.CancelFunc){
 		"timely": timely, "as expected": context.WithTimeout} {

@@ -18,8 +18,9 @@ import (
 const (
 	IdempotencyHeader = "Idempotency-Key"
 	ReplayedHeader    = "Idempotency-Replayed"
-	// attemptLease is how long an attempt at a request may be silent before a
-	// repetition takes its place: its process has died. A living one renews it.
+	// attemptLease is how long an attempt may go without renewing its lease. After that its process
+	// is taken for dead, and a repetition of the request takes over. A live attempt renews the
+	// lease.
 	attemptLease = 5 * time.Second
 	renewEvery   = attemptLease / 4
 )
@@ -32,16 +33,16 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// Recovering reports whether an earlier attempt at this very request began
-// and never got its answer stored: it may have had its effect, and a refusal
-// that only says so is to be answered like the success it was.
+// Recovering reports whether an earlier attempt at the same request began and its answer was never
+// stored. That attempt may have had its effect, so a refusal that only states this effect is to be
+// answered as the success.
 func Recovering(ctx context.Context) bool {
 	a, _ := ctx.Value(attemptKey{}).(attempt)
 	return a.again
 }
 
-// RequestKey names the request for stores that make creation repeatable;
-// empty without an idempotency key.
+// RequestKey returns the key of the request for stores that make creation idempotent; empty without
+// an idempotency key.
 func RequestKey(ctx context.Context) string {
 	a, ok := ctx.Value(attemptKey{}).(attempt)
 	if !ok {
@@ -54,12 +55,11 @@ func RequestKey(ctx context.Context) string {
 // Once is an operation that stores the idempotency key of its request in the
 // transaction that carries the request out.
 type Once interface {
-	// Decide carries the request out and stores q and the decision in one
-	// transaction. It reports whether it has answered; if not, nothing was stored,
-	// and the request goes the general way, which knows repetitions, refusals and
-	// attempts that died.
+	// Decide carries the request out and stores q and the decision in one transaction. It reports
+	// whether it has answered. If not, nothing was stored, and the request goes the general way,
+	// which handles repetitions, refusals and attempts that died.
 	Decide(w http.ResponseWriter, r *http.Request, body []byte, q workdb.IdempotencyRequest) bool
-	// Repeat answers a repetition from what Decide has stored.
+	// Repeat answers a repetition from the values that Decide has stored.
 	Repeat(w http.ResponseWriter, r *http.Request, body []byte, known []byte, found []int64)
 }
 
@@ -92,8 +92,8 @@ func (pl *Pipeline) decide(w http.ResponseWriter, r *http.Request, t Traits, bod
 	return t.Once.Decide(w, r, body, q)
 }
 
-// decisions are the requests that [Once.Decide] is at work for, by key. They are as
-// many as requests are served at a time.
+// decisions are the requests that [Once.Decide] is carrying out, by key. Their number is bounded by
+// the number of requests served at a time.
 type decisions struct {
 	mu  sync.Mutex
 	all map[decisionKey][]byte // hashes
@@ -101,8 +101,8 @@ type decisions struct {
 
 type decisionKey struct{ actor, key string }
 
-// enter reports whether q is the only request with its key; if it is not, whether
-// the other one is another request.
+// enter adds q unless a request with its key is there. If one is there, other reports whether that
+// request differs from q.
 func (d *decisions) enter(q workdb.IdempotencyRequest) (other, entered bool) {
 	k := decisionKey{q.Actor, q.Key}
 	d.mu.Lock()
@@ -123,8 +123,8 @@ func (d *decisions) leave(q workdb.IdempotencyRequest) {
 	delete(d.all, decisionKey{q.Actor, q.Key})
 }
 
-// once answers a request that carries an idempotency key: from memory if it
-// was answered before, else by carrying it out and keeping the answer.
+// once answers a request that carries an idempotency key. A repetition gets the cached answer;
+// otherwise the request is carried out and its answer is kept.
 func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, t Traits, body []byte, next http.HandlerFunc) {
 	q, ok := keyed(r, body)
 	if !ok {
@@ -186,10 +186,10 @@ func replay(w http.ResponseWriter, found workdb.Recorded) {
 	_, _ = w.Write(found.Body) // the client may be gone
 }
 
-// carryOut runs the request and stores the answer before sending it. An answer
-// that asks to retry later is not stored; neither is one cut short by a panic.
-// If this attempt was taken for dead, the answer of another attempt is valid,
-// and this client is told to repeat the request.
+// carryOut runs the request and stores the answer before sending it. An answer that asks to retry
+// later is not stored, nor is an answer cut short by a panic. If another attempt took over because
+// this attempt was taken for dead, the answer of the other attempt is valid, and this client is
+// told to repeat the request.
 func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	q := r.Context().Value(attemptKey{}).(attempt).request
 	rec := &recording{header: http.Header{}, status: http.StatusOK}
@@ -226,9 +226,9 @@ func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, t Traits, n
 	_, _ = w.Write(rec.body.Bytes()) // the client may be gone
 }
 
-// hold renews the attempt's lease until settle is called, and cancels the
-// request if the lease is lost all the same. Few requests last long enough
-// for a renewal, so it costs a timer.
+// hold renews the attempt's lease until settle is called, and cancels the request if the lease is
+// lost all the same. Few requests last long enough for a renewal, so hold uses a timer instead of a
+// goroutine.
 func (pl *Pipeline) hold(r *http.Request, q workdb.IdempotencyRequest) (held *http.Request, settle func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	timer := time.AfterFunc(renewEvery, func() {
@@ -248,8 +248,8 @@ func (pl *Pipeline) hold(r *http.Request, q workdb.IdempotencyRequest) (held *ht
 	return r.WithContext(ctx), func() { timer.Stop(); cancel() }
 }
 
-// end outlives a client that has hung up. If it fails, the answer goes out all
-// the same: the change is made, and a repetition recovers it.
+// end runs do even if the client has hung up. If do fails, the answer is sent all the same: the
+// change is made, and a repetition recovers it.
 func (pl *Pipeline) end(r *http.Request, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pl.endTimeout(r.Context()))
 	defer cancel()

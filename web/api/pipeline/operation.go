@@ -11,8 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// A Route describes one operation: to the pipeline and to the reader of the
-// document.
+// A Route describes one operation, both for the pipeline and for readers of the document.
 type Route struct {
 	Traits
 	Method      string
@@ -23,7 +22,7 @@ type Route struct {
 	// Codes are the codes of this operation beyond those that every operation of
 	// its kind shares.
 	Codes []string
-	// Status is the usual one of success; 0 = 200. Also lists others.
+	// Status is the usual successful status; 0 = 200. Also lists further statuses.
 	Status int
 	Also   map[int]string
 	// Example is a request body in JSON.
@@ -31,7 +30,7 @@ type Route struct {
 	// File is the media type of an answer that is not JSON, such as text/csv, and
 	// FileText describes it.
 	File, FileText string
-	// Complete, if set, adds to the description what the other fields cannot say.
+	// Complete, if set, adds to the description anything that the other fields cannot express.
 	Complete func(*huma.Operation)
 }
 
@@ -111,7 +110,7 @@ func (r Route) headers() []*huma.Param {
 	return ps
 }
 
-// remembered says for how long a repetition is recognised.
+// remembered says how long a repetition is recognised.
 func (r Route) remembered() string {
 	if r.OwnKeys {
 		return "at any later time"

@@ -1,7 +1,7 @@
-// Package pipeline is the part of the JSON API that all requests pass:
-// authentication and authorization, limits, deadlines, idempotency keys, strict
-// JSON, problem details, and the OpenAPI document that is made from the
-// operations. It depends on none of the resources: they are registered with it.
+// Package pipeline is the part of the JSON API that all requests pass: authentication and
+// authorization, limits, deadlines, idempotency keys, strict JSON, problem details, and the OpenAPI
+// document that is made from the operations. It does not import the resources: they register with
+// the pipeline.
 package pipeline
 
 import (
@@ -37,8 +37,8 @@ type Idempotency interface {
 	Fail(ctx context.Context, r workdb.IdempotencyRequest) error
 }
 
-// Deps is what every request needs, whatever it is about. All fields are
-// required but those that say otherwise.
+// Deps are the dependencies of every request, whatever its subject. All fields are required unless
+// their comment says otherwise.
 type Deps struct {
 	Keys        Keys
 	Tokens      *Tokens // nil = no end user tokens are accepted
@@ -51,14 +51,14 @@ type Deps struct {
 	KeyLimit  int
 	// RequestTimeout is how long an end user waits at most; 0 = 2 s.
 	RequestTimeout time.Duration
-	// Budget bounds the requests of end users and payment that are served at a
-	// time, StaffBudget those of staff; nil = without bound.
+	// Budget bounds how many requests of end users and payment are served at a time, StaffBudget
+	// how many of staff; nil = no bound.
 	Budget, StaffBudget *middleware.Budget
 	// Security logs refusals, changes of access and changes by service keys in
 	// the name of users; nil = no log.
 	Security *security.Log
 	// PublicURL is the address at which clients reach this server, such as
-	// https://drops.example.com; empty = whatever they used.
+	// https://drops.example.com; empty = the address that the client used.
 	PublicURL string
 }
 
@@ -75,10 +75,10 @@ type Pipeline struct {
 	failed *middleware.Limiter
 	// limiters are limits of single operations, by name.
 	limiters map[string]*middleware.Limiter
-	// deciding are requests whose key is stored with what they change.
+	// deciding are the requests whose key is being stored together with their change.
 	deciding decisions
-	// Refusals of many requests at a time in an overload, or while a dependency is
-	// down.
+	// The logs of refusals that hit many requests at a time: in an overload, or while a dependency
+	// is down.
 	unavailable, unstored digest
 
 	// forReading are changes of the document for its readers.
@@ -86,16 +86,16 @@ type Pipeline struct {
 	spec       func() []byte
 }
 
-// Limiters returns what bounds how often callers may come, by names that are the
-// same in every process, for [middleware.Share].
+// Limiters returns the limiters of requests per caller, for [middleware.Share]. Their names are the
+// same in every process.
 func (pl *Pipeline) Limiters() map[string]*middleware.Limiter {
 	list := map[string]*middleware.Limiter{"users": pl.users, "keys": pl.keyed, "failures": pl.failed, "unknown-keys": pl.keys.tries}
 	maps.Copy(list, pl.limiters)
 	return list
 }
 
-// Limiter returns a limit of perMinute requests of an operation, which is listed by
-// its name in [Pipeline.Limiters].
+// Limiter returns a limiter of perMinute requests for an operation. [Pipeline.Limiters] lists it
+// under its name.
 func (pl *Pipeline) Limiter(name string, perMinute int) *middleware.Limiter {
 	pl.limiters[name] = middleware.NewLimiter(perMinute)
 	return pl.limiters[name]
@@ -104,8 +104,8 @@ func (pl *Pipeline) Limiter(name string, perMinute int) *middleware.Limiter {
 // Now returns the instant by the clock of the dependencies.
 func (pl *Pipeline) Now() time.Time { return pl.deps.Now() }
 
-// PublicURL returns the address at which clients reach this server; empty = whatever
-// they used.
+// PublicURL returns the address at which clients reach this server; empty = the address that the
+// client used.
 func (pl *Pipeline) PublicURL() string { return pl.deps.PublicURL }
 
 // Limits of every request but streams.
@@ -137,8 +137,8 @@ func New(d Deps) *Pipeline {
 // ServeHTTP answers a request below the mount point.
 func (pl *Pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) { pl.mux.ServeHTTP(w, r) }
 
-// head serves HEAD like GET. The middleware of chi consults the root router,
-// which takes every method of what is mounted.
+// head serves HEAD like GET. chi's own middleware asks the root router, which accepts every method
+// for a mounted handler.
 func (pl *Pipeline) head(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rc := chi.RouteContext(r.Context()); r.Method == http.MethodHead && rc != nil {
@@ -148,22 +148,21 @@ func (pl *Pipeline) head(next http.Handler) http.Handler {
 	})
 }
 
-// NotFound answers requests for addresses that do not exist; for root routers
-// as well.
+// NotFound answers requests for addresses that do not exist. Root routers use it too.
 func (pl *Pipeline) NotFound(w http.ResponseWriter, r *http.Request) {
 	_, r = middleware.Ensure(r)
 	pl.Problem(r.Context(), errNoRoute).Write(w)
 }
 
-// MethodNotAllowed answers requests with a method that an address does not
-// take; for root routers as well.
+// MethodNotAllowed answers requests whose method the address does not accept. Root routers use it
+// too.
 func (pl *Pipeline) MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	_, r = middleware.Ensure(r)
 	path := r.URL.Path
 	if rc := chi.RouteContext(r.Context()); rc != nil && rc.RoutePath != "" {
 		path = rc.RoutePath
 	}
-	// Root routers ask for unknown methods before they find what is mounted.
+	// A root router checks the method before it finds the mounted handler.
 	path = strings.TrimPrefix(path, "/api/v1")
 	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -186,8 +185,8 @@ func Register[I, O any](pl *Pipeline, r Route, do func(context.Context, *I) (*O,
 	})
 }
 
-// Schemas are those of the document.
+// Schemas returns the schemas of the document.
 func (pl *Pipeline) Schemas() huma.Registry { return pl.huma.OpenAPI().Components.Schemas }
 
-// Routes are those of the operations.
+// Routes returns the routes of the operations.
 func (pl *Pipeline) Routes() chi.Routes { return pl.mux }

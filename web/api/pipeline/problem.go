@@ -18,7 +18,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Problem is an error as it goes over the wire, RFC 9457.
+// Problem is an error as sent to the client, RFC 9457.
 type Problem struct {
 	Type     string    `json:"type" doc:"Where the code is explained." example:"/docs#code-already_reserved"`
 	Title    string    `json:"title" doc:"The status in words." example:"Conflict"`
@@ -31,7 +31,7 @@ type Problem struct {
 	retryAfter time.Duration
 }
 
-// Offence is one thing that was wrong with a request.
+// Offence is one error in a request.
 type Offence struct {
 	Location string `json:"location,omitempty" doc:"Where, such as body.reminders[1].minutes, path.id or header.If-Match." example:"body.reminders[0]"`
 	Message  string `json:"message" example:"already reserved"`
@@ -63,7 +63,7 @@ func (p *Problem) headers(h http.Header) {
 	}
 }
 
-// About says which request the problem is of; empty = none is named.
+// About sets the id of the request that the problem belongs to; empty = no id.
 func (p *Problem) About(requestID string) {
 	p.Instance = ""
 	if requestID != "" {
@@ -81,8 +81,8 @@ func newProblem(f *fault.Fault, requestID string) *Problem {
 	return p
 }
 
-// Problem turns any error of a use case into what its caller may see. An error
-// that is no fault is a bug: it is logged here, in full and once, and not shown.
+// Problem turns any error of a use case into the answer that its caller may see. An error that is
+// no fault is a bug: it is logged here, in full and once, and not shown.
 func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 	id := ""
 	if q := middleware.From(ctx); q != nil {
@@ -151,7 +151,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p) // the client may be gone
 }
 
-// transform replaces huma's own errors, which quote what was sent, by ours.
+// transform replaces huma's own errors, which quote the request, by ours.
 func transform(ctx huma.Context, _ string, v any) (any, error) {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -178,7 +178,7 @@ func transform(ctx huma.Context, _ string, v any) (any, error) {
 	return p, nil
 }
 
-// offence says in our words what huma has found.
+// offence describes an error that huma has found in our words.
 func offence(d *huma.ErrorDetail) Offence {
 	o := Offence{d.Location, inDigits(d.Message), harmless(d)}
 	_, number := d.Value.(float64)

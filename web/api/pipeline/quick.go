@@ -9,14 +9,14 @@ import (
 
 var JSONType = []string{"application/json"}
 
-// plainJSON reports whether the body is said to be what a quick request has;
-// the general way judges everything else.
+// plainJSON reports whether the Content-Type is a form that the quick way accepts; the general way
+// judges all other forms.
 func plainJSON(h http.Header) bool {
 	kinds := h["Content-Type"]
 	return len(kinds) == 1 && (kinds[0] == "application/json" || kinds[0] == "application/json; charset=utf-8")
 }
 
-// quickly is the whole life of a quick request after it was admitted.
+// quickly handles a quick request from its admission to its answer.
 func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	b := bodies.Get().(*body)
 	defer b.free()
@@ -59,7 +59,8 @@ func (pl *Pipeline) quicklyOnce(w http.ResponseWriter, r *http.Request, t Traits
 	})
 }
 
-// AppendText appends s as [json.Marshal] does. Text of an unusual kind is left to it.
+// AppendText appends s as [json.Marshal] does. It leaves text with unusual characters to
+// json.Marshal.
 func AppendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

@@ -23,11 +23,11 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Traits is what the pipeline needs to know about an operation.
+// Traits are the properties of an operation that the pipeline needs.
 type Traits struct {
 	Access Access
-	// Reads is set for operations of staff that change nothing, or not always,
-	// although they are no GET: keys that may only read may call them.
+	// Reads is set for staff operations that change nothing, or not always, although their method
+	// is not GET. Read-only keys may call them.
 	Reads bool
 	// Stream is set for operations that read or write for longer than a
 	// request may take; they handle body and deadlines themselves.
@@ -41,16 +41,16 @@ type Traits struct {
 	Quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
 	// Once, if set, makes repetitions safe at less cost than [Idempotency] does.
 	Once Once
-	// json is set for operations whose body is JSON, needsBody if they cannot do
-	// without, bodiless for operations that take none; the adapter finds them out.
+	// json is set for operations with a JSON body, needsBody if the body is required, bodiless for
+	// operations without a body. The adapter derives them from the operation.
 	json, needsBody, bodiless bool
 	// OwnKeys is set for operations that handle repetitions themselves.
 	OwnKeys bool
-	// Secret, if set, is the refusal that repetitions get of requests whose answer
-	// has a secret, which is stored nowhere.
+	// Secret, if set, is the refusal that a repetition gets if the answer contains a secret. Such
+	// an answer is not stored.
 	Secret *fault.Fault
-	// Guard, if set, is asked before anything is stored for the request, even
-	// its idempotency key; it reports whether it has answered.
+	// Guard, if set, is called before anything is stored for the request, even its idempotency key.
+	// It reports whether it has answered.
 	Guard func(w http.ResponseWriter, r *http.Request, body []byte) bool
 }
 
@@ -117,14 +117,14 @@ func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	})
 }
 
-// single are headers of which a second one would be overlooked.
+// single are headers of which a second value would be ignored.
 var single = []string{IdempotencyHeader, "Authorization", "X-User-Id", "If-Match"}
 
-// repeated is the one parameter that a query may hold more than once.
+// repeated is the only query parameter that may occur more than once.
 const repeated = "reminder"
 
-// plain refuses a body that would not be decoded, and a query or headers of
-// which a part would be overlooked.
+// plain refuses a body that would not be decoded, and a query or headers of which a part would be
+// ignored.
 func plain(r *http.Request) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return ErrMediaType.Because("send the body without Content-Encoding")
@@ -155,7 +155,7 @@ func plain(r *http.Request) error {
 
 var noStore = []string{"no-store"}
 
-// admit identifies the caller and refuses one that calls too often.
+// admit identifies the caller and refuses a caller above the rate limit.
 func (pl *Pipeline) admit(w http.ResponseWriter, r *http.Request, needed Access) error {
 	q := middleware.From(r.Context())
 	c, err := pl.authenticate(r, needed)
@@ -193,8 +193,8 @@ func limited(w http.ResponseWriter, d middleware.Decision) error {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// serve reads the body before other middleware does, so that errors in it are
-// answered in the API's form, and answers repeated requests from memory.
+// serve reads the body before other middleware does, so that errors in the body are answered in the
+// API's form. Repeated requests are answered from memory.
 func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	switch r.Method {
 	case http.MethodDelete:
@@ -231,8 +231,8 @@ func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next
 	next(w, r)
 }
 
-// bodiless refuses a DELETE whose body says something: it would be overlooked,
-// and more deleted than was meant. An empty object says nothing.
+// bodiless refuses a DELETE with content in its body: the content would be ignored, and more
+// deleted than was meant. An empty object is accepted.
 func bodiless(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength == 0 {
 		return nil
@@ -276,8 +276,8 @@ func (b *body) Read(p []byte) (int, error) { return b.rd.Read(p) }
 // Close is part of [io.ReadCloser].
 func (b *body) Close() error { return nil }
 
-// read replaces r.Body by what it held. It returns errTooLarge, ErrTimeout
-// or ErrMalformed.
+// read replaces r.Body by the bytes read from it. It returns errTooLarge, ErrTimeout or
+// ErrMalformed.
 func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return errTooLarge
@@ -302,7 +302,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// fill reads the body to its end, or one byte more than is allowed of it.
+// fill reads the body to its end, or to one byte above the limit.
 func (b *body) fill(r *http.Request) error {
 	from := io.Reader(r.Body)
 	if r.ContentLength < 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// tokenClaims are what a token's claims say, as far as it matters here.
+// tokenClaims are the claims of a token that the pipeline uses.
 type tokenClaims struct {
 	subject string
 	expires time.Time
@@ -17,10 +17,10 @@ type tokenClaims struct {
 	dated  bool
 }
 
-// claims reads and checks the claims of a token whose signature is good. The plain
-// ones, which most tokens have, are read without a general parser: it takes most of the
-// time that a token costs that was not seen before. All others, and those that may have
-// to be refused, are left to it, so that there is one set of rules.
+// claims reads and checks the claims of a token whose signature is good. Plain claims, which most
+// tokens have, are read by plainClaims: the general parser takes most of the time that a new token
+// costs. All other claims, and claims that may have to be refused, go to the general parser, so
+// that there is one set of rules.
 func (t *Tokens) claims(head tokenHeader, payload []byte) (tokenClaims, error) {
 	if c, ok := t.plainClaims(head, payload); ok {
 		return c, nil
@@ -39,10 +39,11 @@ func (t *Tokens) claims(head tokenHeader, payload []byte) (tokenClaims, error) {
 	return c, nil
 }
 
-// plainClaims reads claims that are texts without escapes, or whole seconds where the
-// general parser expects an instant, each of those that matter here once at most, and
-// that are good without any leeway. An identity provider's further claims may say that
-// the token is for something else. ok is false for anything else, good or bad.
+// plainClaims reads claims in their plain form: texts without escapes, and whole seconds where the
+// general parser expects an instant. Each claim that the pipeline uses may occur once at most, and
+// must be valid without any leeway. If the issuer or the audience is checked, further claims are
+// not accepted: they may say that the token is no access token. ok is false for all other claims,
+// good or bad.
 func (t *Tokens) plainClaims(head tokenHeader, payload []byte) (c tokenClaims, ok bool) {
 	if head.kind != "" && head.kind != "jwt" && head.kind != "at+jwt" {
 		return c, false
@@ -89,8 +90,8 @@ func (t *Tokens) plainClaims(head tokenHeader, payload []byte) (c tokenClaims, o
 	return c, ok
 }
 
-// tellsFormat reports whether the general parser may take a payload with this name for a
-// key or for a token within a token. It reads names in any case.
+// tellsFormat reports whether the general parser may take a payload with this name for a key or for
+// a nested token. The general parser ignores the case of names.
 func tellsFormat(name string) bool {
 	return slices.ContainsFunc([]string{"kty", "keys", "ciphertext", "payload", "signatures"},
 		func(f string) bool { return strings.EqualFold(f, name) })

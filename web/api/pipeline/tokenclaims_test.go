@@ -28,9 +28,9 @@ func claimsVerifier(tb testing.TB, o TokenOptions) *Tokens {
 	return t
 }
 
-// TestPlainClaimsAreThoseOfTheParser: claims that are read without the general parser are
-// accepted by it as well and say the same, over all claims that can be put together
-// from good, bad, odd and repeated parts.
+// TestPlainClaimsAreThoseOfTheParser: claims accepted by plainClaims are accepted by the general
+// parser with the same values. The test runs over all claims that can be put together from good,
+// bad, odd and repeated parts.
 func TestPlainClaimsAreThoseOfTheParser(t *testing.T) {
 	now := claimsNow.Unix()
 	parts := []string{`"sub":"7"`, `"sub":"8"`, `"sub":7`, `"sub":""`, `"sub":"\u0037"`, `"SUB":"7"`, `"sub":null`, `"sub":" 7"`,
@@ -88,7 +88,7 @@ func TestPlainClaimsAreThoseOfTheParser(t *testing.T) {
 	}
 }
 
-// BenchmarkUnknownToken is what a token costs that was not seen before.
+// BenchmarkUnknownToken measures the cost of a token that is not cached.
 func BenchmarkUnknownToken(b *testing.B) {
 	for name, claims := range map[string]string{
 		"plain":  fmt.Sprintf(`{"exp":%d,"sub":"123456"}`, claimsNow.Unix()+3600),

@@ -8,7 +8,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// tokenHeader is what a token's header says, as far as it matters here.
+// tokenHeader is the part of a token's header that the pipeline uses.
 type tokenHeader struct {
 	algorithm string
 	// kind is typ in lower case, without "application/".
@@ -39,9 +39,9 @@ func headerOf(token string) (h tokenHeader, ok bool) {
 	return h, true
 }
 
-// forAccess refuses tokens that an identity provider made for something else
-// than calling an API, such as ID tokens, which name the user that signed in to an app.
-// Access tokens name themselves at+jwt (RFC 9068), JWT, or nothing.
+// forAccess refuses tokens that an identity provider made for another purpose than calling an API,
+// such as ID tokens, which name the user that signed in to an app. The typ of an access token is
+// at+jwt (RFC 9068), JWT, or missing.
 func (h tokenHeader) forAccess(claims jwt.Token) error {
 	switch h.kind {
 	case "at+jwt":
@@ -56,9 +56,9 @@ func (h tokenHeader) forAccess(claims jwt.Token) error {
 	return nil
 }
 
-// forSignIn reports whether the token is an ID token: by its provider's own
-// word if there is one (typ of Keycloak, token_use of Cognito), else by claims
-// that only ID tokens have (OpenID Connect Core, sections 2 and 3.3.2.11).
+// forSignIn reports whether the token is an ID token. The provider's own claim decides if there is
+// one (typ of Keycloak, token_use of Cognito); otherwise claims that only ID tokens have (OpenID
+// Connect Core, sections 2 and 3.3.2.11).
 func forSignIn(claims jwt.Token) bool {
 	var says string
 	if claims.Get("typ", &says) == nil {

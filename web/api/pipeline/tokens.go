@@ -22,8 +22,8 @@ import (
 type TokenOptions struct {
 	// Secret verifies HS256 tokens; empty = none are accepted.
 	Secret string
-	// JWKSURL is where the public keys for all other tokens are; empty = none
-	// are accepted.
+	// JWKSURL is the address of the public keys for all other tokens; empty = no such tokens are
+	// accepted.
 	JWKSURL string
 	// Issuer and Audience, if set, must be the token's.
 	Issuer   string
@@ -35,16 +35,16 @@ type TokenOptions struct {
 	Log    *slog.Logger // nil = slog.Default()
 }
 
-// Tokens verifies end users' tokens. Which key is tried follows from the kind
-// of algorithm, so that a public key can never be used as a secret.
+// Tokens verifies end users' tokens. The kind of algorithm decides which key is tried, so that a
+// public key is never used as a secret.
 type Tokens struct {
 	o     TokenOptions
 	sets  *keySets
 	known *otter.Cache[[sha256.Size]byte, *Caller]
-	// headers holds what headers say, which are the same for all tokens of a key.
+	// headers caches parsed headers: all tokens of a key have the same header.
 	headers *otter.Cache[string, tokenHeader]
-	// refreshed is when the key set was last fetched because of an unknown
-	// key, in Unix nanoseconds.
+	// refreshed is the last time that the key set was fetched because of an unknown key, in Unix
+	// nanoseconds.
 	refreshed atomic.Int64
 }
 
@@ -59,15 +59,15 @@ const (
 	refreshEvery = 10 * time.Second
 )
 
-// publicAlgorithms are accepted from a key set; none of them can be verified
-// with a secret.
+// publicAlgorithms are the algorithms accepted from a key set; none of them can be verified with a
+// secret.
 var publicAlgorithms = map[string]bool{
 	"RS256": true, "RS384": true, "RS512": true, "PS256": true, "PS384": true, "PS512": true,
 	"ES256": true, "ES384": true, "ES512": true, "EdDSA": true,
 }
 
-// NewTokens returns a verifier. It does not wait for the key set, so that a key
-// server that is down does not prevent the start; ctx ends the fetching.
+// NewTokens returns a verifier. It does not wait for the key set, so that a key server that is down
+// does not prevent the start. Fetching the key set ends with ctx.
 func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -84,7 +84,7 @@ func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 	return t, nil
 }
 
-// caller returns the user whose token it is, or [staff.ErrUnauthenticated], or
+// caller returns the user that the token belongs to. Errors are [staff.ErrUnauthenticated], and
 // [errOverloaded] while the key set cannot be fetched.
 func (t *Tokens) caller(ctx context.Context, token string) (*Caller, error) {
 	if len(token) > maxToken {
@@ -147,7 +147,7 @@ func (t *Tokens) header(token string) (tokenHeader, bool) {
 	return h, ok
 }
 
-// validate checks everything that claims say but whose and how old they are.
+// validate checks everything in the claims except their subject and their age.
 func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 	options := []jwt.ValidateOption{jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithAcceptableSkew(tokenLeeway),
 		jwt.WithClock(jwt.ClockFunc(t.o.Now))}
@@ -166,10 +166,9 @@ func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 	return head.forAccess(claims)
 }
 
-// end returns when the token's time is over. Keys of a key set belong to an
-// identity provider, whose tokens say when they were issued; one that does not
-// may not last longer than MaxAge from now. Tokens made with the shared secret
-// without iat last until exp.
+// end returns when the token stops being accepted. Tokens verified with a key set come from an
+// identity provider and should have iat; without iat such a token may not last longer than MaxAge
+// from now. Tokens made with the shared secret without iat last until exp.
 func (t *Tokens) end(claims tokenClaims, byKeySet bool) (time.Time, error) {
 	end := claims.expires.Add(tokenLeeway)
 	if t.o.MaxAge == 0 {
@@ -207,8 +206,8 @@ func validationText(err error) string {
 	return "the token's claims are not valid"
 }
 
-// signed returns the token's payload if the signature is good, and the key if
-// it is one of the key set.
+// signed returns the token's payload if the signature is good. The key is returned too if it
+// belongs to the key set.
 func (t *Tokens) signed(ctx context.Context, algorithm, token string) ([]byte, *keyPrint, error) {
 	switch {
 	case algorithm == "HS256" && t.o.Secret != "":
@@ -224,8 +223,8 @@ func (t *Tokens) signed(ctx context.Context, algorithm, token string) ([]byte, *
 	return nil, nil, invalid("tokens with this algorithm are not accepted; sign with the configured one")
 }
 
-// signedByKeySet tries the keys at hand, and if none fits those that the
-// server has now: it may have changed keys.
+// signedByKeySet tries the cached keys. If none fits, it fetches the key set, which may have
+// changed, and tries again.
 func (t *Tokens) signedByKeySet(ctx context.Context, token string) ([]byte, keyPrint, error) {
 	keys, err := t.sets.known()
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// WebhookDelivery is one event on its way to one endpoint.
+// WebhookDelivery is the delivery of one event to one endpoint.
 type WebhookDelivery struct {
 	ID        string     `json:"id" example:"1"`
 	MessageID string     `json:"message_id" doc:"The header webhook-id, the same whenever the event is sent." example:"msg_1"`
@@ -67,7 +67,7 @@ type ShopEvents struct {
 	Next   string      `json:"next" doc:"Pass as after to continue." example:"1042"`
 }
 
-// ShopEvent is one of them.
+// ShopEvent is one event of a shop.
 type ShopEvent struct {
 	ID      string `json:"id" doc:"The header webhook-id." example:"msg_1"`
 	Type    string `json:"type" example:"coupon.used"`

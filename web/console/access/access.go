@@ -1,5 +1,5 @@
-// Package access holds the console's pages about its members: signing in and out,
-// second factors, members, service keys and the audit log.
+// Package access holds the console's pages about its members: signing in and out, second factors,
+// members, service keys and the audit log.
 package access
 
 import (
@@ -14,13 +14,13 @@ import (
 
 // AuditLog reads the audit log.
 type AuditLog interface {
-	// Search returns one page of what is found.
+	// Search returns one page of the entries that q selects.
 	Search(ctx context.Context, q staff.AuditQuery) (staff.AuditPage, error)
 	// Actions lists every action there is a record of.
 	Actions(ctx context.Context) ([]string, error)
 }
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Staff *staff.Service
 	Audit AuditLog
@@ -30,8 +30,8 @@ type Deps struct {
 	Shops shell.ShopList
 	// SingleSignOn signs members in elsewhere; nil = with a password only.
 	SingleSignOn staff.IdentityProvider
-	// Throttle bounds what is tried from one network; Guesses bounds passwords
-	// tried for one account from one network, AllGuesses those from everywhere.
+	// Throttle bounds attempts from one network; Guesses bounds passwords tried for one account
+	// from one network; AllGuesses bounds passwords tried for one account from all networks.
 	Throttle, Guesses, AllGuesses staff.Throttle
 }
 
@@ -42,9 +42,8 @@ type handlers struct {
 	slowed throttledNotes
 }
 
-// Routes returns the routes around the members of the console: signing in and out,
-// second factors, members, service keys, the audit log, and the page on which members
-// confirm that it is they, which it gives to the shell.
+// Routes returns the routes of signing in and out, second factors, members, service keys and the
+// audit log. It also gives the shell the page on which members authenticate again.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.slowed.once, h.slowed.turns = shell.NewThrottle(1, throttledEvery, sh.Now), make(chan struct{}, throttledAtATime)

@@ -11,11 +11,10 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// throttled counts a sign-in attempt: for the client's network, for the account
-// in that network, and for the account in all networks. The last limit is far
-// wider than the one before, so that it takes many networks to use it up; the
-// account stays open even then for addresses from which its owner has signed in
-// lately. A text longer than an address counts for the network only.
+// throttled counts a sign-in attempt: for the client's network, for the account in that network,
+// and for the account in all networks. The limit for all networks is far wider, so that using it up
+// takes many networks. Even then the account stays open for addresses from which its owner has
+// recently signed in. A text too long for an e-mail address counts for the network only.
 func (h *handlers) throttled(r *http.Request, email string) (held tokens, wait time.Duration, err error) {
 	ctx, here := r.Context(), shell.Network(r)
 	wait, err = held.take(ctx, h.Throttle, "signin:ip:"+here)
@@ -37,8 +36,8 @@ func (h *handlers) throttled(r *http.Request, email string) (held tokens, wait t
 	return nil, wait, held[1:].giveBack(ctx)
 }
 
-// tokens are what an attempt has taken. It is given back after a success:
-// guesses are to be bounded, and colleagues behind one address do not guess.
+// tokens are the tokens that an attempt has taken. They are given back after a success: the limits
+// are for guesses, and colleagues behind one address do not guess.
 type tokens []token
 
 type token struct {
@@ -63,8 +62,8 @@ func (c tokens) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// The recording of attempts that are slowed down: once per account and hour, and by so
-// many at a time.
+// The recording of throttled attempts: once per account and hour, and by at most so many goroutines
+// at a time.
 const (
 	throttledEvery   = time.Hour
 	throttledAtATime = 4
@@ -77,8 +76,8 @@ type throttledNotes struct {
 	turns chan struct{}
 }
 
-// noteSlowed records that attempts for the account are slowed down. It does so
-// after the answer, whose time must not reveal whether there is such an account.
+// noteSlowed records that attempts for the account are throttled. It does so after the answer, so
+// that the answer's time does not reveal whether the account exists.
 func (h *handlers) noteSlowed(r *http.Request, email string) {
 	if len(email) > staff.MaxEmail {
 		return

@@ -20,7 +20,7 @@ func guarded(network, here, all int) func(*console.Deps) {
 	}
 }
 
-// An attacker who guesses from one address keeps the owner out of that address alone.
+// An attacker who guesses from one address locks the owner out from that address only.
 func TestGuessingKeepsNobodyOut(t *testing.T) {
 	g := consoletest.New(t, guarded(5, 20, 100))
 	g.From()
@@ -38,8 +38,8 @@ func TestGuessingKeepsNobodyOut(t *testing.T) {
 	g.At("192.0.2.1").Try(m.Email, consoletest.Password, "/").To("/")
 }
 
-// Guessing from all networks is bounded for an account, also for one that does
-// not exist, and its owner can sign in from known addresses.
+// Guesses from all networks together are bounded for an account, also for an account that does not
+// exist. Its owner can sign in from known addresses.
 func TestAnAccountIsBoundedEverywhere(t *testing.T) {
 	g := consoletest.New(t, guarded(5, 20, 10))
 	g.From()
@@ -64,7 +64,7 @@ func TestAnAccountIsBoundedEverywhere(t *testing.T) {
 	g.At("192.0.2.200").Try(m.Email, consoletest.Password, "/").To("/")
 }
 
-// Colleagues behind one address are not guessing.
+// Sign-ins of colleagues behind one address do not count as guesses.
 func TestColleaguesBehindOneAddress(t *testing.T) {
 	g := consoletest.New(t, guarded(5, 20, 100))
 	for range 8 {
@@ -88,8 +88,8 @@ func (c comparing) Matches(ctx context.Context, p, hash string) (bool, error) {
 	return c.QuickPasswords.Matches(ctx, p, hash)
 }
 
-// Members who sign in and out, and accounts that are being guessed, are in the audit
-// log, once; other names that were typed are not.
+// Members who sign in and out, and accounts that are being guessed, are in the audit log once.
+// Other typed names are not.
 func TestSignInsAreRecorded(t *testing.T) {
 	n := 0
 	g := consoletest.New(t, guarded(3, 20, 100), func(d *console.Deps) { d.Staff.Passwords = comparing{n: &n} })

@@ -12,7 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// auditQuery reads which records are meant, and returns the fields that cannot be read.
+// auditQuery reads the filter of records, and returns the fields that cannot be read.
 func (h *handlers) auditQuery(r *http.Request) (accesspages.AuditFilter, staff.AuditQuery, []fault.Field) {
 	typed := func(name string) string {
 		s := strings.TrimSpace(r.FormValue(name))

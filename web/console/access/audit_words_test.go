@@ -9,8 +9,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A sentence names its object once, and a search for publications finds approved
-// ones.
+// A sentence names its object once, and a search for publications finds approved publications.
 func TestWordsOfTheAuditLog(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into audit (actor, action, object_kind, object_id) values ('staff:1 Ada', 'segment.create', 'segment', '8'),
@@ -41,7 +40,7 @@ func TestReasonsOfTheSystemInTheAuditLog(t *testing.T) {
 	b.Get("/audit").Is(200).Has("Its closing time has passed.", "validity has ended.", "The first administrator.", "something else", ">first_admin<").HasNot("closes_at", "valid_until")
 	zh.Get("/audit").Is(200).Has("已过结束时间。", "优惠券有效期已过。", "首位管理员。", "something else", ">first_admin<").HasNot("has passed")
 	zh.Get(shell.TemplateURL(d.ID) + "?tab=history").Is(200).Has("已过结束时间。").HasNot("closes_at_passed")
-	// The words find what stands in the log as a code.
+	// The viewer's words find entries that the log stores as a code.
 	b.Get("/audit?q=closing+TIME").Is(200).Has(shell.TemplateURL(d.ID), `href="/templates/91"`).HasNot(`href="/templates/92"`, `href="/templates/94"`)
 	zh.Get("/audit?q=有效期已过").Is(200).Has(`href="/templates/92"`).HasNot(`href="/templates/91"`)
 	b.Get("/audit?q=first+administrator").Is(200).Has("The first administrator.").HasNot(`href="/templates/95"`)

@@ -98,8 +98,8 @@ func (h *handlers) confirm(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, again.Return, ui.Good, shell.Say(r, "confirm.done"))
 }
 
-// confirmation reads the proof; nothing means the password. A member who
-// signed in at the identity provider has no password here.
+// confirmation reads the proof in the form; an empty answer means the password. A member who signed
+// in at the identity provider has no password here.
 func (h *handlers) confirmation(r *http.Request) staff.Answer {
 	if raw := r.PostFormValue("confirm_passkey"); raw != "" {
 		a := h.passkeyAnswer(r, raw)
@@ -121,8 +121,7 @@ func unanswered(r *http.Request, a staff.Answer) []fault.Field {
 	return shell.Missing(r, "confirm_code")
 }
 
-// confirmElsewhere sends a member who signed in at the identity provider there
-// once more.
+// confirmElsewhere sends a member who signed in at the identity provider there again.
 func (h *handlers) confirmElsewhere(w http.ResponseWriter, r *http.Request) error {
 	to := afterConfirm(r.FormValue("return"))
 	if h.SingleSignOn == nil || shell.Frame(r).Method != staff.BySingleSignOn {
@@ -136,8 +135,8 @@ func (h *handlers) confirmElsewhere(w http.ResponseWriter, r *http.Request) erro
 	return h.leaveFor(w, r, a, address)
 }
 
-// endConfirmation takes back the browser of a member who was sent to the
-// identity provider to confirm that it is they.
+// endConfirmation receives the browser back from the identity provider, where the member was sent
+// to authenticate again.
 func (h *handlers) endConfirmation(w http.ResponseWriter, r *http.Request, a staff.Attempt, who staff.Identity) error {
 	m, to := shell.Frame(r).Member, shell.LocalPath(a.Return)
 	if m.ID != a.Confirms {

@@ -13,8 +13,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Pages that give access require a new authentication ten minutes after the
-// sign-in.
+// Pages that give access require a new authentication ten minutes after the sign-in.
 func TestConfirmThatItIsYou(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
@@ -51,8 +50,8 @@ func TestConfirmThatItIsYou(t *testing.T) {
 	}
 }
 
-// TestConfirmingWhatLeavesTheHouse: where messages and events go, what is taken out and what limits are need a
-// new authentication too.
+// TestConfirmingWhatLeavesTheHouse: changing the destinations of messages and events, exports and
+// limits need a new authentication too.
 func TestConfirmingWhatLeavesTheHouse(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)

@@ -23,8 +23,8 @@ func recording(t *testing.T) *consoletest.Fixture {
 	return g
 }
 
-// Refused sign-ins, denied requests and changes of access are on the audit
-// page, with the address and the id of the request; nothing typed is.
+// Refused sign-ins, denied requests and changes of access are on the audit page, with the client's
+// address and the request id. Nothing that was typed is on the page.
 func TestSecurityEventsOnTheAuditPage(t *testing.T) {
 	g := recording(t)
 	admin, viewer := g.At("203.0.113.1"), g.Hire(staff.Viewer)

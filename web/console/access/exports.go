@@ -19,8 +19,7 @@ func (h *handlers) exportStaff(w http.ResponseWriter, r *http.Request) error {
 	}).Send(h.Shell, w, r, shell.Each(list))
 }
 
-// exportKeys sends the service keys as far as they are known: their secrets
-// are not.
+// exportKeys sends the list of service keys. It has no secrets: they are not stored.
 func (h *handlers) exportKeys(w http.ResponseWriter, r *http.Request) error {
 	list, err := h.Staff.Keys(r.Context(), shell.Actor(r))
 	if err != nil {

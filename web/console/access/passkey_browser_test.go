@@ -10,8 +10,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// A passkey is enrolled, answers for the second factor of a sign-in and for a
-// confirmation, and works on no other site.
+// A passkey is enrolled, serves as the second factor of a sign-in and for a confirmation, and works
+// on no other site.
 func TestPasskeyInTheBrowser(t *testing.T) {
 	g := consoletest.New(t, demanding)
 	m := g.Hire(staff.Admin)
@@ -43,7 +43,7 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	b.Click("[data-passkey-ask]")
 	b.Sees("h1", "Overview")
 
-	// A form that comes too late is sent again by the browser itself.
+	// A form that is sent after the confirmation has expired is sent again by the browser itself.
 	b.Open(here + "/keys/new")
 	b.Fill("#f-name", "till")
 	b.Click(`input[name=scopes][value=read]`)

@@ -25,7 +25,7 @@ func (h *handlers) passwordLinkRoutes() []shell.Route {
 	}
 }
 
-// newPasswordLink makes a link for a member, which replaces the one before.
+// newPasswordLink makes a link for a member; the member's earlier link becomes invalid.
 func (h *handlers) newPasswordLink(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {

@@ -18,8 +18,8 @@ func setting(link, to string) url.Values {
 	return url.Values{"token": {u.Query().Get("token")}, "password": {to}}
 }
 
-// An admin invites a member, who chooses the password and is signed in; the link
-// works once, and only its holder gets to set the password.
+// An admin invites a member, who chooses the password and is signed in. The link works once, and
+// only its holder can set the password.
 func TestInvitation(t *testing.T) {
 	g := consoletest.New(t)
 	admin := g.As(staff.Admin)
@@ -43,8 +43,8 @@ func TestInvitation(t *testing.T) {
 	admin.Get("/audit?kind=staff&id=2").Is(200).Has("gave access to", "set the password by a link:").HasNot(consoletest.Password)
 }
 
-// A member who forgot the password gets a link; until it is used nothing
-// changes, then every sign-in of the member ends. A second factor stays.
+// A member who forgot the password gets a link. Until the link is used nothing changes; then every
+// sign-in of the member ends. A second factor stays.
 func TestPasswordReset(t *testing.T) {
 	g := consoletest.New(t)
 	admin, m := g.As(staff.Admin), g.Hire(staff.Marketer)
@@ -86,8 +86,8 @@ func TestPasswordLinkOfAnyText(t *testing.T) {
 	g.At("198.51.100.9").Get("/password?token=x").Is(404)
 }
 
-// With single sign-on only no page has a password field, no password is
-// accepted, and sign-ins made with one end.
+// With single sign-on only, no page has a password field, no password is accepted, and sign-ins
+// made with a password end.
 func TestSingleSignOnOnly(t *testing.T) {
 	d := consoletest.NewSignOn(t)
 	old := d.Browser()

@@ -138,8 +138,8 @@ func memberValues(m staff.Member) map[string]string {
 	return v
 }
 
-// memberForm reads the form of the member whose stored values are was; nil for a
-// new one.
+// memberForm reads the form of a member. was holds the member's stored values; nil for a new
+// member.
 func memberForm(r *http.Request, was map[string]string, known []template.Shop) (typedMember, staff.MemberInput) {
 	f := typedMember{MemberForm: accesspages.MemberForm{Values: map[string]string{}, Was: was}}
 	for _, name := range []string{"email", "name", "role", "shops", "disabled"} {
@@ -154,8 +154,8 @@ func memberForm(r *http.Request, was map[string]string, known []template.Shop) (
 	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops, Disabled: f.Disabled}
 }
 
-// checkShops adds an error if a member would be limited to a shop that does not
-// exist, and so be locked out, unless they were before.
+// checkShops adds an error if the member would be limited to a shop that does not exist, and so be
+// locked out. Shops that the member had before are not checked.
 func (f *typedMember) checkShops(shops, before []int64, known []template.Shop) {
 	for _, n := range shops {
 		if !slices.Contains(before, n) && !slices.ContainsFunc(known, func(s template.Shop) bool { return s.Number == n }) {
@@ -165,8 +165,7 @@ func (f *typedMember) checkShops(shops, before []int64, known []template.Shop) {
 	}
 }
 
-// take shows in the form why it was refused; an error that the form cannot help with is
-// returned.
+// take shows in the form why it was refused. Errors that do not concern the form are returned.
 func (f *typedMember) take(r *http.Request, err error) error {
 	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields

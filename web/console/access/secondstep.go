@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// halfKey is the session key of a sign-in of which only the password was
-	// given. It gives no access.
+	// halfKey is the session key of a sign-in of which only the password was given. It gives no
+	// access.
 	halfKey = "half_sign_in"
-	// ceremonyKey is where it keeps what a browser was asked about passkeys.
+	// ceremonyKey is the session key of the pending passkey challenge.
 	ceremonyKey    = "passkey_ceremony"
 	secondStepPath = "/signin/second"
 )
@@ -41,7 +41,7 @@ func (h *handlers) askSecond(w http.ResponseWriter, r *http.Request, m staff.Mem
 	return nil
 }
 
-// halfWay returns the first step that the session keeps, and the member who took it.
+// halfWay returns the first step stored in the session, and its member.
 func (h *handlers) halfWay(r *http.Request) (staff.HalfSignIn, staff.Member, error) {
 	var half staff.HalfSignIn
 	if raw := h.Sessions.GetString(r.Context(), halfKey); raw != "" {
@@ -132,7 +132,7 @@ func (h *handlers) secondStep(w http.ResponseWriter, r *http.Request) error {
 	return h.enter(w, r, in, shell.LocalPath(half.Return))
 }
 
-// proofRefused says why an answer counts for nothing.
+// proofRefused returns why an answer is refused.
 func (h *handlers) proofRefused(r *http.Request, m staff.Member, err error) string {
 	h.Log.InfoContext(r.Context(), "a second factor was refused", "staff", m.ID, "error", err)
 	if errors.Is(err, staff.ErrSealed) {
@@ -141,9 +141,9 @@ func (h *handlers) proofRefused(r *http.Request, m staff.Member, err error) stri
 	return shell.Say(r, "fault.second_factor_refused")
 }
 
-// provingThrottled counts an attempt to authenticate beyond the password or
-// again: for the network, and for the account in all networks. The attacker has
-// the password or the session, so there are no exemptions.
+// provingThrottled counts an attempt at a second factor or at a new authentication: for the
+// network, and for the account in all networks. Known addresses are not exempt: the attacker has
+// the password or the session.
 func (h *handlers) provingThrottled(r *http.Request, m staff.Member) (held tokens, wait time.Duration, err error) {
 	if wait, err = held.take(r.Context(), h.Throttle, "second:ip:"+shell.Network(r)); err != nil || wait > 0 {
 		return held, wait, err
@@ -152,7 +152,7 @@ func (h *handlers) provingThrottled(r *http.Request, m staff.Member) (held token
 	return held, wait, err
 }
 
-// answerOf reads what a form gives as a proof: the answer of a passkey, or a code.
+// answerOf reads the proof in a form: the answer of a passkey, or a code.
 func (h *handlers) answerOf(r *http.Request) staff.Answer {
 	if raw := r.PostFormValue("passkey"); raw != "" {
 		a := h.passkeyAnswer(r, raw)
@@ -166,14 +166,14 @@ func (h *handlers) party(r *http.Request) staff.Party {
 	return staff.PartyOf(h.PublicURL, r.Host)
 }
 
-// passkeyAnswer joins a browser's answer with what it was asked, which is
-// taken out: it serves once.
+// passkeyAnswer joins a browser's answer with its challenge. The challenge is removed from the
+// session: it may be used once.
 func (h *handlers) passkeyAnswer(r *http.Request, raw string) staff.PasskeyAnswer {
 	return staff.PasskeyAnswer{Party: h.party(r), State: []byte(h.Sessions.PopString(r.Context(), ceremonyKey)), Answer: []byte(raw)}
 }
 
-// askPasskey returns what to ask the browser for one of m's passkeys, "" if
-// there is none that could be used here.
+// askPasskey returns the challenge for the browser, for any of m's passkeys; "" if no passkey can
+// be used here.
 func (h *handlers) askPasskey(r *http.Request, m staff.Member) (options string, err error) {
 	asked, err := h.Staff.AskPasskey(r.Context(), h.party(r), m)
 	if err != nil || asked.Options == nil {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// newCodeKey is where a session keeps the authenticator app that is being
-	// enrolled: the ids of the member and of the app, and the secret as it would be stored.
+	// newCodeKey is the session key of the authenticator app being enrolled: the ids of the member
+	// and of the app, and the secret in the form in which it would be stored.
 	newCodeKey = "new_authenticator"
 )
 
@@ -62,8 +62,8 @@ func (h *handlers) securityPage(w http.ResponseWriter, r *http.Request, status i
 	return h.Show(w, r, status, p.Page())
 }
 
-// added goes back to the list after a second factor was added, where fresh
-// recovery codes are shown once.
+// added redirects to the list after a second factor was added. The list shows fresh recovery codes
+// once.
 func (h *handlers) added(w http.ResponseWriter, r *http.Request, codes []string) error {
 	h.AccessChanged()
 	if len(codes) > 0 {
@@ -76,8 +76,8 @@ func (h *handlers) added(w http.ResponseWriter, r *http.Request, codes []string)
 	return h.Done(w, r, to, ui.Good, shell.Say(r, "security.added"))
 }
 
-// pending returns the authenticator app that the session keeps for the member, if
-// there is one.
+// pending returns the authenticator app being enrolled that the session holds for the member, if
+// any.
 func (h *handlers) pending(r *http.Request) (f staff.Factor, begun bool) {
 	_, err := fmt.Sscanf(h.Sessions.GetString(r.Context(), newCodeKey), "%d %d %x", &f.StaffID, &f.ID, &f.Secret)
 	return f, err == nil && f.StaffID == shell.Frame(r).Member.ID

@@ -109,7 +109,7 @@ func TestSecondFactorsAreThrottled(t *testing.T) {
 	b.Post("/signin/second", passcode(g.Code(secret))).To("/")
 }
 
-// A member who must have a second factor adds one before anything else.
+// A member who must have a second factor adds it before anything else.
 func TestMustEnrol(t *testing.T) {
 	g := consoletest.New(t, demanding)
 	for _, role := range []staff.Role{staff.Viewer, staff.Marketer} {
@@ -198,8 +198,7 @@ func TestAdminsResetSecondFactors(t *testing.T) {
 	admin.Get("/audit").Is(200).Has("reset the second factors of", "added a second factor to", "Authenticator app")
 }
 
-// An admin makes second factors mandatory, from then on for all signed-in
-// members.
+// An admin makes second factors mandatory; from then on all signed-in members need a second factor.
 func TestPolicyIsAnAdminsChoice(t *testing.T) {
 	g := consoletest.New(t, func(d *console.Deps) { d.Staff.FixedPolicy = "" })
 	g.Exec(`update console_settings set second_factor = 'optional'`)
@@ -219,8 +218,8 @@ func TestPolicyIsAnAdminsChoice(t *testing.T) {
 	fixed.Post("/staff/second-factors", url.Values{"second_factor": {"required"}}).Is(http.StatusConflict)
 }
 
-// The first admin of a new installation, made from the environment, is led to
-// a second factor and not locked out.
+// The first admin of a new installation, made from the environment, is led to add a second factor
+// and is not locked out.
 func TestFirstAdminIsLedToEnrolment(t *testing.T) {
 	g := consoletest.New(t, func(d *console.Deps) { d.Staff.FixedPolicy = "" })
 	if created, err := g.Staff.EnsureFirstAdmin(t.Context(), "root@example.com", consoletest.Password); err != nil || !created {

@@ -105,8 +105,8 @@ func (h *handlers) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// savePreferences keeps language, theme and whether the first steps are shown: in
-// cookies, and language and theme for members also with their account.
+// savePreferences stores language, theme and whether the first steps are shown in cookies. For
+// members it also stores language and theme with their account.
 func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error {
 	m := shell.Frame(r).Member
 	if r.PostForm.Has("theme") {
@@ -130,7 +130,7 @@ func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error
 	return nil
 }
 
-// afterSignIn is where a sign-in leads: to the page that asked for it.
+// afterSignIn returns the page to open after a sign-in: the page that required it.
 func afterSignIn(r *http.Request) string {
 	to := shell.LocalPath(r.FormValue("return"))
 	if strings.HasPrefix(to, "/signin") {

@@ -186,7 +186,7 @@ func TestSignInIsThrottled(t *testing.T) {
 	b.Try(m.Email, consoletest.Password, "/").To("/")
 }
 
-// watchful counts what a throttle is asked for.
+// watchful records the keys that a throttle is called with.
 type watchful struct{ asked []string }
 
 func (w *watchful) Allow(_ context.Context, key string) (time.Duration, error) {
@@ -196,8 +196,7 @@ func (w *watchful) Allow(_ context.Context, key string) (time.Duration, error) {
 
 func (w *watchful) Return(context.Context, string) error { return nil }
 
-// A text too long for an address is answered like a wrong password, and nothing
-// of it is stored.
+// A text too long for an address is answered like a wrong password, and no part of it is stored.
 func TestSignInWithTooLongAnAddress(t *testing.T) {
 	w := &watchful{}
 	g := consoletest.New(t, func(d *console.Deps) { d.Access.Throttle = w })
@@ -269,8 +268,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// A member who was signed out meanwhile comes back to the page that was open,
-// with a message that the form was not stored.
+// A member whose sign-in ended comes back to the page that was open, with a message that the form
+// was not stored.
 func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.Browser()
@@ -300,7 +299,8 @@ func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 	b.Get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").Is(200).Has("your last input was not saved", `value="/users/7/edit"`)
 }
 
-// TestTheDemosPasswordStaysHome: it opens the console from the machine itself only, for any account.
+// TestTheDemosPasswordStaysHome: the demo's password opens the console from the same machine only,
+// for any account.
 func TestTheDemosPasswordStaysHome(t *testing.T) {
 	g := consoletest.New(t)
 	g.From()

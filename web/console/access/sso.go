@@ -14,16 +14,16 @@ import (
 	"dropbell/web/security"
 )
 
-// attemptKey is where a session keeps what was begun at the identity provider.
+// attemptKey is the session key of the attempt begun at the identity provider.
 const attemptKey = "sso_attempt"
 
-// signInPage is the form, with the other door if there is one.
+// signInPage returns the form, with the link to the identity provider if there is one.
 func (h *handlers) signInPage(to string) accesspages.SignIn {
 	return accesspages.SignIn{Return: to, SingleSignOn: h.SingleSignOn != nil, PasswordsOff: h.Staff.PasswordsOff}
 }
 
-// beginSingleSignOn sends the browser to the identity provider. It is a link
-// and not a form: the content security policy lets no form lead elsewhere.
+// beginSingleSignOn sends the browser to the identity provider. The page uses a link and not a
+// form: the content security policy allows no form to lead to another site.
 func (h *handlers) beginSingleSignOn(w http.ResponseWriter, r *http.Request) error {
 	to := afterSignIn(r)
 	if h.SingleSignOn == nil {
@@ -63,7 +63,7 @@ func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error
 	if wait, err := h.Throttle.Allow(r.Context(), "signin:back:"+shell.Network(r)); err != nil || wait > 0 {
 		return h.slowDown(w, r, "/", wait, err)
 	}
-	// Taken out whatever comes of it: an attempt serves once.
+	// The attempt is removed whatever the result: an attempt can be used once.
 	var a staff.Attempt
 	if raw := h.Sessions.PopString(r.Context(), attemptKey); raw != "" {
 		if err := json.Unmarshal([]byte(raw), &a); err != nil {
@@ -91,7 +91,7 @@ func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return h.refuseSingleSignOn(w, r, to, err)
 	}
-	// As with a password, what succeeds does not count.
+	// As with a password, a success does not count.
 	held := tokens{{h.Throttle, "signin:ip:" + shell.Network(r)}, {h.Throttle, "signin:back:" + shell.Network(r)}}
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
@@ -100,8 +100,7 @@ func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error
 	return h.enter(w, r, in, to)
 }
 
-// errorCode returns the code of a refusal as OAuth defines them; other texts in
-// the address are untrusted.
+// errorCode returns the error code if OAuth defines it. Other texts in the address are untrusted.
 func errorCode(text string) string {
 	if oauthCode.MatchString(text) {
 		return text
@@ -111,8 +110,8 @@ func errorCode(text string) string {
 
 var oauthCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// refuseSingleSignOn explains on the sign-in page, from where one can begin
-// again or use a password, what became of the attempt.
+// refuseSingleSignOn explains on the sign-in page why the attempt failed. There the member can
+// begin again or use a password.
 func (h *handlers) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to string, err error) error {
 	page, status := h.signInPage(to), http.StatusUnprocessableEntity
 	switch {
@@ -151,8 +150,8 @@ func (h *handlers) slowDown(w http.ResponseWriter, r *http.Request, to string, w
 	return h.Show(w, r, http.StatusTooManyRequests, page.Page())
 }
 
-// onSignIn makes the page lead back to the sign-in, not to its own address:
-// that one begins something, or holds a code.
+// onSignIn makes the page link to the sign-in instead of its own address: the own address begins an
+// attempt, or contains a code.
 func onSignIn(r *http.Request, to string) {
 	shell.Frame(r).Path = "/signin"
 	if to != "/" {

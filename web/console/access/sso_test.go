@@ -196,7 +196,7 @@ func TestSingleSignOnIsThrottled(t *testing.T) {
 	b.Get(d.Agree(b, "/")).To("/")
 }
 
-// Colleagues behind one address sign in as they like.
+// Colleagues behind one address can all sign in with single sign-on.
 func TestSingleSignOnOfColleagues(t *testing.T) {
 	d := consoletest.NewSignOn(t, func(deps *console.Deps) { deps.Access.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
 	for range 6 {
@@ -243,8 +243,9 @@ func TestSingleSignOnRefusalsAreLogged(t *testing.T) {
 	}
 }
 
-// TestSingleSignOnIsBoundToThePerson: after the first sign-in by address the person counts, whatever the
-// address is then, and another person to whom the provider gives the address gets nothing.
+// TestSingleSignOnIsBoundToThePerson: after the first sign-in by address, the provider's id of the
+// person counts, whatever the address is then. Another person to whom the provider gives the
+// address gets no access.
 func TestSingleSignOnIsBoundToThePerson(t *testing.T) {
 	d := consoletest.NewSignOn(t)
 	in := func(subject, email any) (*consoletest.Browser, string) {

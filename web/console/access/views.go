@@ -14,8 +14,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// savedFilters are the filters of each list that a view keeps. Customers, and texts
-// that may name one, are not kept: they would outlive an erasure.
+// savedFilters are the filters of each list that a view stores. Customers, and texts that may name
+// a customer, are not stored: they would outlive an erasure.
 var savedFilters = map[string][]string{
 	"templates":    {"q", "state", "shop", "from", "to", "sort"},
 	"campaigns":    {"q", "state", "from", "to"},
@@ -26,8 +26,8 @@ var savedFilters = map[string][]string{
 	"jobs":         {"state"},
 }
 
-// filtersOf returns those of the values that a view of the list keeps, and whether
-// others were left out.
+// filtersOf returns the values that a view of the list stores, and whether other values were left
+// out.
 func filtersOf(list string, values url.Values) (kept url.Values, others bool) {
 	kept = url.Values{}
 	for name, vs := range values {
@@ -96,8 +96,8 @@ func (h *handlers) saveView(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, listAt(list, kept), ui.Good, shell.Say(r, "views.saved", v.Name))
 }
 
-// openView leads to the list with the view's filters. Filters that the list no
-// longer has are left out, and the page says so.
+// openView redirects to the list with the view's filters. Filters that the list no longer has are
+// left out, and the page says so.
 func (h *handlers) openView(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {

@@ -20,8 +20,8 @@ func view(name, query string, more ...string) url.Values {
 	return f
 }
 
-// A member saves the filters of a list, opens, renames and deletes them; a shared
-// view is opened by all and changed by its owner.
+// A member saves the filters of a list as a view, opens, renames and deletes it. A shared view is
+// opened by all members and changed by its owner only.
 func TestSavedViews(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -56,8 +56,7 @@ func TestSavedViews(t *testing.T) {
 	b.Get("/views?list=templates").Is(200).HasNot("open NOW")
 }
 
-// Filters that a list no longer has are ignored, and the page says so; customers are
-// never kept.
+// Filters that a list no longer has are ignored, and the page says so. Customers are never stored.
 func TestOldAndOddViews(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)
@@ -79,8 +78,8 @@ func TestOldAndOddViews(t *testing.T) {
 	b.Get("/views/99999999999999999999").Is(http.StatusNotFound)
 }
 
-// Also when many are saved at once, no member has more than are allowed, and a name is
-// there once.
+// Even when many views are saved at once, no member has more views than allowed, and each name
+// occurs once.
 func TestNoMoreViewsThanAllowed(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)

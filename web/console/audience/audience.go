@@ -26,7 +26,7 @@ type AuditLog interface {
 	RecordRevealed(ctx context.Context, e staff.Entry) error
 }
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	People *user.Service
 	// Users finds users.
@@ -43,7 +43,7 @@ type Deps struct {
 	// Files receives tables of users.
 	Files *upload.Files
 	Audit AuditLog
-	// Channels are those with a configured sender.
+	// Channels are the channels with a configured sender.
 	Channels delivery.Available
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
@@ -55,8 +55,8 @@ type handlers struct {
 	Deps
 }
 
-// Routes returns the routes about users and segments, and says what pages show
-// of the jobs that read tables of users or count segments.
+// Routes returns the routes about users and segments. It also sets the content of the job pages of
+// imports and of segment counts.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.showImportJobs()

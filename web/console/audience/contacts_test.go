@@ -9,8 +9,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Viewers and staff of some shops see contacts masked, wherever they stand; members who
-// may change users of a shop can show those of one user, which is recorded.
+// Viewers and staff of some shops see contacts masked on every page. Members who may change users
+// of a shop can show the contacts of one user, which is recorded.
 func TestContactsAreForStaffOfAllShops(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, name, email, phone, attributes, opt_outs) values (7, 'Ann', 'mia@example.com', '+8613800138042', '{"second":"mia.two@example.org"}', 2)`)
@@ -25,8 +25,7 @@ func TestContactsAreForStaffOfAllShops(t *testing.T) {
 				b.Get(page).Is(200).HasNot(secret...)
 			}
 			b.Get("/users?q=7").Is(200).Has("m…@e…", "…42")
-			// A contact cannot be guessed letter by letter; a complete one finds
-			// its user.
+			// A contact cannot be guessed letter by letter: only a complete contact finds its user.
 			b.Get("/users?q=mia@example").Is(200).HasNot("m…@e…")
 			b.Get("/users?q=%2B86138001380").Is(200).HasNot("…42")
 			b.Get("/users?q=mia@example.com").Is(200).Has("m…@e…")
@@ -47,7 +46,7 @@ func TestContactsAreForStaffOfAllShops(t *testing.T) {
 	limited.Get("/users/7").Is(200).HasNot(secret...)
 }
 
-// Staff of some shops turn channels off, and change nothing else of a user.
+// Staff of some shops can turn channels off, and can change no other field of a user.
 func TestStaffOfSomeShopsAddOptOuts(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, name, email, opt_outs) values (7, 'Ann', 'mia@example.com', 2)`)

@@ -13,8 +13,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// importOutcome is what the page of a job shows of its result: for those that
-// read tables of users or count segments.
+// importOutcome renders the result of a job that reads a table of users or counts a segment, for
+// the job's page.
 func importOutcome(j job.Job) templ.Component {
 	if len(j.Result) == 0 {
 		return nil
@@ -38,8 +38,7 @@ func importOutcome(j job.Job) templ.Component {
 	return nil
 }
 
-// importNotes is how many rows of a check have a note and are imported all the
-// same.
+// importNotes returns how many rows of a check have a note and are imported all the same.
 func importNotes(j job.Job) int64 {
 	var result user.ImportResult
 	if j.Kind != user.CheckJob || len(j.Result) == 0 || json.Unmarshal(j.Result, &result) != nil {
@@ -48,8 +47,7 @@ func importNotes(j job.Job) int64 {
 	return result.Repeated
 }
 
-// showImportJobs says what the pages of jobs show of imports and of the jobs of
-// segments.
+// showImportJobs sets the content of the job pages of imports and of segments.
 func (h *handlers) showImportJobs() {
 	h.ShowJobs(shell.JobView{Actions: h.importActions, Outcome: importOutcome, Noted: importNotes,
 		// Rows of a file of users contain contacts.

@@ -18,8 +18,7 @@ import (
 	"dropbell/web/console/shell/upload"
 )
 
-// ofAllShops admits only staff who may change users everywhere: users belong to every
-// shop.
+// ofAllShops allows only staff who may change users of every shop: users belong to every shop.
 func ofAllShops(serve shell.Handler) shell.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := shell.Actor(r).MayEverywhere(staff.ManageUsers); err != nil {
@@ -64,8 +63,7 @@ func (h *handlers) importTemplate(w http.ResponseWriter, r *http.Request) error 
 	})
 }
 
-// loadImport returns the choice of columns as it was guessed of a file that is
-// read like this.
+// loadImport returns the choice of columns as guessed from the file, read in the way how.
 func (h *handlers) loadImport(r *http.Request, how job.Reading) (audiencepages.ImportColumns, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
@@ -111,7 +109,7 @@ func (h *handlers) importColumns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Coming back from a check, the columns are as they were then.
+	// After returning from a check, the columns are as they were then.
 	if checked && params.Reading == p.Reading() && len(params.Columns) == len(p.Columns) {
 		for i, t := range params.Columns {
 			p.Columns[i].Target, p.Columns[i].Attribute = string(t), ""
@@ -124,7 +122,7 @@ func (h *handlers) importColumns(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// importCheck starts the job that says what an import would do.
+// importCheck starts the job that reports the effect of an import.
 func (h *handlers) importCheck(w http.ResponseWriter, r *http.Request) error {
 	p, err := h.loadImport(r, upload.ReadingOf(r))
 	if err != nil {
@@ -195,7 +193,7 @@ func (h *handlers) confirmImport(w http.ResponseWriter, r *http.Request) error {
 		Cancel: pageparts.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
 }
 
-// startImport does what was checked, once: pressing twice starts one job.
+// startImport starts the checked import once: pressing the button twice starts one job.
 func (h *handlers) startImport(w http.ResponseWriter, r *http.Request) error {
 	j, _, err := h.checkedJob(r)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 const members = "User ID;Name;E-Mail;Tier\n1001;Ann;ann@example.com;gold\n1002;Bob;not an address;silver\nx;Nobody;;\n1003;Cid;;7\n"
 
-// Without scripts: upload, columns, check, import; pressing twice starts one
-// job, and importing again changes nothing.
+// Without scripts: upload, columns, check, import. Pressing the button twice starts one job, and
+// importing again changes nothing.
 func TestImportUsers(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -41,7 +41,7 @@ func TestImportUsers(t *testing.T) {
 	id := strings.TrimPrefix(check, "/jobs/")
 	b.Get(start + "?check=" + id).Is(200).Has(`value="tier"`)
 	apply := start + "/apply?check=" + id
-	// Users belong to every shop: staff who are limited to some import none.
+	// Users belong to every shop, so staff who are limited to some shops cannot import users.
 	limited := g.As(staff.Marketer, 10)
 	limited.Get(start).Is(http.StatusForbidden)
 	limited.Post(start, columns).Is(http.StatusForbidden)
@@ -65,7 +65,7 @@ func TestImportUsers(t *testing.T) {
 	b.Get("/users/import/999").Is(404)
 }
 
-// A file that cannot be read is refused with what is wrong with it.
+// A file that cannot be read is refused with the reason.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	g := consoletest.New(t)
 	grants := fmt.Sprintf("/templates/%d/grants/new", g.Friends().ID)
@@ -94,8 +94,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Rows that a check leaves out, those it only remarks on and the place where it had to
-// stop reading stand apart, and the page says how many there are.
+// Three things are shown separately with their counts: rows that a check leaves out, rows that only
+// have a note, and the place where the check had to stop reading.
 func TestWhatACheckTells(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

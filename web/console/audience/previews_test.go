@@ -57,8 +57,8 @@ func workbook(t *testing.T) string {
 	return b.String()
 }
 
-// The page of a workbook reads the file no more; the sheet that staff choose is
-// the one that is checked and imported, and a TRUE cell is no user.
+// The page of a workbook does not read the file again. The chosen sheet is checked and imported,
+// and a TRUE cell is no user.
 func TestImportChosenSheet(t *testing.T) {
 	files := &openings{}
 	g := consoletest.New(t)
@@ -85,8 +85,7 @@ func TestImportChosenSheet(t *testing.T) {
 	b.Get(start + "?sheet=99").Is(422)
 }
 
-// CSV as Excel saves it in China is imported whole, and staff can say that it
-// is something else.
+// CSV as Excel saves it in China is imported completely, and staff can choose another encoding.
 func TestImportGBK(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -124,8 +123,8 @@ func TestRefusedFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// While one workbook is read, others wait, and are told when that takes too
-// long; other files are read meanwhile.
+// While one workbook is read, other workbooks wait, and are refused when the wait takes too long.
+// Other files are read meanwhile.
 func TestOneWorkbookAtATime(t *testing.T) {
 	g := consoletest.New(t)
 	one := tables.Tables{Open: g.Stores.Uploads.OpenUpload, Turns: tables.NewTurns(20 * time.Millisecond)}

@@ -29,8 +29,7 @@ func (h *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// segments are the segments and lists of users that the search finds, the one that was
-// changed last first.
+// segments returns the segments and lists of users that the search finds, the last changed first.
 func (h *handlers) segments(r *http.Request) (p audiencepages.Segments, l shell.List[segment.Segment, shell.Place], _ error) {
 	p.Search = strings.TrimSpace(r.FormValue("q"))
 	return p, shell.List[segment.Segment, shell.Place]{Keys: shell.Places("."), Read: func(after shell.Place, limit int) ([]segment.Segment, error) {
@@ -68,8 +67,8 @@ func (h *handlers) showSegment(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// estimateOrLater estimates if the address has the parameter, else returns the
-// address that does: a page does not wait for it.
+// estimateOrLater estimates the reach if the address has the parameter. Otherwise it returns the
+// address with the parameter, so that a page does not wait for the estimate.
 func (h *handlers) estimateOrLater(r *http.Request, rule segment.Rule) (e *segment.Estimate, later string) {
 	if r.URL.Query().Has("estimate") {
 		return h.estimate(r, rule), ""
@@ -77,7 +76,7 @@ func (h *handlers) estimateOrLater(r *http.Request, rule segment.Rule) (e *segme
 	return nil, r.URL.Path + "?estimate=1"
 }
 
-// estimate is nil where it cannot be told quickly, or the rule is unfinished.
+// estimate returns nil if the number cannot be estimated quickly, or the rule is incomplete.
 func (h *handlers) estimate(r *http.Request, rule segment.Rule) *segment.Estimate {
 	e, err := h.Segments.Estimate(r.Context(), shell.Actor(r), rule)
 	if err != nil {
@@ -126,8 +125,8 @@ func (h *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// keepSegment changes the tree as the pressed button says, or saves it. The
-// whole tree travels in the form, so that nothing is kept between two presses.
+// keepSegment changes the tree according to the pressed button, or saves it. The form contains the
+// whole tree, so that nothing is stored between two presses.
 func (h *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
 	p := audiencepages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
 	if g.Kind != segment.ByList {
@@ -229,8 +228,8 @@ func (h *handlers) deleteSegment(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, "/segments", ui.Good, shell.Say(r, "segments.deleted"))
 }
 
-// readRule reads the tree that the form holds: the fields of a node begin with
-// its path, such as "r.0.2".
+// readRule reads the tree in the form: the field names of a node begin with its path, such as
+// "r.0.2".
 func (h *handlers) readRule(r *http.Request) segment.Rule {
 	if rule, ok := h.readNode(r, "r", 0); ok && rule.Match != "" {
 		return rule
@@ -238,8 +237,8 @@ func (h *handlers) readRule(r *http.Request) segment.Rule {
 	return segment.Everybody()
 }
 
-// maxNodes bounds what is read at one place; the check says more kindly what
-// is too much.
+// maxNodes bounds the nodes that are read at one level; the check reports with a better message
+// that there are too many.
 const maxNodes = segment.MaxConditions + 10
 
 func (h *handlers) readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
@@ -281,8 +280,8 @@ func (h *handlers) readNode(r *http.Request, path string, depth int) (segment.Ru
 	return segment.Rule{Condition: x}, true
 }
 
-// dropNumbers are the numbers of the drops that were named, by number or by name.
-// A value that names no drop stays as it is, and the check says so.
+// dropNumbers returns the numbers of the drops given by number or by name. A value that names no
+// drop stays unchanged, and the check reports it.
 func (h *handlers) dropNumbers(r *http.Request, values []string) []string {
 	for i, v := range values {
 		var broken fault.Fields
@@ -293,8 +292,8 @@ func (h *handlers) dropNumbers(r *http.Request, values []string) []string {
 	return values
 }
 
-// fitting returns the values that are valid for another kind than they were
-// given for. The value of a choice is not kept as a text.
+// fitting returns the values that are also valid for the kind now. Values of a choice are not kept
+// as text.
 func fitting(values []string, was, now segment.Value) []string {
 	chosen := func(v segment.Value) bool { return v == segment.ContactKind || v == segment.ChannelName }
 	if chosen(was) && !chosen(now) {
@@ -303,7 +302,7 @@ func fitting(values []string, was, now segment.Value) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return !now.Takes(v) })
 }
 
-// readValues reads what was typed, one value, or several between commas.
+// readValues reads the typed values: one value, or several separated by commas.
 func readValues(kind segment.Value, typed []string) []string {
 	if kind == segment.NoValue || len(typed) == 0 {
 		return nil
@@ -323,8 +322,8 @@ func readValues(kind segment.Value, typed []string) []string {
 	return list
 }
 
-// changeRule does what a button of the tree says: "condition:r.0", "group:r",
-// "remove:r.0.1"; anything else changes nothing.
+// changeRule applies a button of the tree: "condition:r.0", "group:r", "remove:r.0.1". Any other
+// text changes nothing.
 func changeRule(rule segment.Rule, do string) segment.Rule {
 	what, path, _ := strings.Cut(do, ":")
 	steps := strings.Split(path, ".")

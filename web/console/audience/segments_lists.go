@@ -42,8 +42,8 @@ func (h *handlers) createList(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 }
 
-// refusedList returns what is wrong with the form of a list, or with its file,
-// and with which status that is said; nil for other errors.
+// refusedList returns the errors of the form of a list, or of its file, and the status of the
+// answer; nil for other errors.
 func (h *handlers) refusedList(w http.ResponseWriter, err error) (status int, list []fault.Field) {
 	if list := shell.FieldsOf(err); list != nil {
 		return http.StatusUnprocessableEntity, list
@@ -54,8 +54,8 @@ func (h *handlers) refusedList(w http.ResponseWriter, err error) (status int, li
 	return 0, nil
 }
 
-// fileKey is the idempotency key of a form with a file: pressing the button
-// twice is one request, sending it again with another file is not.
+// fileKey returns the idempotency key of a form with a file: pressing the button twice is one
+// request; sending the form again with another file is another request.
 func fileKey(form string, u job.Upload) string {
 	if form == "" {
 		return ""
@@ -71,7 +71,7 @@ func (h *handlers) fileForm(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, audiencepages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
 }
 
-// fillable is the list in the address if users can be added to it.
+// fillable returns the list in the address if users can be added to it.
 func (h *handlers) fillable(r *http.Request) (segment.Segment, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *handlers) fillable(r *http.Request) (segment.Segment, error) {
 	return h.Segments.MayAdd(r.Context(), shell.Actor(r), id)
 }
 
-// refuseFile leads back to the list, which says what keeps it.
+// refuseFile redirects to the list, which shows the error.
 func (h *handlers) refuseFile(w http.ResponseWriter, r *http.Request, g segment.Segment, err error) error {
 	if !errors.Is(err, segment.ErrListInUse) {
 		return err
@@ -111,7 +111,7 @@ func (h *handlers) addFile(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 }
 
-// listFiles returns what became of the files of a list.
+// listFiles returns the files of a list with their outcomes.
 func (h *handlers) listFiles(r *http.Request, id int64) (files []audiencepages.ListFile, err error) {
 	jobs, err := h.Segments.Files(r.Context(), shell.Actor(r), id)
 	for _, j := range jobs {

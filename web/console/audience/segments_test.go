@@ -14,8 +14,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// The tree is built by buttons that are form submits, saved, read, estimated,
-// counted, copied and deleted.
+// The tree is built by form buttons, saved, read, estimated, counted, copied and deleted.
 func TestSegmentPages(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, locale, attributes) values (1, 'zh-CN', '{"tier": "gold"}'), (2, 'en', '{"tier": "gold"}'), (3, 'en', '{}')`)
@@ -123,8 +122,8 @@ func TestListPages(t *testing.T) {
 	b.Get(at).Is(200).Has("Customers can be added after its audience has been read.", "3 customers")
 }
 
-// A form with a file that is sent twice, as by a double click, is one request;
-// sent again with another file it is another.
+// A form with a file that is sent twice, as by a double click, is one request; sent again with
+// another file, it is another request.
 func TestListFormsSentTwice(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

@@ -15,8 +15,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// suppressionFilter reads which suppressions are meant; unreadable fields are among the
-// page's errors.
+// suppressionFilter reads the filter of the list; unreadable fields are among the page's errors.
 func suppressionFilter(r *http.Request) (p audiencepages.Suppressions) {
 	var broken fault.Fields
 	p.Search, p.Reason = strings.TrimSpace(r.FormValue("q")), shell.Choice(r, "reason", feedback.Reasons(), &broken)
@@ -48,8 +47,7 @@ func (h *handlers) listSuppressions(w http.ResponseWriter, r *http.Request) erro
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// foundSuppression is that of the address searched for, if its reason is the chosen
-// one.
+// foundSuppression returns the suppression of the searched address, if it has the chosen reason.
 func (h *handlers) foundSuppression(r *http.Request, p audiencepages.Suppressions) ([]feedback.Suppression, error) {
 	s, err := h.Suppressions.Find(r.Context(), shell.Actor(r), p.Search)
 	switch {
@@ -73,8 +71,8 @@ func maskedSuppression(s feedback.Suppression) feedback.Suppression {
 	return s
 }
 
-// suppressionOf returns that of the user's mail address as the viewer may see it; nil
-// if there is none.
+// suppressionOf returns the suppression of the user's mail address as the viewer may see it; nil if
+// there is none.
 func (h *handlers) suppressionOf(r *http.Request, u user.User) (*feedback.Suppression, error) {
 	if u.Email == "" {
 		return nil, nil
@@ -91,8 +89,8 @@ func (h *handlers) suppressionOf(r *http.Request, u user.User) (*feedback.Suppre
 	return &s, nil
 }
 
-// exportSuppressions sends all that the filter selects, by address. Since contacts
-// leave the system here, it is recorded.
+// exportSuppressions sends all suppressions that the filter selects, by address. The export is
+// recorded, because contacts leave the system.
 func (h *handlers) exportSuppressions(w http.ResponseWriter, r *http.Request) error {
 	p := suppressionFilter(r)
 	if len(p.Errors) > 0 {
@@ -153,7 +151,7 @@ func (h *handlers) releaseSuppression(w http.ResponseWriter, r *http.Request) er
 	return h.Done(w, r, "/suppressions", ui.Good, shell.Say(r, "suppressions.released"))
 }
 
-// notReleased leads back to the list, which may have been an old one.
+// notReleased redirects to the list, which may have been outdated.
 func (h *handlers) notReleased(w http.ResponseWriter, r *http.Request, err error) error {
 	if !errors.Is(err, feedback.ErrNotSuppressed) {
 		return err

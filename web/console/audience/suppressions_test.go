@@ -10,7 +10,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Suppressed addresses are listed for staff, masked where contacts are; staff of all
+// Suppressed addresses are listed for staff, masked for staff who see contacts masked. Staff of all
 // shops who manage users add, release and download them.
 func TestSuppressions(t *testing.T) {
 	g := consoletest.New(t)
@@ -94,7 +94,7 @@ func TestSuppressions(t *testing.T) {
 	viewer.Get("/audit").Is(200).HasNot("eve@", "mia@")
 }
 
-// nextPage is the address of the page behind a list's.
+// nextPage returns the address of the next page of a list.
 func nextPage(t *testing.T, a consoletest.Answer) string {
 	t.Helper()
 	_, rest, found := strings.Cut(a.Body, `href="/suppressions?after=`)

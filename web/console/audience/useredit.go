@@ -26,12 +26,12 @@ func (h *handlers) loadUser(r *http.Request) (user.User, error) {
 	return h.People.Preferences(r.Context(), id)
 }
 
-// userFields are the names of what is typed about a user.
+// userFields are the names of the form fields of a user.
 func userFields() []string {
 	return []string{"name", "email", "phone", "locale", "timezone", "quiet_from", "quiet_to"}
 }
 
-// userForm shows what is stored about u.
+// userForm shows the stored values of u.
 func userForm(u user.User) audiencepages.UserForm {
 	p := audiencepages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
 	if u.Quiet.From != u.Quiet.To {
@@ -46,7 +46,7 @@ func userForm(u user.User) audiencepages.UserForm {
 	return p
 }
 
-// withOff are all the values of a form, those of its boxes too.
+// withOff returns all values of a form, including its check boxes.
 func withOff(p audiencepages.UserForm) map[string]string {
 	all := map[string]string{}
 	for _, name := range userFields() {
@@ -127,8 +127,7 @@ func (h *handlers) saveUser(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
 }
 
-// editedUser returns the fields that the form changes and no others, so that the
-// audit log names the changed ones.
+// editedUser returns only the fields that the form changes, so that the audit log names only these.
 func editedUser(u user.User, p audiencepages.UserForm) (user.Change, []fault.Field) {
 	change := user.Change{ID: u.ID}
 	for _, f := range []struct {

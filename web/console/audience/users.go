@@ -51,7 +51,7 @@ func (h *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// users are those that are searched for; none if no text is.
+// users returns the users that the search finds; none without a search text.
 func (h *handlers) users(r *http.Request) shell.List[user.User, user.ID] {
 	text := userSearch(r)
 	return shell.List[user.User, user.ID]{Keys: shell.UserIDs(), KeyOf: func(u user.User) user.ID { return u.ID }, Read: func(after user.ID, limit int) ([]user.User, error) {
@@ -64,8 +64,8 @@ func (h *handlers) users(r *http.Request) shell.List[user.User, user.ID] {
 	})}
 }
 
-// usersFound are users as the viewer may see them: without the permission to see
-// contacts they are masked, and found by complete contacts only.
+// usersFound returns users as the viewer may see them. Without the permission to see contacts,
+// contacts are masked, and only a complete contact finds a user.
 func (h *handlers) usersFound(r *http.Request, text string, after user.ID, limit int) ([]user.User, error) {
 	if shell.Actor(r).SeesContacts() {
 		return h.Users.Find(r.Context(), text, after, limit)
@@ -77,8 +77,8 @@ func (h *handlers) usersFound(r *http.Request, text string, after user.ID, limit
 	return list, err
 }
 
-// revealContacts shows the contacts of one user to staff who see them masked,
-// and records that. How many are shown in an hour is bounded.
+// revealContacts shows the contacts of one user to staff who see them masked, and records it. The
+// number of users shown per hour is bounded.
 func (h *handlers) revealContacts(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
@@ -140,7 +140,7 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	if p.Received, err = h.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
-	// Staff who are limited to shops see what concerns these.
+	// Staff who are limited to shops see only data of these shops.
 	hidden := func(shop int64) bool { return !shell.Actor(r).Can(staff.View, shop) }
 	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })
 	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it inbox.Message) bool { return hidden(it.ShopNumber) })
@@ -155,8 +155,8 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// exportUsers sends all users that the search finds. Since contacts leave the
-// system here, it needs the permission to manage users, and is recorded.
+// exportUsers sends all users that the search finds. It needs the permission to manage users and is
+// recorded, because contacts leave the system.
 func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	text := userSearch(r)
 	if text == "" {

@@ -39,12 +39,12 @@ func TestUserPage(t *testing.T) {
 		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 Limit reached 1 of 1 in 24 hours")
 	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least", fmt.Sprintf(`href="/coupons/%d"`, coupons[0]))
 
-	// A member in charge of one shop sees what concerns it, and one who may not change
-	// users is not offered it.
+	// A member limited to one shop sees the data of that shop. A member who may not change users is
+	// not offered the form.
 	g.As(staff.Viewer, 10).Get("/users/1001").Is(200).Has("Autumn", fmt.Sprintf(`href="/coupons/%d"`, coupons[1]), "1 of 2 in 24 hours").
 		HasNot(fmt.Sprintf("/campaigns/%d", hidden), fmt.Sprintf(`href="/coupons/%d"`, elsewhere), "Shop 11", "/users/1001/edit", "Rye loaf")
 
-	// Explaining leads to what became of the message.
+	// Explaining links to the outcome of the message.
 	g.As(staff.Viewer).Get(fmt.Sprintf("/campaigns/%d/recipients?user=1001", first)).Is(200).Has("1001", "Delivered")
 }
 
@@ -58,8 +58,8 @@ func TestUserPageOfNobody(t *testing.T) {
 	}
 }
 
-// Every ticked template is looked up in one go, also one that is gone or not
-// the actor's.
+// All ticked templates are loaded with one query, also deleted templates and templates that the
+// actor may not see.
 func TestManyTickedTemplates(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

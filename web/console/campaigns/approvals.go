@@ -40,8 +40,8 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 	return p, err
 }
 
-// grantsOf looks up the templates whose coupons both versions give away. One
-// that is gone is shown by its number.
+// grantsOf loads the templates whose coupons both versions give away. A deleted template is shown
+// by its number.
 func (h *handlers) grantsOf(ctx context.Context, v campaign.Review) (map[int64]template.Template, error) {
 	found := map[int64]template.Template{}
 	ids := []int64{v.Now.GrantTemplate}
@@ -106,8 +106,8 @@ func (h *handlers) askApproval(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// decided takes a step around an approval. A refusal shows the current page,
-// with both versions and the reason.
+// decided takes a step of an approval. A refusal shows the current page, with both versions and the
+// reason.
 func (h *handlers) decided(w http.ResponseWriter, r *http.Request, said string, do func(id int64) (campaign.Campaign, error)) error {
 	id, err := shell.PathID(r)
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// TestFourEyesWithoutScripts requests approval, refuses, changes, requests
-// again, changes while the approver's page is open, and approves, all by plain
-// forms.
+// TestFourEyesWithoutScripts requests approval, refuses, changes, requests again, changes while the
+// approver's page is open, and approves, all with plain forms.
 func TestFourEyesWithoutScripts(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id) select generate_series(1, 20)`)
@@ -132,8 +131,8 @@ func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
 	}
 }
 
-// A confirmed publication is asked about again if the number above which
-// approval is required has changed since the question.
+// A confirmed publication asks for confirmation again if the number above which approval is
+// required has changed since the confirmation page was shown.
 func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id) select generate_series(1, 20)`)
@@ -150,7 +149,7 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	g.Exec(`update campaign_limits set approval_above = 5`)
 	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Maximum recipients without approval: was changed to 5", "More than 5 recipients need approval")
 	drafts("lowered")
-	// The other way round: approval was required, and is no longer.
+	// The opposite case: approval was required, and is no longer required.
 	form = url.Values{"version": {again.Field("version")}, "alone_up_to": {again.Field("alone_up_to")}}
 	g.Exec(`update campaign_limits set approval_above = 0`)
 	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("was lifted since this page was loaded").HasNot("need approval by a second person")
@@ -178,8 +177,8 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	ada.Get(page).Is(200).Has("Scheduled")
 }
 
-// Where only two members send campaigns, no sequence leads to a campaign that
-// neither may approve.
+// Where only two members send campaigns, no sequence leads to a campaign that neither member may
+// approve.
 func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
@@ -201,7 +200,7 @@ func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
 	li.Post(page+"/publish", li.Publishing(page)).To(page)
 	request = ada.Get(page + "/approval").Is(200).Has("Approve and publish").HasNot(page + "/withdraw").Field("request")
 	ada.Post(page+"/withdraw", url.Values{"request": {request}}).Is(http.StatusForbidden)
-	// The rule changes: it is for Li to ask again, not for Ada, who could approve.
+	// The rule changes: Li has to request approval again, and not Ada, who could approve.
 	g.Exec(`update segments set version = 2, rule = '{"all":[]}' where id = 41`)
 	ada.Get(page+"/approval").Is(200).Has("Lapsed", "Ask another member to request approval").HasNot(`action="` + page + `/ask"`)
 	ada.Post(page+"/ask", url.Values{}).Is(http.StatusConflict).Has("Ask another member to request approval")

@@ -16,13 +16,13 @@ import (
 const (
 	// plansPerDay is how many things of a day have room in a month.
 	plansPerDay = 4
-	// plansInDay is how many of a day are listed when it is looked at alone.
+	// plansInDay is how many entries of a day are listed when the day is shown alone.
 	plansInDay = 200
 	// newHour is the hour at which a campaign starts that is made for a day.
 	newHour = 10
 )
 
-// typedDate reads "2026-11-14"; ok is false for anything else.
+// typedDate reads "2026-11-14"; ok is false for any other text.
 func typedDate(s string) (day time.Time, ok bool) {
 	day, err := time.Parse(time.DateOnly, s)
 	return day, err == nil && day.Year() >= 2000 && day.Year() <= 2999
@@ -56,7 +56,7 @@ func (h *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) erro
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// chosenShop is the one the request names, if the viewer may see it.
+// chosenShop returns the shop that the request names, if the viewer may see it.
 func chosenShop(r *http.Request, shops []template.Shop) (template.Shop, bool) {
 	number, err := strconv.ParseInt(r.FormValue("shop"), 10, 64)
 	i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number })
@@ -66,18 +66,17 @@ func chosenShop(r *http.Request, shops []template.Shop) (template.Shop, bool) {
 	return shops[i], true
 }
 
-// plannedShop is the hidden field with the shop in whose zone the form itself
-// has planned.
+// plannedShop is the hidden field with the shop in whose zone the form has filled in its times.
 const plannedShop = "planned_shop"
 
-// plannedTimes are the hidden fields with the times that the form itself has
-// planned, by the visible field.
+// plannedTimes maps each visible time field to the hidden field with the time that the form has
+// filled in.
 func plannedTimes() map[string]string {
 	return map[string]string{"starts_at": "planned_starts_at", "ends_at": "planned_ends_at"}
 }
 
-// replan moves planned times that were not changed to the zone of the shop that
-// was chosen since; typed times keep their local time.
+// replan converts filled-in times that the member has not changed to the zone of the newly chosen
+// shop. Typed times keep their local time.
 func (h *handlers) replan(r *http.Request, v map[string]string, shops []template.Shop) (moved bool) {
 	if !r.PostForm.Has(plannedShop) {
 		return false
@@ -97,9 +96,8 @@ func (h *handlers) replan(r *http.Request, v map[string]string, shops []template
 	return moved
 }
 
-// plannedStart returns the default start and end of a new campaign: in the next
-// hour, or on the morning of the day in the address, in the zone of the shop in
-// the address.
+// plannedStart returns the default start and end of a new campaign: at the next full hour, or on
+// the morning of the day in the address, in the zone of the shop in the address.
 func (h *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
 	zone = h.DefaultZone
 	if s, ok := chosenShop(r, shops); ok {

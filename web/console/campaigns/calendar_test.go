@@ -79,8 +79,7 @@ func TestShopLimitsWithoutScripts(t *testing.T) {
 	boss.Post("/shops/10/limits", form("5", "1001", "2000", "0")).Is(422).Has("must be between 0 (no limit) and 1,000", `value="2000"`)
 	boss.Post("/shops/10/limits", form("500", "1", "", "0")).To("/shops/10")
 	boss.Get("/shops/10/limits").Is(200).Has(`value="500"`, "Campaign limits")
-	// After a concurrent change the stored values are shown, and the typed ones
-	// kept.
+	// After a concurrent change the stored values are shown, and the typed values are kept.
 	boss.Post("/shops/10/limits", form("900", "0", "0", "0")).Is(409).Has("was changed to 500", `value="900"`, `name="was_approval_above" value="500"`)
 	l, err := g.Campaigns.Limits(t.Context(), staff.System(), 10)
 	if g.Must(err); l != (campaign.Limits{ApprovalAbove: 500, PerDay: 1}) {

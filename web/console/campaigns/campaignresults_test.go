@@ -44,7 +44,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	g.As(staff.Viewer, 11).Get(url + "/results").Is(http.StatusForbidden)
 }
 
-// A user in quiet hours is shown apart, within those in flight, and as waiting in the
+// A user in quiet hours is shown separately among the messages in flight, and as waiting in the
 // list.
 func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	g := consoletest.New(t)
@@ -53,7 +53,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	url := fmt.Sprintf("/campaigns/%d", c.ID)
 	b := g.As(staff.Viewer)
 	b.Get(url).Is(200).HasNot("in quiet hours")
-	// Three of whom it was sent to sleep after all, two of them until half past.
+	// Three of the recipients are in quiet hours, two of them until half past.
 	g.Exec(`update campaigns set state = 'running', settled_at = null, ended_at = null where id = $1`, c.ID)
 	g.Exec(`with x as (select batch_id, user_id, row_number() over (order by user_id) as n from exceptions where outcome = 'dead' limit 3)
 		update exceptions e set outcome = 'failed', reason = 'quiet_hours', detail = '', next_retry_at = date_trunc('hour', now()) + make_interval(hours => 9, mins => case x.n when 3 then 45 else 30 end)
@@ -168,8 +168,8 @@ func TestCompareCampaigns(t *testing.T) {
 	g.As(staff.Viewer, 11).Get(url + "/compare").Is(http.StatusForbidden)
 }
 
-// TestRecipientsInTheBrowser filters without loading the page anew, and leads
-// from the campaign's page to the whole list.
+// TestRecipientsInTheBrowser filters without reloading the page, and follows the link from the
+// campaign's page to the whole list.
 func TestRecipientsInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

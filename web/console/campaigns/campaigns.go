@@ -1,5 +1,5 @@
-// Package campaigns holds the console's pages about campaigns: planning, sending,
-// approving and counting them, and what shops may send.
+// Package campaigns holds the console's pages about campaigns: planning, sending, approving and
+// counting them, and the limits of shops.
 package campaigns
 
 import (
@@ -16,7 +16,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Campaigns *campaign.Service
 	Templates shell.Templates
@@ -24,26 +24,27 @@ type Deps struct {
 	Segments *segment.Service
 	// Messages are the parts that pages about texts share.
 	Messages Messages
-	// LinkExample is a tracked link as long as those in messages, for previews; "" =
-	// messages hold the address itself.
+	// LinkExample is a tracked link as long as the links in messages, for previews; "" = messages
+	// contain the address itself.
 	LinkExample string
 	Audit       shell.Records
 	// States are the states of the channels.
 	States *shell.ChannelStates
-	// Channels are those with a configured sender.
+	// Channels are the channels with a configured sender.
 	Channels delivery.Available
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
 }
 
-// Messages are what the pages of campaigns share with those about the texts of drops.
+// Messages are the functions that the pages of campaigns share with the pages about the texts of
+// drops.
 type Messages interface {
 	// Reader returns the user with the number, or for 0 a made-up person in the zone.
 	Reader(r *http.Request, id user.ID, zone *time.Location) (user.User, error)
 	// Own is where the member can be reached.
 	Own(r *http.Request) (pageparts.Own, error)
-	// Send sends the draft of a text for the shop (0 = of none), about the template with
-	// that id (0 = none), over the channel to the member.
+	// Send sends the draft of a text to the member over the channel. shop is the shop of the text
+	// (0 = none), templateID the template that it is about (0 = none).
 	Send(r *http.Request, shop int64, c delivery.Channel, templateID int64, d message.Draft) (pageparts.Try, error)
 }
 

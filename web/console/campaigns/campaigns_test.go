@@ -12,8 +12,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// TestCampaignWithoutScripts goes from the empty list to a cancelled campaign
-// by plain forms.
+// TestCampaignWithoutScripts goes from the empty list to a cancelled campaign with plain forms.
 func TestCampaignWithoutScripts(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -110,8 +109,8 @@ func TestCampaignForASegmentByName(t *testing.T) {
 	}
 }
 
-// TestACampaignAsAModel: the new one has the same audience, languages and
-// duration, at a time of its own.
+// TestACampaignAsAModel: the new campaign has the same audience, languages and duration as the
+// model, and another time.
 func TestACampaignAsAModel(t *testing.T) {
 	g := consoletest.New(t)
 	tea := g.Published(10, 4*time.Hour)
@@ -175,9 +174,9 @@ func TestTestOfAVersion(t *testing.T) {
 	b.Get(plain).Is(200).HasNot("test_variant")
 }
 
-// The publication's question names unreachable channels, and the granted
-// coupons. TestACampaignOverAPausedChannel: before and while it runs the page
-// explains why nothing is sent.
+// TestACampaignOverAPausedChannel: the confirmation of the publication names unreachable channels
+// and the granted coupons. Before the campaign runs and while it runs, the page explains why
+// nothing is sent.
 func TestACampaignOverAPausedChannel(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)

@@ -24,8 +24,8 @@ func (h *handlers) undoPause(w http.ResponseWriter, r *http.Request) error {
 	return h.Undone(w, r, pageparts.CampaignURL(id, ""), c.Name, undone)
 }
 
-// deleteQuestion is the confirmation of deleting a draft; of anything else there
-// is nothing to submit.
+// deleteQuestion returns the confirmation of deleting a draft. For a campaign that is no draft it
+// has no submit button.
 func (h *handlers) deleteQuestion(r *http.Request, c campaign.Campaign) pageparts.Confirmation {
 	return pageparts.DeleteDraft(r.Context(), pageparts.Draft{Active: "campaigns", Crumbs: campaignCrumbs(r, c), Name: c.Name,
 		URL: pageparts.CampaignURL(c.ID, ""), Version: c.Version, Refusal: c.Deletable()})
@@ -59,7 +59,7 @@ func (h *handlers) deleteDraft(w http.ResponseWriter, r *http.Request) error {
 	return h.DoneUndoable(w, r, "/campaigns", shell.Say(r, "draft.deleted", c.Name), ui.Undo{Action: pageparts.CampaignURL(id, "restore")})
 }
 
-// showDeleted says of a draft that was deleted how it can be had back.
+// showDeleted shows how a deleted draft can be restored.
 func (h *handlers) showDeleted(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {

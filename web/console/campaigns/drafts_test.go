@@ -9,8 +9,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// A draft of a campaign, users named one by one included, is deleted and comes back;
-// a request for its approval ends.
+// A draft of a campaign is deleted and restored, including its users named one by one. The request
+// for its approval ends.
 func TestDeletedCampaignComesBack(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

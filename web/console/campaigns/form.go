@@ -28,8 +28,8 @@ func campaignFields() []string {
 		"percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second"}
 }
 
-// inOrder are the inputs of the form with the values, those of further languages
-// included, in the order of the form.
+// inOrder returns the inputs of the form that have values, including the inputs of further
+// languages, in the order of the form.
 func inOrder(v map[string]string) (list []string) {
 	languages := campaignpages.Languages(v)
 	for _, name := range campaignFields() {
@@ -75,8 +75,7 @@ func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.showCampaignForm(w, r, http.StatusOK, f)
 }
 
-// modelOf is the campaign that the new one begins as a copy of; without an ID
-// if there is none.
+// modelOf returns the campaign that the new campaign copies; without a model the ID is 0.
 func (h *handlers) modelOf(r *http.Request) (campaign.Campaign, error) {
 	id, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
 	if err != nil {
@@ -124,9 +123,9 @@ func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// keepCampaign reads the form and keeps it, shows it again with what is wrong, or
-// does what another button asks for: a preview, a language more or less, sending a
-// text to the member. The form was filled in from the content before.
+// keepCampaign reads the form and saves it, shows it again with its errors, or does the action of
+// another button: a preview, adding or removing a language, sending a text to the member. before is
+// the content that the form was filled in from.
 func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {
@@ -293,7 +292,7 @@ func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []te
 	return s, broken
 }
 
-// zoneOf is the zone of one of the shops, without one the console's.
+// zoneOf returns the zone of one of the shops; without a shop it returns the console's zone.
 func (h *handlers) zoneOf(number int64, shops []template.Shop) *time.Location {
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number }); i >= 0 {
 		return h.ShopZone(shops[i].Timezone)

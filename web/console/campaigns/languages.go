@@ -16,9 +16,9 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// typedLanguages adds the texts in further languages that the form holds to v: at most
-// one more than [delivery.MaxLanguages], which [readCopy] refuses, or as many as the
-// stored content has, which may be older than that limit.
+// typedLanguages adds the form's texts in further languages to v. Their number is bounded by one
+// more than [delivery.MaxLanguages], which [readCopy] refuses, or by the number of languages of the
+// stored content, which may be older than that limit.
 func typedLanguages(r *http.Request, v map[string]string, stored delivery.Copy) {
 	for i := 0; i <= max(delivery.MaxLanguages, languagesOf(stored)-1) && r.PostForm.Has(campaignpages.LanguageField(i, campaignpages.LanguageTag)); i++ {
 		for _, part := range campaignpages.LanguageParts() {
@@ -40,13 +40,12 @@ func languagesOf(c delivery.Copy) int {
 	return len(tags)
 }
 
-// chinese is the one language besides the default one that the form had before it had
-// them all.
+// chinese is the only language besides the default language in forms of earlier versions.
 const chinese = "zh-CN"
 
-// earlierForm adds to v the languages of a form that was opened before an upgrade: the
-// Chinese text that is typed in it, and the stored texts that it did not show and kept. It
-// reports whether there are any, which are lost unless the form is shown again.
+// earlierForm adds languages to v for a form that was opened before an upgrade: the Chinese text
+// typed in the form, and the stored texts that the form did not show. It reports whether there are
+// such texts; they are lost unless the form is shown again.
 func earlierForm(r *http.Request, v map[string]string, stored delivery.Copy) bool {
 	if !r.PostForm.Has("title_zh") || campaignpages.Languages(v) > 0 {
 		return false
@@ -68,8 +67,8 @@ func earlierForm(r *http.Request, v map[string]string, stored delivery.Copy) boo
 	return campaignpages.Languages(v) > 0
 }
 
-// languagesChanged answers the buttons that add a language to the form or remove
-// one: with the form as it was typed, and nothing stored.
+// languagesChanged answers the buttons that add a language to the form or remove a language: it
+// shows the form as typed, and stores nothing.
 func (h *handlers) languagesChanged(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, do string) error {
 	if do == "add" {
 		if f.Added = campaignpages.Languages(f.Values) < delivery.MaxLanguages; f.Added {
@@ -85,8 +84,7 @@ func (h *handlers) languagesChanged(w http.ResponseWriter, r *http.Request, f ca
 	return h.Show(w, r, http.StatusOK, f.LanguagesChanged())
 }
 
-// languageValues writes the texts in further languages into v, those of the tags in
-// order first.
+// languageValues writes the texts in further languages into v. The tags in order come first.
 func languageValues(v map[string]string, c delivery.Copy, order []string) {
 	tags := slices.Clone(order)
 	for _, variant := range c.Variants {
@@ -115,9 +113,9 @@ func languageValues(v map[string]string, c delivery.Copy, order []string) {
 	}
 }
 
-// aligned returns the stored texts in the order of languages in which mine are typed,
-// so that the same field holds the same language, and adds empty fields to mine for
-// languages that only the stored campaign has.
+// aligned returns the stored texts in the order of the languages in mine, so that the same field
+// holds the same language. It adds empty fields to mine for languages that only the stored campaign
+// has.
 func aligned(theirs, mine map[string]string, c delivery.Copy) {
 	var order []string
 	for _, tag := range typedTags(mine) {
@@ -129,8 +127,8 @@ func aligned(theirs, mine map[string]string, c delivery.Copy) {
 	}
 }
 
-// typedTags are the tags of the further languages in v, in canonical form; "" where
-// what is typed is no tag.
+// typedTags returns the tags of the further languages in v, in canonical form; "" where the typed
+// text is no tag.
 func typedTags(v map[string]string) []string {
 	tags := make([]string, campaignpages.Languages(v))
 	for i := range tags {
@@ -139,8 +137,8 @@ func typedTags(v map[string]string) []string {
 	return tags
 }
 
-// readCopy reads the texts in all languages; mistakes in a tag are added to
-// broken. A further language of which nothing is typed is left out.
+// readCopy reads the texts in all languages; errors of a tag are added to broken. A further
+// language without any typed text is left out.
 func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) delivery.Copy {
 	text := func(title, body string) delivery.Text { return delivery.Text{Title: v[title], Body: v[body]} }
 	first, second := map[string]delivery.Text{"": text("title", "body")}, map[string]delivery.Text{}
@@ -190,8 +188,8 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 	return c
 }
 
-// typedField is the input that a rule about the content is about: the names of rules
-// end with the language of the text. The tags are those of [typedTags].
+// typedField returns the input that a rule about the content concerns: the names of rules end with
+// the language of the text. The tags are the tags of [typedTags].
 func typedField(f fault.Field, tags []string) string {
 	rest, isB := strings.CutPrefix(f.Name, "variant_b.")
 	part, tag, _ := strings.Cut(rest, ".")

@@ -28,8 +28,8 @@ func stored(g *consoletest.Fixture, page string) (s string) {
 	return s
 }
 
-// A form that was opened before an upgrade, which showed one language and kept the
-// others, is shown again with all of them before it is saved.
+// A form that was opened before an upgrade, with one language visible and other languages kept, is
+// shown again with all languages before it is saved.
 func TestAFormFromBeforeAnUpgrade(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -54,7 +54,7 @@ func TestAFormFromBeforeAnUpgrade(t *testing.T) {
 	}
 }
 
-// A campaign that is saved as it was shown is not changed, so that approval stays asked for.
+// Saving a campaign as shown changes nothing, so that the request for approval stays open.
 func TestSavingAnUnchangedCampaign(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -69,9 +69,8 @@ func TestSavingAnUnchangedCampaign(t *testing.T) {
 	b.Post(page+"/edit", form).Is(422).Has(`<a href="#f-l0_language">Language (en-x-a)</a>`)
 }
 
-// A draft that the API stored has a language that is not registered, or more languages
-// than a campaign may have by now: the form shows all of it, loses none of it, and says
-// what to do.
+// A draft stored by the API has a language that is not registered, or more languages than a
+// campaign may now have. The form shows all languages, loses none of them, and says what to do.
 func TestLanguagesThatTheFormDoesNotTake(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -106,9 +105,9 @@ func TestTooManyLanguages(t *testing.T) {
 	b.Post("/campaigns", form).Is(422).Has("Language (fr)", "at most 50 languages").HasNot(`name="l51_language"`)
 }
 
-// A marketer writes a campaign in several languages by plain forms: the buttons for
-// languages lose nothing that was typed and store nothing, mistakes are named with
-// their language, and the draft, its form and its copy have all languages.
+// A marketer writes a campaign in several languages with plain forms. The buttons for languages
+// lose no typed text and store nothing. Errors are shown with their language. The draft, its form
+// and its copy have all languages.
 func TestACampaignInManyLanguages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

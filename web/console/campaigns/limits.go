@@ -17,10 +17,10 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Limits are what one shop may send.
+// Limits serves the form of the limits of one shop's campaigns.
 type Limits struct{ Campaigns *campaign.Service }
 
-// limits are those of the shops.
+// limits returns the form of the limits of shops.
 func (h *handlers) limits() Limits { return Limits{h.Campaigns} }
 
 // limitsOf is the form of the shop in the address; 0 = campaigns of no shop.
@@ -35,8 +35,8 @@ func (h *handlers) limitsOf(r *http.Request) (droppages.ShopLimits, error) {
 	return h.limits().Form(r, s.Number, s.Name)
 }
 
-// Form is the form of the limits of the shop, whose name is shown. It requires
-// the permission to manage staff there; 0 = campaigns of no shop.
+// Form returns the form of the limits of the shop, with its name. It requires the permission to
+// manage staff of that shop. Shop 0 is the shop of campaigns without a shop.
 func (s Limits) Form(r *http.Request, shop int64, name string) (droppages.ShopLimits, error) {
 	by := shell.Actor(r)
 	if err := by.May(staff.ManageStaff, shop); err != nil {
@@ -60,7 +60,7 @@ func (h *handlers) showLimits(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// readLimits reads the fields whose names begin with prefix; an empty one is 0.
+// readLimits reads the fields whose names begin with prefix; an empty field is 0.
 func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]string, []fault.Field) {
 	values := map[string]string{}
 	for name := range droppages.LimitValues(campaign.Limits{}) {
@@ -91,7 +91,7 @@ func (h *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	if len(broken) == 0 && len(unread) == 0 {
 		err = h.Campaigns.SetLimits(r.Context(), shell.Actor(r), p.Shop, &was, l)
 		if errors.Is(err, fault.ErrStale) {
-			// p.Was is the present state: a member who sends the form again means it.
+			// p.Was is the present state: a member who sends the form again confirms the change.
 			p.Errors = changedLimits(p.Was, shown)
 			return h.Show(w, r, http.StatusConflict, p.Page())
 		}
@@ -111,8 +111,7 @@ func (h *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, to, ui.Good, shell.Say(r, "limits.saved"))
 }
 
-// changedLimits returns the fields that were changed concurrently, with their
-// stored values.
+// changedLimits returns the fields that were changed concurrently, with their stored values.
 func changedLimits(now, shown map[string]string) []fault.Field {
 	e := &fault.Fields{}
 	for _, name := range slices.Sorted(maps.Keys(now)) {

@@ -17,7 +17,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// earlierCampaigns is how many ended campaigns of the shop are shown beside one.
+// earlierCampaigns is how many ended campaigns of the shop are shown next to a campaign.
 const earlierCampaigns = 3
 
 func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
@@ -34,7 +34,7 @@ func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// campaigns are those that the filter of the list selects.
+// campaigns returns the campaigns that the filter of the list selects.
 func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.List[campaign.Status, int64], error) {
 	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
 	f := h.Filter(r)
@@ -132,7 +132,7 @@ func (h *handlers) campaignProgress(w http.ResponseWriter, r *http.Request) erro
 	return h.Show(w, r, http.StatusOK, p.ProgressCard())
 }
 
-// carrier returns how the channel is that the campaign goes over.
+// carrier returns the state of the campaign's channel.
 func (h *handlers) carrier(r *http.Request, st campaign.Status) (delivery.ChannelStatus, error) {
 	all, err := h.States.Get(r.Context())
 	return all[st.Channel], err
@@ -177,8 +177,8 @@ func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
 }
 
-// changeRate is for campaigns that are running. A concurrent change of the rate
-// is not overwritten; a change of state does not prevent it.
+// changeRate changes the rate of a running campaign. A concurrent change of the rate is not
+// overwritten; a concurrent change of state does not prevent the change.
 func (h *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
 	st, err := h.loadCampaign(r)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// typedCampaign returns what was typed, without what surrounds it, into a form that was
-// filled in from the stored content.
+// typedCampaign returns the typed values without surrounding spaces. stored is the content that the
+// form was filled in from.
 func typedCampaign(r *http.Request, stored delivery.Copy) map[string]string {
 	v := map[string]string{}
 	for _, name := range campaignFields() {
@@ -56,8 +56,8 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 	return h.Show(w, r, http.StatusOK, f.Checked())
 }
 
-// campaignFaults joins what could not be read with the rules that the rest
-// breaks, in the order of the form; a field is named once.
+// campaignFaults joins the values that could not be read with the broken rules of the other values,
+// in the order of the form. A field is named once.
 func (h *handlers) campaignFaults(r *http.Request, v map[string]string, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
 	list := slices.Clone(broken.List)
 	if !spec.EndsAt.IsZero() && !spec.EndsAt.After(h.Now()) {
@@ -79,8 +79,8 @@ func (h *handlers) campaignFaults(r *http.Request, v map[string]string, spec cam
 	return list, nil
 }
 
-// completeCampaignForm adds the choices of the form and what the values that
-// it holds come to.
+// completeCampaignForm adds the choices of the form, and the reach, cost and texts that its values
+// lead to.
 func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.CampaignForm) (err error) {
 	if f.Shops == nil {
 		if f.Shops, err = h.ShopsOf(r); err != nil {
@@ -126,8 +126,8 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	return h.countTexts(r, f)
 }
 
-// countTexts adds to how many users text messages would go, if a price is shown. It is the
-// whole reach where the verified numbers of it cannot be estimated.
+// countTexts adds how many users would get a text message, if a price is shown. If the number of
+// verified phone numbers cannot be estimated, it is the whole reach.
 func (h *handlers) countTexts(r *http.Request, f *campaignpages.CampaignForm) error {
 	if f.Reach == nil || !f.Priced() {
 		return nil
@@ -145,8 +145,8 @@ func (h *handlers) countTexts(r *http.Request, f *campaignpages.CampaignForm) er
 	return nil
 }
 
-// completeTexts adds how the messages read, and sends one of them to the member if
-// that was asked for.
+// completeTexts adds the previews of the messages. If a button asks for it, it also sends one of
+// them to the member.
 func (h *handlers) completeTexts(r *http.Request, f *campaignpages.CampaignForm, spec campaign.Spec, about *template.Template) error {
 	c := campaign.Campaign{Spec: spec}
 	if about != nil && c.Shop == 0 { // as when it is saved

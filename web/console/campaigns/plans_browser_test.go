@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Times that the form has planned itself are the same instants in whatever
-// shop; typed ones are what the clock there shows.
+// Times that the form has filled in stay the same instants when another shop is chosen; typed times
+// are local times of the chosen shop.
 func TestPlannedTimesFollowTheShop(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10) // Berlin; the console is in Shanghai

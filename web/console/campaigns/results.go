@@ -20,12 +20,12 @@ const (
 	firstRecipients = 10
 	// recipientExport is how many recipients an export reads at a time.
 	recipientExport = 5000
-	// comparedChoice is how many earlier campaigns one can choose from on a page.
+	// comparedChoice is how many earlier campaigns a page offers to choose from.
 	comparedChoice = 20
 )
 
-// completeResults adds the results so far to a campaign's page, as they were
-// counted last. The account is recounted on request.
+// completeResults adds the results of the last count to a campaign's page. The balance is recounted
+// on request.
 func (h *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) error {
 	if p.StartedAt == nil {
 		return nil
@@ -50,7 +50,7 @@ func (h *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) e
 	return nil
 }
 
-// campaignResults is the part of the page that says what the campaign led to.
+// campaignResults renders the part of the page with the campaign's results.
 func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error {
 	st, err := h.loadCampaign(r)
 	if err != nil {
@@ -67,8 +67,8 @@ func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error
 	return h.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Status: st, Results: results, Zone: h.ShopZone(st.ShopTimezone)}.Card())
 }
 
-// campaignRecipientQuery reads which recipients are meant, and returns the fields that
-// cannot be read.
+// campaignRecipientQuery reads the filter of recipients, and returns the fields that cannot be
+// read.
 func (h *handlers) campaignRecipientQuery(r *http.Request) (f campaignpages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
 	e := &fault.Fields{}
 	f.User = strings.TrimSpace(r.FormValue("user"))
@@ -142,8 +142,8 @@ func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 	})
 }
 
-// compareCampaign sets a campaign beside others of its shop that one chooses;
-// at first its last ones.
+// compareCampaign compares a campaign with chosen campaigns of its shop; by default with the last
+// campaigns.
 func (h *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error {
 	st, err := h.loadCampaign(r)
 	if err != nil {

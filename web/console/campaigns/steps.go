@@ -16,8 +16,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// campaignQuestion is the confirmation of a step with its effects; where the
-// state does not allow the step there is nothing to submit.
+// campaignQuestion returns the confirmation of a step with its effects. If the state does not allow
+// the step, it has no submit button.
 func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pageparts.Confirmation {
 	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, h.ShopZone(st.ShopTimezone)
 	if no := st.Allows(campaign.Transition(step)); no != nil {
@@ -67,8 +67,8 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 		Hidden: hidden}}
 }
 
-// shownAbove is the number of users that one member may send to without
-// approval, as the form showed it; nil if the form does not say.
+// shownAbove returns the number of users above which approval is required, as the form showed it;
+// nil if the form has no number.
 func shownAbove(r *http.Request) *int64 {
 	n, err := strconv.ParseInt(r.PostFormValue("alone_up_to"), 10, 64)
 	if err != nil || n < 0 {
@@ -77,7 +77,7 @@ func shownAbove(r *http.Request) *int64 {
 	return &n
 }
 
-// languagePoints say in which languages the campaign is written, if in several.
+// languagePoints list the languages of the campaign, if there are several.
 func languagePoints(r *http.Request, c delivery.Copy) []string {
 	l := shell.Frame(r).Locale
 	var names []string
@@ -94,8 +94,8 @@ func languagePoints(r *http.Request, c delivery.Copy) []string {
 	return []string{l.T("campaign.confirm.languages", strings.Join(names, l.T("ui.list_join")))}
 }
 
-// leftOutPoints say who of the audience gets nothing: for comparison, or for
-// want of coupons.
+// leftOutPoints say which users of the audience get no message: the hold-out group, or users
+// without a coupon when the stock is too small.
 func (h *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []string) {
 	l := shell.Frame(r).Locale
 	if st.Content.HoldOut > 0 {
@@ -104,7 +104,7 @@ func (h *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []
 	if st.GrantTemplate == 0 {
 		return points
 	}
-	// With the viewer's permissions: the campaign's shop is that of the template.
+	// Checked with the viewer's permissions: the campaign belongs to the template's shop.
 	t, err := h.Templates.Template(r.Context(), shell.Actor(r), st.GrantTemplate)
 	if err != nil {
 		return points // the publication itself says what is wrong with it

@@ -29,7 +29,7 @@ type sending struct {
 	zone    *time.Location
 }
 
-// sendingOf is that of a stored campaign.
+// sendingOf returns the sending of a stored campaign.
 func (h *handlers) sendingOf(r *http.Request, c campaign.Campaign) (sending, error) {
 	subject, err := h.Campaigns.Subject(r.Context(), c)
 	return sending{subject, c.Channel, c.Shop, h.ShopZone(c.ShopTimezone)}, err
@@ -37,9 +37,9 @@ func (h *handlers) sendingOf(r *http.Request, c campaign.Campaign) (sending, err
 
 func tagsOf(v delivery.Variant) []string { return slices.Sorted(maps.Keys(v.Texts)) }
 
-// texts are the messages in every language for the reader whom the request names, or
-// for a made-up person: made like the messages themselves. If a user or a language is
-// named, the texts that this reader does not get are marked.
+// texts returns the messages in every language, made like the messages themselves, for the reader
+// that the request names or for a made-up person. If a user or a language is named, the texts that
+// this reader does not get are marked.
 func (h *handlers) texts(r *http.Request, s sending) (p campaignpages.Texts, err error) {
 	e := &fault.Fields{}
 	p = campaignpages.Texts{Channel: message.Channel(s.channel.String()), User: strings.TrimSpace(r.FormValue("preview_user")), Language: strings.TrimSpace(r.FormValue("preview_language"))}
@@ -82,7 +82,7 @@ func (h *handlers) texts(r *http.Request, s sending) (p campaignpages.Texts, err
 	return p, err
 }
 
-// preview is one of the texts as the reader gets it.
+// preview renders one of the texts for the reader.
 func (h *handlers) preview(r *http.Request, book *message.Book, s sending, variant int, text delivery.Text, language string, to user.User) pageparts.Preview {
 	p := pageparts.Preview{Channel: message.Channel(s.channel.String()), Content: delivery.RenderCopy(book, s.subject, s.channel, variant, to)}
 	switch s.channel {
@@ -118,8 +118,7 @@ func mailsOf(s delivery.Subject) string {
 	return "/campaigns/message"
 }
 
-// textFaults are what of a text cannot be put in, and what is empty for some readers,
-// by its fields.
+// textFaults returns the errors of variables in a text, by its fields.
 func textFaults(t delivery.Text) (list []fault.Field) {
 	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
 		if mistake := message.CheckVariables(f.text, message.Campaign); mistake != nil {
@@ -129,8 +128,8 @@ func textFaults(t delivery.Text) (list []fault.Field) {
 	return list
 }
 
-// try sends the text that the pressed button names to the member, over the channel of
-// the campaign, and says in p what came of it.
+// try sends the text that the pressed button names to the member, over the channel of the campaign,
+// and sets the result in p.
 func (h *handlers) try(r *http.Request, s sending, p *campaignpages.Texts) error {
 	number, tag, _ := strings.Cut(r.PostFormValue("send"), ":")
 	var text delivery.Text

@@ -21,9 +21,9 @@ import (
 
 var frames = regexp.MustCompile(`<iframe src="([^"]+)"`)
 
-// The previews show what a made-up person, a user, or a reader of a language gets:
-// mails on a desktop, a phone and in the dark with the campaign's own link, an SMS
-// with its size and price.
+// The previews show the texts for a made-up person, a user, or a reader of a language: mails on a
+// desktop, on a phone and in dark mode with the campaign's own link, and an SMS with its size and
+// price.
 func TestPreviewsOfACampaign(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 4*time.Hour)
@@ -88,9 +88,8 @@ func letters(n int) string {
 	return string(text)
 }
 
-// Each text of a campaign goes to the member with one click, from the form as it is
-// typed and from the page of the campaign, with the limits and the audit entry of
-// every text that is tried.
+// Each text of a campaign is sent to the member with one click, from the typed form and from the
+// page of the campaign. The limits and the audit entry of test messages apply.
 func TestSendingACampaignToMe(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 4*time.Hour)

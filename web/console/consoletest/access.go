@@ -19,8 +19,7 @@ import (
 	"dropbell/web/console"
 )
 
-// From makes the console believe that requests come from the address that a
-// header names, as behind a proxy.
+// From makes the console take the client's address from a header, as behind a proxy.
 func (g *Fixture) From() {
 	next := g.Console
 	g.Server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +38,7 @@ func (g *Fixture) At(ip string) *Browser {
 	return b
 }
 
-// Flush writes down the security events that were told so far.
+// Flush stores the security events noted so far.
 func (g *Fixture) Flush() {
 	g.Helper()
 	g.Must(g.Security.Flush(g.Context()))
@@ -102,7 +101,7 @@ func (b *Browser) Enrol() (secret string, recovery []string) {
 	return secret, recovery
 }
 
-// Code is what an authenticator app shows now.
+// Code returns the code that an authenticator app shows now.
 func (g *Fixture) Code(secret string) string {
 	g.Helper()
 	code, err := totp.GenerateCode(secret, g.Now())
@@ -116,7 +115,7 @@ func (b *Browser) Try(email, pass, to string) Answer {
 	return b.Post("/signin", url.Values{"email": {email}, "password": {pass}, "return": {to}})
 }
 
-// SignOn is a console beside an identity provider.
+// SignOn is a console together with an identity provider.
 type SignOn struct {
 	*Fixture
 	There  *oidctest.Provider
@@ -137,7 +136,8 @@ func NewSignOn(t *testing.T, change ...func(*console.Deps)) *SignOn {
 	return d
 }
 
-// Agree begins in the browser b and returns where the provider sends it back to.
+// Agree begins the sign-in in the browser b and returns the address that the provider sends the
+// browser back to.
 func (d *SignOn) Agree(b *Browser, to string) string {
 	b.Helper()
 	a := b.Get("/signin/oidc?return=" + url.QueryEscape(to)).Is(http.StatusSeeOther)
@@ -151,7 +151,7 @@ func (d *SignOn) SignIns() (n int) {
 	return n
 }
 
-// RefusedThere comes back from the provider with an error.
+// RefusedThere returns from the provider with an error.
 func (d *SignOn) RefusedThere(b *Browser, code string) {
 	u, err := url.Parse(d.Agree(b, "/"))
 	d.Must(err)

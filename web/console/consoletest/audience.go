@@ -65,15 +65,15 @@ func (g *Fixture) Number(sql string, args ...any) (n int64) {
 	return n
 }
 
-// Chinese is a marketer who reads the other language.
+// Chinese is the browser of a marketer whose language is Chinese.
 func (g *Fixture) Chinese() *Browser {
 	b := g.As(staff.Marketer)
 	b.Header.Set("Accept-Language", "zh-CN")
 	return b
 }
 
-// Wrote stores a campaign of the shop that reached the users, or is on its way
-// to them, and returns its id.
+// Wrote stores a campaign of the shop that has reached the users, or is still running, and returns
+// its id.
 func (g *Fixture) Wrote(name string, shop int64, done bool, users ...uint64) (id int64) {
 	g.Helper()
 	due := roaring64.New()

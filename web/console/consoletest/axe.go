@@ -16,14 +16,14 @@ import (
 //go:embed testdata/axe-4.14.1.min.js
 var axe string
 
-// without runs axe without the parts of a page that it need not look at again. Axe
-// models each element, also those that are not rendered, with some twenty styles.
+// without makes axe skip the parts of a page that were checked before. Axe reads about twenty
+// styles of each element, even of elements that are not rendered.
 //
 //go:embed testdata/without.js
 var without string
 
-// axeServer serves axe to the pages of this process's browser, which keeps the
-// compiled script. Sending its 650 KB with each page costs four times as much.
+// axeServer serves axe to the pages of this process's browser, which caches the compiled script.
+// Sending its 650 KB with each page costs four times as much.
 var axeServer = sync.OnceValue(func() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
@@ -32,8 +32,8 @@ var axeServer = sync.OnceValue(func() *httptest.Server {
 	}))
 })
 
-// loadAxe loads axe into the page as one of the page's own scripts, by their
-// nonce. A page that admits no script is given the text.
+// loadAxe loads axe into the page as one of the page's own scripts, using their nonce. On a page
+// that allows no script, the text of axe is evaluated.
 func (b *Tab) loadAxe() {
 	b.Helper()
 	if loaded := Evaluate[bool](b, fmt.Sprintf(`typeof axe === "object" || new Promise((loaded) => {
@@ -52,9 +52,9 @@ func (b *Tab) keeps(what, rules string) {
 	b.Helper()
 	b.loadAxe()
 	parts := b.unrendered(rules)
-	// Colours in a transition are not checked, nor are those of a button that
-	// waits for its answer. No page has media, for whose rules alone axe would
-	// load each style sheet once more (preload).
+	// Colours in a transition are not checked, nor the colours of a button that waits for its
+	// answer. preload is off: it would load each style sheet again for rules about media, which no
+	// page has.
 	var raw string
 	Within(b.T, "requests to end", func() bool {
 		raw = Evaluate[string](b, `(async () => {
@@ -78,16 +78,16 @@ func (b *Tab) keeps(what, rules string) {
 	}
 }
 
-// unrendered are the parts of a page that are not rendered, such as the dialogs and
-// the navigation of the other kind of screen.
+// unrendered are the parts of a page that are not rendered, such as dialogs, and the navigation for
+// the other kind of screen.
 type unrendered struct {
 	keys   []string
 	looked *sync.Map
 }
 
-// unrendered returns the parts of the page that are not rendered and to which no
-// element outside of them refers by an id. Rules find in such a part nothing that
-// depends on the rest of the page.
+// unrendered returns the parts of the page that are not rendered and to which no element outside of
+// them refers by an id. The result of a rule for such a part does not depend on other parts of the
+// page.
 func (b *Tab) unrendered(rules string) unrendered {
 	b.Helper()
 	parts := unrendered{Evaluate[[]string](b, `axe.unrendered()`), &b.browser.looked}
@@ -97,8 +97,8 @@ func (b *Tab) unrendered(rules string) unrendered {
 	return parts
 }
 
-// known returns which of the parts were checked with the same rules and markup before,
-// as a JavaScript array of their numbers.
+// known returns the indexes of the parts that were checked before with the same rules and markup,
+// as a JavaScript array.
 func (u unrendered) known() string {
 	numbers := []int{}
 	for i, key := range u.keys {

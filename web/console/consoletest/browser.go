@@ -44,7 +44,7 @@ func (b *Browser) SignIn(email string) {
 	b.Post("/signin", url.Values{"email": {email}, "password": {Password}}).Is(http.StatusSeeOther)
 }
 
-// Answer is what came back.
+// Answer is the response to a request.
 type Answer struct {
 	*testing.T
 	What   string

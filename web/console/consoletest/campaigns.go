@@ -48,8 +48,8 @@ func (b immediateWire) Publish(ctx context.Context, ms []campaign.Message) error
 	return nil
 }
 
-// SentOut is a campaign to n users in two versions and a hold-out that has
-// gone out. Every fifth user wants no mail, the provider refuses some.
+// SentOut returns a campaign that has been sent to n users, in two versions and a hold-out group.
+// Every fifth user wants no mail, and the provider refuses some messages.
 func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	g.Helper()
 	ctx, store := g.Context(), g.Stores.Campaigns
@@ -110,15 +110,15 @@ func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.Cha
 		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
 }
 
-// formsFilled is the time from which the dates of all forms of a test program
-// are counted: two forms filled in different minutes still ask for the same.
+// formsFilled is the instant from which the dates of all forms of a test program are counted, so
+// that two forms filled in different minutes ask for the same times.
 var formsFilled = sync.OnceValue(time.Now)
 
 // minute is the layout of a date and time in a form.
 const minute = "2006-01-02T15:04"
 
-// CampaignForm is a form of a campaign that can be saved, with changes: names and
-// values in turn.
+// CampaignForm returns a form of a campaign that can be saved. changes are pairs of a name and a
+// value.
 func CampaignForm(changes ...string) url.Values {
 	f := url.Values{"name": {"Spring <b>"}, "audience": {"all"}, "channel": {"app"}, "title": {"Hello {{name|you}}"}, "body": {"Come"},
 		"starts_at": {formsFilled().Add(time.Hour).Format(minute)}, "ends_at": {formsFilled().Add(48 * time.Hour).Format(minute)}}

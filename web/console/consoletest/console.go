@@ -29,8 +29,8 @@ func (b *Browser) File(path string, want int) [][]string {
 	return rows
 }
 
-// SamplePath fills a route's pattern with an id that exists or does not; both
-// must be refused to members who may not know.
+// SamplePath fills a route's pattern with an id that exists or does not exist; both must be refused
+// to members who may not know.
 func SamplePath(pattern, id string) string {
 	step := "pause"
 	if strings.Contains(pattern, "requeue") {
@@ -69,8 +69,7 @@ func FormFor(method string) url.Values {
 // maxTabs is the largest number of key presses to reach an element of a page.
 const maxTabs = 90
 
-// TabTo presses the tab key until the element has the focus, and fails if that
-// cannot be seen.
+// TabTo presses the tab key until the element has the focus, and fails if the focus is not visible.
 func (b *Tab) TabTo(selector string) {
 	b.Helper()
 	for range maxTabs {
@@ -105,8 +104,7 @@ func (b *Tab) Types(keys string) {
 // Message is one server-sent event.
 type Message struct{ ID, Event, Data string }
 
-// Listen opens the stream of a template's page, or of b.live, and returns what
-// arrives.
+// Listen opens the stream of a template's page, or of b.live, and returns its events.
 func (b *Browser) Listen(id int64, lastEventID string) (<-chan Message, *http.Response) {
 	b.Helper()
 	path := LiveURL(shell.TemplateURL(id))
@@ -181,14 +179,14 @@ func (g *Fixture) Ends(stream <-chan Message) {
 	}
 }
 
-// A faultyTransport stands between a browser and the console: it can drop the
-// viewer's session, or answer itself.
+// A faultyTransport is between a browser and the console: it can drop the viewer's session, or
+// answer itself.
 type faultyTransport struct {
 	*httptest.Server
 	SignedOut, Foreign atomic.Bool
 }
 
-// Road returns what stands between the browser and the console from now on.
+// Road returns the transport between the browser and the console, and uses it from now on.
 func (g *Fixture) Road() *faultyTransport {
 	way := &faultyTransport{}
 	way.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -208,8 +206,8 @@ func (g *Fixture) Road() *faultyTransport {
 // Path is the address that the tab shows, without its host.
 func (b *Tab) Path() string { return Evaluate[string](b, `location.pathname + location.search`) }
 
-// Refusing returns a marketer's browser, and a function that checks that a step of the
-// page is refused, as a page and as a dialog, instead of asked about.
+// Refusing returns a marketer's browser, and a function that checks that a step of the page is
+// refused, as a page and as a dialog, without a confirmation.
 func (g *Fixture) Refusing(page string) (*Browser, func(step, title, why string)) {
 	b, dialog := g.As(staff.Marketer), g.As(staff.Marketer).Htmx()
 	return b, func(step, title, why string) {
@@ -220,16 +218,15 @@ func (g *Fixture) Refusing(page string) (*Browser, func(step, title, why string)
 	}
 }
 
-// state returns the mark of each step of a form: c for the current one, d for
-// done, b for one that needs attention, - for one that cannot be opened yet, .
-// for others.
+// state returns the mark of each step of a form: c for the current step, d for a finished step, b
+// for a step with an error, - for a step that cannot be opened yet, . for other steps.
 func (b *Tab) state() string {
 	b.Helper()
 	return Evaluate[string](b, `[...document.querySelectorAll("[data-steps] button")].map(e =>
 		(e.ariaCurrent === "step" ? "c" : "") + (e.dataset.state ? e.dataset.state[0] : e.disabled ? "-" : e.ariaCurrent ? "" : ".")).join(" ")`)
 }
 
-// BarSays waits until the bar of the steps says so.
+// BarSays waits until the bar of the steps shows want.
 func (b *Tab) BarSays(want string) {
 	b.Helper()
 	Within(b.T, "the bar to say "+want+", not "+b.state(), func() bool { return b.state() == want })

@@ -27,7 +27,7 @@ func CodeKeys(t *testing.T) *redeemcode.Keyring {
 	return k
 }
 
-// ByCode makes the template one that is obtained by code.
+// ByCode makes the coupons of the template available by code.
 func (g *Fixture) ByCode(t template.Template) template.Template {
 	g.Helper()
 	g.Exec(`update templates set obtain = 'code' where id = $1`, t.ID)
@@ -35,7 +35,7 @@ func (g *Fixture) ByCode(t template.Template) template.Template {
 	return t
 }
 
-// MakeCodes does what workers would with batches that wait.
+// MakeCodes runs the worker's part for waiting batches.
 func (g *Fixture) MakeCodes() {
 	g.Helper()
 	jobs := g.Stores.Jobs

@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Fails answers for the users who have a cause, and takes the others.
+// Fails returns a sender's answer: the given result for users in causes, success for all others.
 func Fails(causes map[user.ID]delivery.Result) func(delivery.Message) delivery.Result {
 	return func(m delivery.Message) delivery.Result {
 		if r, ok := causes[m.To.ID]; ok {
@@ -34,8 +34,8 @@ func DeadLettered(t *testing.T) *Fixture {
 	return g
 }
 
-// Fired stores batches of slot 1 of the template with users from 1 on, of
-// whom every tenth was skipped, as firing and delivering would have.
+// Fired stores batches of slot 1 of the template with users from 1 on, of which every tenth was
+// skipped, like firing and delivering do.
 func (g *Fixture) Fired(t template.Template, batches, each int) {
 	g.Helper()
 	for b := range batches {

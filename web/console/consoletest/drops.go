@@ -22,7 +22,7 @@ func (g *Fixture) Spread(id int64) {
 	g.Deliver(Takes)
 }
 
-// WorkOff lets a worker do what waits.
+// WorkOff runs a worker until the job is done.
 func (g *Fixture) WorkOff(id int64) job.Job {
 	g.Helper()
 	w := &job.Worker{Store: g.Stores.Jobs, Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
@@ -65,8 +65,7 @@ func (g *Fixture) Cells(from <-chan Message) (id string, cells map[string]string
 	return m.ID, cells
 }
 
-// Sending pretends that the slot is going out: n due on the channel, of which
-// sent are out.
+// Sending stores the state of a slot being sent: n due on the channel, of which sent are out.
 func (g *Fixture) Sending(t template.Template, slot, channel, n, sent int) {
 	g.Helper()
 	g.Exec(`update slots set state = 'sending', fired_at = due_at + interval '42 ms' where template_id = $1 and slot = $2`, t.ID, slot)
@@ -86,8 +85,8 @@ func Berlin(t *testing.T) *time.Location {
 	return zone
 }
 
-// AtNoon sets the console's clock forward to noon in the zone, so that the test does not
-// begin on one of its days and end on the next.
+// AtNoon sets the console's clock forward to noon in the zone, so that no day of the zone ends
+// during the test.
 func (g *Fixture) AtNoon(zone *time.Location) {
 	now := g.Now().In(zone)
 	noon := time.Date(now.Year(), now.Month(), now.Day(), 12, 0, 0, 0, zone)
@@ -112,7 +111,7 @@ func (g *Fixture) TypedForm(opensIn time.Duration) url.Values {
 	return f
 }
 
-// Between returns what stands in s between two texts.
+// Between returns the part of s between two texts.
 func Between(s, from, to string) string {
 	_, s, _ = strings.Cut(s, from)
 	s, _, _ = strings.Cut(s, to)

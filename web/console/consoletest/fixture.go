@@ -1,6 +1,6 @@
-// Package consoletest is the fixture of the tests of the console: a console on a
-// database of its own, browsers with and without scripts, and what happens around
-// a console, such as deliveries and jobs. Packages of tests run side by side with it.
+// Package consoletest is the fixture of the console's tests: a console with a database of its own,
+// browsers with and without scripts, and the work outside the console, such as deliveries and jobs.
+// Test packages that use it run in parallel.
 package consoletest
 
 import (
@@ -71,7 +71,7 @@ const Password = "a good password"
 // PushKey is the VAPID key with which browsers of members subscribe.
 const PushKey = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"
 
-// QuickPasswords stands in for Argon2, which takes its time on purpose.
+// QuickPasswords replaces Argon2, which is slow on purpose.
 type QuickPasswords struct{}
 
 func (QuickPasswords) Hash(_ context.Context, p string) (string, error) {
@@ -107,7 +107,7 @@ func servicesOf(d console.Deps) Services {
 		States: d.Delivery.States, Files: d.Audience.Files, Jobs: d.Work.Jobs, Security: d.Security}
 }
 
-// Breakers lets the circuit breakers of the channels be as read says.
+// Breakers replaces the circuit breakers of the channels by read.
 func Breakers(read consoledelivery.Circuits) func(*console.Deps) {
 	return func(d *console.Deps) {
 		states := consoledelivery.NewStates(d.Delivery.Settings.(consoledelivery.ChannelSettings), read, d.Delivery.Channels, nil)
@@ -125,7 +125,7 @@ type Fixture struct {
 	Stores  app.Stores
 	SQL     *pgxpool.Pool // looks behind the stores, by their connections
 	reserve *dropsdb.Reservations
-	// Given is what the console stands on.
+	// Given are the dependencies of the console.
 	Given console.Deps
 
 	mu       sync.Mutex
@@ -140,7 +140,7 @@ func (g *Fixture) Provoke(words string) {
 	g.provokes = words
 }
 
-// New returns a console on a database of its own; change changes what it stands on.
+// New returns a console with a database of its own; change changes its dependencies.
 func New(t *testing.T, change ...func(*console.Deps)) *Fixture {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), localstack.Database(t), postgres.Options{AppName: "console-test", Log: slog.New(slog.DiscardHandler)})
@@ -249,7 +249,7 @@ func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
 		Signed: report.Links{Links: user.NewLinks(LinkSecret)}, Now: g.Now}
 }
 
-// staffService demands no second factors; tests that are about them change that.
+// staffService requires no second factors; tests about second factors change that.
 func (g *Fixture) staffService() *staff.Service {
 	codes, err := totp.New()
 	g.Must(err)
@@ -257,13 +257,12 @@ func (g *Fixture) staffService() *staff.Service {
 		FixedPolicy: staff.Optional, Now: g.Now}
 }
 
-// failOnError fails the test that makes the console log an error, unless that
-// is what the test provokes.
+// failOnError fails the test if the console logs an error that the test does not provoke.
 type failOnError struct{ *Fixture }
 
 func (f failOnError) Write(p []byte) (int, error) {
 	f.mu.Lock()
-	// The log quotes what has quotes in it.
+	// The log escapes quotes.
 	provoked := f.provokes != "" && strings.Contains(strings.ReplaceAll(string(p), `\"`, `"`), f.provokes)
 	f.mu.Unlock()
 	if strings.Contains(string(p), "level=ERROR") && !provoked {
@@ -344,7 +343,7 @@ func (g *Fixture) Published(shop int64, opensIn time.Duration) template.Template
 	return t
 }
 
-// Book reserves and counts it on the board, as the worker would.
+// Book reserves a reminder and counts it on the board, as the worker would.
 func (g *Fixture) Book(t template.Template, by user.ID, c delivery.Channel, minutes ...int) {
 	g.Helper()
 	var list []reminder.Reminder
@@ -359,8 +358,8 @@ func (g *Fixture) Book(t template.Template, by user.ID, c delivery.Channel, minu
 	g.Must(err)
 }
 
-// Within waits until ok, and ends the test if that never comes. It asks less
-// often the longer it waits, so that asking does not delay the answer.
+// Within waits until ok returns true, and ends the test if that never happens. The interval between
+// calls grows, so that the calls do not delay the awaited result.
 func Within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	began, patience := time.Now(), localstack.Patience(t)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Form returns what a browser would send of the page's form with the action, if
-// its user changed nothing and pressed no button with a name.
+// Form returns the values that a browser would send for the page's form with the action, if its
+// user changed nothing and pressed no button with a name.
 func (a Answer) Form(action string) url.Values {
 	a.Helper()
 	root, err := html.Parse(strings.NewReader(a.Body))

@@ -13,9 +13,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Hidden minimizes the tab's window, so that nothing is painted, and ends what the
-// browser reports of style sheets, elements and requests. That spares a
-// quarter of the work. Tests call it that only ask a page by [Evaluate].
+// Hidden minimizes the tab's window, so that nothing is painted, and turns off the browser's
+// reports of style sheets, elements and requests. That saves a quarter of the work. It is for tests
+// that use a page by [Evaluate] only.
 func (b *Tab) Hidden() {
 	b.Helper()
 	b.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
@@ -44,9 +44,9 @@ func (b *Tab) Resize(width, height int64) {
 	})
 }
 
-// Becomes puts the page of this address, which is another look of the tab's, in
-// the place of the tab's, without the work of opening it. It reports false, and
-// does nothing, if the page has scripts besides those of all pages.
+// Becomes replaces the tab's page by the page at this address, which must be the same page in
+// another look, without the work of opening it. It does nothing and returns false if the page has
+// more scripts than all pages have.
 func (b *Tab) Becomes(url string) bool {
 	b.Helper()
 	return Evaluate[bool](b, fmt.Sprintf(`(async () => {
@@ -80,7 +80,7 @@ func (b *Tab) Narrow(what string) {
 	}
 }
 
-// Spaced fails if a card, a strip of figures or a notice touches the one below.
+// Spaced fails if a card, a strip of figures or a notice touches the element below it.
 func (b *Tab) Spaced(what string) {
 	b.Helper()
 	touching := Evaluate[string](b, `(() => {
@@ -99,12 +99,12 @@ func (b *Tab) Accessible(what string) {
 	b.keeps(what, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
 }
 
-// dressed are the rules that a page can keep in one theme and language and break in
-// another, where its elements are the same.
+// dressed are the rules that a page can keep in one theme and language and break in another,
+// although its elements are the same.
 const dressed = `"color-contrast", "link-in-text-block", "label-content-name-mismatch", "label", "button-name", "link-name", "image-alt", ` +
 	`"input-button-name", "svg-img-alt", "document-title", "html-has-lang", "html-lang-valid", "valid-lang"`
 
-// Dressed fails on violations of the rules that a page can keep in one theme and
+// Dressed fails on violations of the rules in dressed, which a page can keep in one theme and
 // language and break in another.
 func (b *Tab) Dressed(what string) {
 	b.Helper()

@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// Notices plans the notices of all coupons, cuts those that are due and settles those
-// that are done.
+// Notices plans the notices of all coupons, makes batches of the due notices, and settles the
+// finished batches.
 func (g *Fixture) Notices() {
 	g.Helper()
 	a := &coupon.Announcer{Store: g.Stores.Notices, Queue: idle{}}
@@ -20,8 +20,7 @@ func (g *Fixture) Notices() {
 	})
 }
 
-// SendNotices pretends that the drop's notices of the day are due and has them
-// delivered.
+// SendNotices makes the drop's notices of the day due and has them delivered.
 func (g *Fixture) SendNotices(t template.Template, day time.Time, answer func(delivery.Message) delivery.Result) {
 	g.Helper()
 	g.Exec(`update notices set due_at = clock_timestamp() - interval '1 second' where template_id = $1 and day = $2`, t.ID, day)

@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// chosenStories are all of them, or, for work on one page, those whose name begins as
-// DROPBELL_TEST_STORIES says.
+// chosenStories returns all stories. For work on one page, DROPBELL_TEST_STORIES selects the
+// stories whose name begins with its value.
 func chosenStories(t *testing.T) []stories.Story {
 	only := os.Getenv("DROPBELL_TEST_STORIES")
 	if only == "" {
@@ -27,13 +27,14 @@ func chosenStories(t *testing.T) []stories.Story {
 	return list
 }
 
-// Every page in every state: nothing blocked, nothing inaccessible, nothing
-// wider than a phone, and no two boxes that touch. A page is opened in one theme and language, with all rules,
-// and becomes its look in the other of both, with the rules that depend on them: on a
-// phone in each state, on a desktop in the first state of each page.
-// As many tabs are open at a time as there are processors: beside others the browser
-// begins a process for each page, which takes an eighth more of a processor, but with
-// one tab this package would be the last to end by minutes.
+// Every page in every state: no blocked resource, no accessibility violation, nothing wider than a
+// phone, and no two boxes that touch. A page is opened in one theme and language, with all rules,
+// and then becomes its look in the other theme and language, with the rules that depend on them: on
+// a phone in each state, on a desktop in the first state of each page.
+//
+// As many tabs are open at a time as there are processors. With several tabs the browser begins a
+// process for each page, which takes an eighth more processor time. With one tab this package would
+// end last by minutes.
 func TestEveryPageInTheBrowser(t *testing.T) {
 	book, err := stories.NewBook()
 	if err != nil {
@@ -61,8 +62,7 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 	}
 }
 
-// inspect checks a page, given as its address in each look, and leaves the tab as wide as
-// a desktop.
+// inspect checks a page, given by its address in each look, and leaves the tab at desktop width.
 func inspect(b *consoletest.Tab, name, light, dark string, firstOfPage bool) {
 	b.Helper()
 	b.Open(light)

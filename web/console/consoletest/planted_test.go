@@ -11,7 +11,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// planted is a page with one defect, and the beginning of what is to be said about it.
+// planted is a page with one defect, and the beginning of the expected report.
 var planted = []struct{ name, style, body, want string }{
 	{"none", ``, `<p>Words</p>`, ``},
 	{"contrast in the dark", `[data-theme=dark] .pale { color: #333 }`, `<p class="pale">Words</p>`, "dark zh-CN at 390 pixels: color-contrast"},
@@ -33,8 +33,8 @@ var planted = []struct{ name, style, body, want string }{
 	{"a name that the part no longer has", ``, `<div hidden><p id="name"></p></div><button class="large" aria-labelledby="name"></button>`, "light en: button-name"},
 }
 
-// Defects that only one theme, language or width has, and parts that are not rendered
-// and were seen before: each page is inspected after one with the same parts.
+// Defects that only one theme, language or width has, and parts that are not rendered and were
+// checked before: each page is inspected after a page with the same parts.
 func TestInspectFindsPlantedDefects(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var at int

@@ -6,7 +6,7 @@ import (
 	"dropbell/domain/provider"
 )
 
-// judged returns what the sender of the provider refuses, as the program does.
+// judged returns the error of the provider's sender about its settings, like the program does.
 func judged(p provider.Provider, secrets map[string]string) error {
 	s, _, err := app.ProviderSender(config.Config{}, p, secrets, nil, nil)
 	if err != nil {

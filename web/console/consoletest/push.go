@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Allow answers the browser's question about a permission, such as "notifications",
-// for all pages of the tab.
+// Allow answers the browser's permission prompt, such as for "notifications", for all pages of the
+// tab.
 func (b *Tab) Allow(permission string, setting browser.PermissionSetting) {
 	b.Helper()
 	b.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
@@ -32,7 +32,7 @@ func (b *Tab) Before(script string) {
 	})
 }
 
-// pushMessages is the browser's name of what it records about push messages.
+// pushMessages is the browser's name of its records about push messages.
 const pushMessages backgroundservice.ServiceName = "pushMessaging"
 
 // Workers follows the service workers that pages of the tab register.
@@ -40,14 +40,14 @@ type Workers struct {
 	b     *Tab
 	mu    sync.Mutex
 	known map[string]serviceworker.RegistrationID // by scope
-	// active are the registrations with an active worker; the browser drops a message for
-	// any other.
+	// active are the registrations with an active worker. The browser drops a message for any other
+	// registration.
 	active map[serviceworker.RegistrationID]bool
 	// completed counts the messages that the workers have handled to their end.
 	completed int
 }
 
-// Workers begins to follow them.
+// Workers begins to track the tab's service workers.
 func (b *Tab) Workers() *Workers {
 	b.Helper()
 	w := &Workers{b: b, known: map[string]serviceworker.RegistrationID{}, active: map[serviceworker.RegistrationID]bool{}}
@@ -84,9 +84,9 @@ func (b *Tab) Workers() *Workers {
 	return w
 }
 
-// Push delivers a message to the service worker of the scope as the browser does when
-// its push service has one, and returns when the worker has handled it: a page that asks
-// for the notifications while one is being shown makes the browser forget it.
+// Push delivers a message to the service worker of the scope like the browser does for its push
+// service, and returns after the worker has handled it. A page that lists notifications while a
+// notification is being shown makes the browser lose it.
 func (w *Workers) Push(origin, scope, data string) {
 	w.b.Helper()
 	var id serviceworker.RegistrationID

@@ -25,7 +25,7 @@ type Tab struct {
 	browser *chromium
 	// Expected begins the complaints that the test provokes.
 	Expected string
-	// Wrong, if set, is told of what is wrong with the look of a page; else the test fails.
+	// Wrong, if set, is called with each defect of a page's look; otherwise the test fails.
 	Wrong func(string)
 	// marks counts the scripts that may be executed only once.
 	marks atomic.Int64
@@ -59,7 +59,7 @@ func (c *chromium) start() (context.Context, error) {
 		// Animations are off: a contrast measured half-way between two colours is no finding.
 		opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
 		opts = append(opts, chromedp.DisableGPU)
-		// A browser on a busy machine sometimes crashes before it says where it listens.
+		// On a busy machine a browser sometimes crashes before it reports its address.
 		for range 3 {
 			alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 			ctx, closeFirstTab := chromedp.NewContext(alloc)
@@ -74,8 +74,7 @@ func (c *chromium) start() (context.Context, error) {
 	return c.ctx, c.err
 }
 
-// Main is the main function of a package of tests: it ends the browsers that
-// they share.
+// Main is the main function of a test package: it ends the browsers that the tests share.
 func Main(m *testing.M) {
 	status := m.Run()
 	for _, c := range []*chromium{headless, whole} {
@@ -86,15 +85,15 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// NewTab opens a tab with cookies of its own. The page must not report anything
-// until the test ends: a blocked script or style, an exception, an error of ours.
+// NewTab opens a tab with cookies of its own. Until the test ends the page must not report a
+// problem: a blocked script or style, an exception, an error of ours.
 func NewTab(t *testing.T) *Tab {
 	t.Helper()
 	return headless.tab(t)
 }
 
-// NewTabWithPush opens a tab of a whole browser: one without windows knows no push
-// messages, and takes two thirds of the processor time.
+// NewTabWithPush opens a tab of a full browser. A headless browser supports no push messages, but
+// takes a third less processor time.
 func NewTabWithPush(t *testing.T) *Tab {
 	t.Helper()
 	return whole.tab(t)
@@ -144,10 +143,9 @@ func (b *Tab) patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(b.ctx, localstack.Patience(b.T))
 }
 
-// Do executes the actions one after the other, and ends the test if one fails.
-// An action that has found an element on a page that was then replaced is
-// repeated, and finds it on the next page. None is repeated that may have had
-// an effect.
+// Do executes the actions one after the other, and ends the test if an action fails. An action
+// whose element belongs to a page that was then replaced is repeated on the next page. An action
+// that may have had an effect is not repeated.
 func (b *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := b.patient()
@@ -164,8 +162,8 @@ func (b *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// elementGone reports whether the browser refused to touch an element, or to
-// call a function of it, because its page or its part of the page was replaced.
+// elementGone reports whether the browser refused to use an element, or to call a function of it,
+// because its page or its part of the page was replaced.
 func elementGone(err error) bool {
 	return contains(err, "No node with given id found", "Could not find node with given id", "Node with given id does not belong to the document",
 		"Node is detached from document", "Could not find object with given id", "Cannot find context with specified id")
@@ -175,7 +173,7 @@ func contains(err error, messages ...string) bool {
 	return slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(err.Error(), m) })
 }
 
-// Open returns when the page is there as a whole, and the one before is gone.
+// Open returns when the page is completely loaded and the previous page is gone.
 func (b *Tab) Open(url string) {
 	b.Helper()
 	Evaluate[chromedp.Void](b, `window.wasHereBefore = true`)
@@ -185,9 +183,9 @@ func (b *Tab) Open(url string) {
 	})
 }
 
-// Evaluate asks the page. If that page is replaced before it has answered, the
-// next one is asked. A script without an answer (Void) is executed once, also
-// where it is the reason why the page is replaced.
+// Evaluate runs a script on the page. If the page is replaced before it has answered, the script
+// runs on the next page. A script without an answer (Void) is executed once, even if it causes the
+// replacement.
 func Evaluate[T any](b *Tab, js string) T {
 	b.Helper()
 	if _, void := any(*new(T)).(chromedp.Void); void {
@@ -207,11 +205,10 @@ func Evaluate[T any](b *Tab, js string) T {
 	}
 }
 
-// Once evaluates a script that must not be executed twice. The script executes
-// the mark, a statement, when it acts. Once returns what the script answers, or
-// left if the page was replaced after the mark. The mark is in the name of the
-// tab, which the next page can read; the browser may clear the name when that
-// page is another site's, which counts as marked.
+// Once evaluates a script that must not be executed twice. The script executes the mark, a
+// statement, when it acts. Once returns the script's answer, or left if the page was replaced after
+// the mark. The mark is in the name of the tab, which the next page can read. If the next page
+// belongs to another site, the browser may clear the name, which counts as marked.
 func Once[T any](b *Tab, script func(mark string) string) (v T, left bool) {
 	b.Helper()
 	ctx, cancel := b.patient()
@@ -237,12 +234,12 @@ func evaluate[T any](ctx context.Context, js string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
 }
 
-// notExecuted reports whether a script was refused because one page had gone
-// and the next was not there yet.
+// notExecuted reports whether a script was refused because one page was gone and the next page was
+// not there yet.
 func notExecuted(err error) bool { return contains(err, "Cannot find default execution context") }
 
-// interrupted reports whether the browser gave up a script, before or while it
-// was executed, because its page was replaced.
+// interrupted reports whether the browser abandoned a script, before or during its execution,
+// because its page was replaced.
 func interrupted(err error) bool {
 	return contains(err, "Inspected target navigated or closed", "Execution context was destroyed")
 }
@@ -290,16 +287,14 @@ func (b *Tab) clickOn(what, element string) {
 	b.act("an element to click: "+what, element, `!!e`, `e.click()`)
 }
 
-// atRest is a JavaScript condition: the page is there as a whole, and htmx has
-// processed its elements, which it begins a moment later, and those it has put
-// into it. Until then a button does what it would do without scripts, and htmx
-// can still change the attributes of new elements.
+// atRest is a JavaScript condition: the page is completely loaded, and htmx has processed its
+// elements and the elements that it has inserted, which it does a moment after loading. Before that
+// a button acts as without scripts, and htmx may still change the attributes of new elements.
 const atRest = `(document.readyState === "complete" && !document.querySelector(".htmx-swapping, .htmx-settling, .htmx-added") &&
 	!(window.htmx && document.querySelector(":is([hx-get], [hx-post]):not([data-htmx-powered])")))`
 
-// act waits until the page is at rest and the condition holds for the element
-// e, and executes do with it then, once. In between nothing can happen to the
-// element or its page.
+// act waits until the page is at rest and the condition holds for the element e, and then executes
+// do with e once. Between the check and do, the element and its page cannot change.
 func (b *Tab) act(what, element, condition, do string) {
 	b.Helper()
 	Within(b.T, what, func() bool {
@@ -317,8 +312,8 @@ func (b *Tab) Fill(selector, value string) {
 		fmt.Sprintf(`e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true}))`, value))
 }
 
-// Replaced waits, after do, until another element has taken this one's place: the text
-// of an answer may have stood there before.
+// Replaced waits, after do, until a new element has replaced the element at selector: the text of
+// the answer may have been there before.
 func (b *Tab) Replaced(selector string, do func()) {
 	b.Helper()
 	b.act(selector, fmt.Sprintf(`document.querySelector(%q)`, selector), `!!e`, `e.dataset.old = "1"`)
@@ -331,7 +326,7 @@ func (b *Tab) Replaced(selector string, do func()) {
 // Step waits until the form shows this step.
 func (b *Tab) Step(title string) { b.Helper(); b.Sees("[data-step]:not([hidden]) h2", title) }
 
-// Next leaves a step of a form for the one with this title.
+// Next goes from the current step of a form to the step with this title.
 func (b *Tab) Next(title string) {
 	b.Helper()
 	b.Click("[data-next]")

@@ -31,8 +31,7 @@ func twoPages(t *testing.T) (url string, acted *atomic.Int64) {
 	return s.URL, acted
 }
 
-// An action finds its element, the page is replaced, and the action then uses
-// what it has found.
+// An action finds its element, the page is replaced, and the action then uses the element.
 func TestAnActionWhosePageIsReplacedIsRepeated(t *testing.T) {
 	url, _ := twoPages(t)
 	b := consoletest.NewTab(t)
@@ -66,7 +65,7 @@ func TestAScriptIsExecutedOnceThoughItsPageIsReplaced(t *testing.T) {
 	if n := acted.Load(); n != 1 {
 		t.Errorf("executed %d times", n)
 	}
-	// A script that had not come to its mark is executed on the next page.
+	// A script that had not reached its mark is executed on the next page.
 	answer, left := consoletest.Once[int](b, func(mark string) string {
 		return fmt.Sprintf(`if (location.pathname === "/third") { %s 3 } else { location = "/third"; new Promise(() => {}) }`, mark)
 	})

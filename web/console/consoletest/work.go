@@ -29,7 +29,7 @@ func (g *Fixture) Work(id int64, p job.Progress) {
 	g.Must(err)
 }
 
-// NextPage returns where the page's link to the next one leads, or "".
+// NextPage returns the address of the page's link to the next page, or "".
 func NextPage(a Answer) string {
 	_, tail, ok := strings.Cut(a.Body, `<nav class="pager"`)
 	if !ok || !strings.Contains(tail, "Next page") {

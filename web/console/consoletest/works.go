@@ -37,7 +37,7 @@ func (p Provider) Send(_ context.Context, ms []delivery.Message) []delivery.Resu
 // Takes accepts every message.
 func Takes(delivery.Message) delivery.Result { return delivery.Result{Status: delivery.Delivered} }
 
-// idle stands in for what workers are woken and held back by.
+// idle stands in for the task queue and for the rate limits of workers.
 type idle struct{}
 
 func (idle) Enqueue(context.Context, ...task.Task) error { return nil }
@@ -48,8 +48,8 @@ func (idle) Admit(context.Context, delivery.Load) (time.Duration, string) {
 func (idle) Unused(context.Context, delivery.Load)                   {}
 func (idle) Report(context.Context, delivery.Channel, delivery.Call) {}
 
-// Fire pretends that slot k is due, fires it and has it delivered. A recipient
-// whom the provider refuses once is dead.
+// Fire makes slot k due, fires it and has it delivered. A recipient that the provider refuses once
+// becomes a dead letter.
 func (g *Fixture) Fire(t template.Template, k template.Slot, answer func(delivery.Message) delivery.Result) reminder.Slot {
 	g.Helper()
 	board, err := g.Board.Board(g.Context(), t.ID)
@@ -98,7 +98,7 @@ func (g *Fixture) Reopen(id int64, by time.Duration) template.Template {
 	return t
 }
 
-// Htmx makes the browser ask for parts of pages.
+// Htmx makes the browser request parts of pages.
 func (b *Browser) Htmx() *Browser {
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")

@@ -62,7 +62,7 @@ func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID i
 	return err
 }
 
-// batches are the batches of one template, or of all (0).
+// batches returns the batches of one template, or of all (0).
 func (h *handlers) batches(r *http.Request, templateID int64) shell.List[redeemcode.Batch, int64] {
 	return shell.List[redeemcode.Batch, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]redeemcode.Batch, error) {
 		return h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: before, Limit: limit})
@@ -79,8 +79,8 @@ func (h *handlers) batches(r *http.Request, templateID int64) shell.List[redeemc
 		})}
 }
 
-// exportedBatches are the batches, without the codes, of the template that is named, or
-// of all.
+// exportedBatches returns the batches, without the codes, of the named template, or of all
+// templates.
 func (h *handlers) exportedBatches(r *http.Request) (id int64, l shell.List[redeemcode.Batch, int64], err error) {
 	id, err = namedTemplate(r)
 	return id, h.batches(r, id), err
@@ -202,14 +202,14 @@ func (h *handlers) revokeCodes(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
 }
 
-// revokedAlready answers a revocation of a batch that was revoked meanwhile: the
-// wish is fulfilled, with the reason that the list shows.
+// revokedAlready answers the revocation of a batch that was revoked meanwhile: it counts as done,
+// with the reason that the list shows.
 func (h *handlers) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
 	return h.Done(w, r, pageparts.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
 }
 
-// checkCode says what a code is. It is a question and changes nothing; it is
-// a POST because a code in an address would be kept by logs and histories.
+// checkCode shows the state of a code. It changes nothing; it is a POST because logs and browser
+// histories would keep a code in an address.
 func (h *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
 	f, err := h.Codes.Check(r.Context(), shell.Actor(r), r.PostFormValue("code"))
 	if err != nil {

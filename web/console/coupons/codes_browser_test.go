@@ -10,8 +10,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// A marketer generates codes, watches them become ready without touching the
-// page, looks one up, and revokes them in a dialog.
+// A marketer generates codes, watches them become ready without reloading the page, looks up a
+// code, and revokes the codes in a dialog.
 func TestCodesInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.ByCode(g.Published(10, 5*time.Hour))

@@ -16,7 +16,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A drop whose coupons are not obtained by code says that, and nothing else.
+// The page of codes of a drop whose coupons are not obtained by code says only that.
 func TestNoCodesForOtherDrops(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
@@ -76,7 +76,7 @@ func TestCodesInTheConsole(t *testing.T) {
 	marketer.Post(revoke, nil).Is(http.StatusUnprocessableEntity).Has("is required")
 	marketer.Post(revoke, url.Values{"reason": {"leaked"}}).To(page)
 	marketer.Get(page).Is(200).Has("Revoked", "leaked", "0 used, 1,200 invalid").HasNot("Download CSV", revoke)
-	// The slower member finds it done, with the reason of the faster one.
+	// The second member finds the batch revoked, with the reason of the first member.
 	marketer.Get(revoke).To(page)
 	marketer.Post(revoke, url.Values{"reason": {"much too late"}}).To(page)
 	marketer.Get(page).Is(200).Has("Batch #1 is already revoked", "leaked").HasNot("much too late")

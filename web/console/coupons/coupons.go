@@ -13,7 +13,7 @@ import (
 	"dropbell/web/console/shell/upload"
 )
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Templates shell.Templates
 	Coupons   *coupon.Admin
@@ -33,8 +33,8 @@ type handlers struct {
 	Deps
 }
 
-// Routes returns the routes about coupons, codes and grants, and says what
-// pages show of the jobs of grants.
+// Routes returns the routes about coupons, codes and grants. It also sets the content of the job
+// pages of grants.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.showGrantJobs()

@@ -42,7 +42,7 @@ func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// grants are the lists of users who are given coupons: of one template, or of all (0).
+// grants returns the lists of users who are given coupons: of one template, or of all (0).
 func (h *handlers) grants(r *http.Request, templateID int64) shell.List[job.Job, int64] {
 	return shell.List[job.Job, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]job.Job, error) {
 		return h.Grants.List(r.Context(), shell.Actor(r), coupon.GrantQuery{TemplateID: templateID, Before: before, Limit: limit})
@@ -85,7 +85,7 @@ func (h *handlers) newGrant(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, couponpages.GrantStart{Template: t}.Page())
 }
 
-// startGrant stores the list and starts the job that says what would happen.
+// startGrant stores the list and starts the dry run, which reports the effect.
 func (h *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
 	t, err := h.loadGiving(r) // before anything is stored
 	if err != nil {
@@ -120,8 +120,8 @@ func (h *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, couponpages.GrantURL(j.ID), "", "")
 }
 
-// unusable returns the errors at the beginning of an uploaded list, so that it
-// is refused at once and not by the job.
+// unusable returns the errors at the beginning of an uploaded list, so that the list is refused at
+// once and not by the job.
 func (h *handlers) unusable(r *http.Request, upload int64) error {
 	s, err := h.Files.Sample(r, upload, job.Reading{})
 	if err != nil {
@@ -235,7 +235,7 @@ func (h *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string
 	return ask
 }
 
-// loadGrantStep loads the grant for members who may take a step with it.
+// loadGrantStep loads the grant for members who may take a step of it.
 func (h *handlers) loadGrantStep(r *http.Request) (couponpages.Grant, error) {
 	p, err := h.loadGrant(r)
 	if err != nil {
@@ -316,8 +316,7 @@ func (h *handlers) showGrantJobs() {
 	}}, coupon.GrantKind, coupon.TakeBackKind)
 }
 
-// namedUsers reports whether the job's users came in a request and not in a
-// file.
+// namedUsers reports whether the job's users came in a request and not in a file.
 func namedUsers(j job.Job) bool {
 	var p coupon.GrantParams
 	return json.Unmarshal(j.Params, &p) == nil && p.IDs

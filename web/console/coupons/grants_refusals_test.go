@@ -67,7 +67,7 @@ func TestListOfAPausedTemplate(t *testing.T) {
 	b.Post(dry+"/apply", url.Values{"reason": {"thanks"}}).Is(303)
 }
 
-// Other refusals about a state say which one it is, and what it allows.
+// Other refusals because of a state name the state and the steps that it allows.
 func TestARefusalTellsTheState(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, time.Hour)
@@ -145,14 +145,14 @@ func TestListWithoutRows(t *testing.T) {
 	if n := g.Number(`select count(*) from jobs`); n != 0 {
 		t.Fatalf("%d jobs were started", n)
 	}
-	// One id needs no heading, and a row that cannot be read is one.
+	// A list of one id needs no heading; a row that cannot be read is taken for a heading.
 	for name, content := range map[string]string{"one.csv": "1001", "unreadable.csv": "user_id\n" + strings.Repeat("x", 5000) + "\n", "one.xlsx": workbook("user_id", "1001")} {
 		b.SentList(page, name, content)
 	}
 }
 
-// An error that only the worker sees, as when the job is of another program, ends the
-// list; and one that such a program has taken is not given.
+// An error that only the worker finds, as when the job belongs to another program, ends the list. A
+// list that such a program has taken is not given.
 func TestListWithoutRowsIsNeverGiven(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()
@@ -177,7 +177,7 @@ func TestListWithoutRowsIsNeverGiven(t *testing.T) {
 	}
 }
 
-// Both pages tell the limit and what to do, in the reader's language alone.
+// Both pages show the limit and what to do, in the reader's language alone.
 func TestListWithTooManyRows(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()
@@ -196,7 +196,7 @@ func TestListWithTooManyRows(t *testing.T) {
 	check()
 }
 
-// On a phone an odd number of figures leaves no hole among them.
+// On a phone an odd number of figures leaves no gap.
 func TestFiguresOfAListFillTheirLines(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()
@@ -208,8 +208,7 @@ func TestFiguresOfAListFillTheirLines(t *testing.T) {
 	b.SignIn(g, member)
 	b.Open(g.Server.URL + list)
 	b.Sees("#grant", "Would get one", "Stock left")
-	// The area that the figures leave uncovered, in square pixels: the lines between
-	// them.
+	// The area that the figures do not cover, in square pixels: the lines between them.
 	hole := consoletest.Evaluate[float64](b, `(() => {
 		const area = e => e.getBoundingClientRect().width * e.getBoundingClientRect().height, all = document.querySelector(".work-stats");
 		return [...all.children].reduce((left, e) => left - area(e), area(all));

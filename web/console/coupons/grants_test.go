@@ -15,8 +15,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// friends is a list with every possible error: 1001 is in it twice, 1002 has a
-// coupon already, 404404 is unknown, Ann is no id.
+// friends is a list with every possible error: 1001 occurs twice, 1002 already has a coupon, 404404
+// is unknown, Ann is no id.
 const friends = "Name;User ID\nAda;1001\nBob;1002\nCid;404404\nAnn;Ann\nAda;1001\nDan;1003\nEve;1004\n"
 
 // Without scripts: upload, dry run, apply with a reason, results, take back.
@@ -135,7 +135,7 @@ func TestGrantInTheBrowser(t *testing.T) {
 	}
 }
 
-// The template's page and the page of coupons tell what became of them.
+// The template's page and the page of coupons show the outcomes of the coupons.
 func TestTallyIsShown(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()

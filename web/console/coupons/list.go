@@ -28,8 +28,7 @@ type NoticeCalendar interface {
 
 // Tallies counts the coupons of a template by state.
 type Tallies interface {
-	// Tally returns what has become of the template's coupons, as far as events
-	// have arrived.
+	// Tally counts the states of the template's coupons, as far as events have arrived.
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
 }
 
@@ -50,7 +49,7 @@ func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// coupons are those that q selects.
+// coupons returns the coupons that q selects.
 func (h *handlers) coupons(r *http.Request, q coupon.Query) shell.List[coupon.Listed, int64] {
 	return shell.List[coupon.Listed, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]coupon.Listed, error) {
 		q.BeforeID, q.Limit = before, limit
@@ -89,8 +88,7 @@ func (h *handlers) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) 
 	return &pageparts.Tally{Template: t, Tally: y}, err
 }
 
-// couponQuery reads what is looked for; not ok means that nothing can be
-// called that.
+// couponQuery reads the search text. ok is false if no coupon can match it.
 func (h *handlers) couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok bool) {
 	p = couponpages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
 	var broken fault.Fields
@@ -192,7 +190,7 @@ func couponRefusal(r *http.Request, l coupon.Listed) error {
 	return l.MayRelease(r.FormValue("order"))
 }
 
-// refuseCouponStep says why there is nothing to ask.
+// refuseCouponStep answers why the step has no confirmation.
 func (h *handlers) refuseCouponStep(w http.ResponseWriter, r *http.Request, l coupon.Listed) error {
 	p := h.couponStep(r, l, "")
 	p.Action, p.Submit, p.Kind, p.Hidden, p.Inside, p.NoReason = "", "", "", nil, nil, true
@@ -204,7 +202,7 @@ func (h *handlers) refuseCouponStep(w http.ResponseWriter, r *http.Request, l co
 	return h.Ask(w, r, http.StatusConflict, p)
 }
 
-// noLock says why the order in the address has no lock that could be ended.
+// noLock returns why the order in the address has no lock that could be ended.
 func noLock(r *http.Request, l coupon.Listed) string {
 	switch order := r.FormValue("order"); {
 	case l.State != coupon.Locked && l.State != coupon.Used:
@@ -280,7 +278,7 @@ func (h *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// namedTemplate is the template whose lists are meant, 0 for those of all.
+// namedTemplate returns the template whose lists are selected; 0 = the lists of all templates.
 func namedTemplate(r *http.Request) (int64, error) {
 	typed := r.FormValue("template")
 	if typed == "" {

@@ -27,43 +27,41 @@ type Curves interface {
 const (
 	salesPoints = 120
 	paceSeconds = 60
-	// salesLife bounds what any number of viewers costs: one look per template
-	// and second.
+	// salesLife is how long a reading of sales is cached: one look per template and second serves
+	// any number of viewers.
 	salesLife = time.Second
 	maxSales  = 200
-	// historyLife is how old the events and earlier drops may be that curves are
-	// shown with.
+	// historyLife is the greatest age of the events and earlier drops shown with curves.
 	historyLife = 10 * time.Second
 )
 
-// SalesDeps are what [Sales] stands on.
+// SalesDeps are the dependencies of [Sales].
 type SalesDeps struct {
-	// Templates are read on behalf of the program: one look is for every viewer.
+	// Templates are read on behalf of the program: one look serves every viewer.
 	Templates shell.Templates
 	// Stock sums up where coupons are.
 	Stock   gate.Accounts
 	Tallies Tallies
 	Curves  Curves
-	// Histories are what curves are shown with.
+	// Histories reads the events and earlier drops shown with curves.
 	Histories Histories
-	// Paces reads the claim gate's rate of accepted claims; nil = there is no
-	// gate.
+	// Paces reads the claim gate's rate of accepted claims; nil = there is no gate.
 	Paces Paces
 }
 
-// Histories returns what curves are shown with.
+// Histories reads the events and earlier drops shown with curves.
 type Histories interface {
 	History(ctx context.Context, t template.Template) (report.History, error)
 }
 
-// Sales loads the sales of templates, and caches them for a moment.
+// Sales loads the sales of templates, and caches them for salesLife.
 type Sales struct {
 	SalesDeps
 	mu     sync.Mutex
 	recent map[int64]*recentSales
 }
 
-// recentSales are one template's sales and what they are shown with.
+// recentSales are one template's sales with their history.
 type recentSales struct {
 	sales   *shell.Recent[droppages.Sales]
 	history *shell.Recent[report.History]
@@ -110,8 +108,8 @@ func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, 
 	return &s, err
 }
 
-// look reads the gate or the database, whichever decides the claims: an accepted
-// claim is in the gate's shards at once and in the database when it is written.
+// look reads the gate or the database, whichever decides the claims. An accepted claim is in the
+// gate's shards at once, and in the database after it is written.
 func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 	t, err := d.Templates.Template(ctx, staff.System(), id)
 	if err != nil {
@@ -138,7 +136,7 @@ func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 	return s, err
 }
 
-// showClaims answers with what of the card changes.
+// showClaims answers with the changed parts of the card.
 func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
 	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
@@ -160,13 +158,13 @@ func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
 
 // Paces reads the claim gate's rate of accepted claims.
 type Paces interface {
-	// Pace returns claims accepted in each of the last seconds that are over at
-	// now, the oldest first; a fault of kind Unavailable if Redis does not
-	// answer.
+	// Pace returns the claims accepted in each of the last seconds completed at now, the oldest
+	// second first. If Redis does not answer, the error is a fault of kind Unavailable.
 	Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error)
 }
 
-// Shards returns where coupons behind a gate are; nil for a template that has no gate.
+// Shards returns the distribution of coupons over a gate's shards; nil for a template that has no
+// gate.
 func (d *Sales) Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error) {
 	if t.ClaimMode != template.Gate {
 		return nil, nil

@@ -14,8 +14,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// shownGate is a gate as the page sees it: one shard of ten coupons, of which
-// four are accepted and one is written.
+// shownGate is a gate with one shard of ten coupons, of which four are accepted and one is written.
 type shownGate struct {
 	*consoletest.Fixture
 	away bool
@@ -38,8 +37,8 @@ func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, 
 	return []int64{0, 40, 0}, nil
 }
 
-// The card shows the coupons that the gate has accepted before they are written,
-// and the rate of its claims, not of the writer.
+// The card shows accepted coupons of the gate before they are written. Its rate is the rate of the
+// gate's claims, not of the writer.
 func TestClaimsCardBehindTheGate(t *testing.T) {
 	source := &shownGate{}
 	g := consoletest.New(t, func(d *console.Deps) {

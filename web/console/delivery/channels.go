@@ -35,8 +35,8 @@ func channelOf(r *http.Request) (delivery.Channel, error) {
 	return ch, nil
 }
 
-// sharedChannel is [channelOf] for questions that are asked only of members who may
-// decide for every shop.
+// sharedChannel is [channelOf] for confirmations that only members who may decide for every shop
+// see.
 func sharedChannel(r *http.Request) (delivery.Channel, error) {
 	ch, err := channelOf(r)
 	if err == nil {
@@ -45,7 +45,7 @@ func sharedChannel(r *http.Request) (delivery.Channel, error) {
 	return ch, err
 }
 
-// dropOf is the drop from whose live page something is asked; 0 = none.
+// dropOf returns the drop whose live page made the request; 0 = none.
 func dropOf(r *http.Request) int64 {
 	n, err := strconv.ParseInt(r.FormValue("drop"), 10, 64)
 	if err != nil || n < 0 {
@@ -115,8 +115,7 @@ func (h *handlers) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, channelsURL(dropOf(r)), ui.Good, shell.Say(r, text, shell.Say(r, "channel."+ch.String())))
 }
 
-// rateQuestion is the form of a channel's rate; was is the rate that the form
-// showed first.
+// rateQuestion returns the form of a channel's rate. was is the rate that the form first showed.
 func (h *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pageparts.Confirmation {
 	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
 		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: shell.Say(r, "channels.rate_field"), Help: shell.Say(r, "channels.rate_help"), Value: typed,
@@ -153,8 +152,7 @@ func (h *handlers) saveRate(w http.ResponseWriter, r *http.Request) error {
 	if broken == nil {
 		now, err := h.Control.SetRate(r.Context(), shell.Actor(r), ch, shell.ShownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
 		if errors.Is(err, fault.ErrStale) {
-			// The new form shows the present rate: a member who sends it again means
-			// it.
+			// The new form shows the present rate: a member who sends it again confirms the change.
 			is := strconv.Itoa(now.RatePerSecond)
 			return h.Ask(w, r, http.StatusConflict, h.rateQuestion(r, ch, is, typed, shell.Say(r, "rule.changed_to", is)))
 		}
@@ -182,8 +180,8 @@ func (h *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypage
 	return p, err
 }
 
-// showTests shows the form and the results of the last messages; the list
-// reloads while a message is in flight.
+// showTests shows the form and the results of the last test messages. The list reloads while a
+// message is in flight.
 func (h *handlers) showTests(w http.ResponseWriter, r *http.Request) error {
 	ch, err := channelOf(r)
 	if err != nil {
@@ -229,8 +227,8 @@ func (h *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, deliverypages.TestURL(ch, tested.ID), ui.Good, shell.Say(r, "tests.asked"))
 }
 
-// testedProvider is the provider that the test is about; the zero Provider = whichever the
-// channel's messages go to.
+// testedProvider returns the provider under test; the zero Provider = the provider that the
+// channel's messages are sent through.
 func (h *handlers) testedProvider(r *http.Request, ch delivery.Channel) (provider.Provider, error) {
 	typed := r.FormValue("provider")
 	if typed == "" {
@@ -247,8 +245,7 @@ func (h *handlers) testedProvider(r *http.Request, ch delivery.Channel) (provide
 	return p, err
 }
 
-// testTemplate reads the drop of the message; the sender must be allowed to see
-// it.
+// testTemplate reads the drop of the message; the sender must be allowed to see the drop.
 func (h *handlers) testTemplate(r *http.Request, wish *testmessage.TestWish) ([]fault.Field, error) {
 	typed := strings.TrimSpace(r.PostFormValue("template"))
 	if typed == "" {

@@ -57,8 +57,8 @@ func TestChannelRate(t *testing.T) {
 	g.As(staff.Marketer).Get("/channels/sms/rate").Is(http.StatusForbidden)
 }
 
-// Shops share the channels: an operator who is limited to some finds no
-// buttons but the reason, and is told it by every address behind them.
+// The shops share the channels. An operator who is limited to some shops finds the reason instead
+// of buttons, and every address behind the buttons refuses with the same reason.
 func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -118,7 +118,7 @@ func TestChannelTestPage(t *testing.T) {
 	g.As(staff.Marketer).Get(page).Is(http.StatusForbidden)
 }
 
-// Staff who are limited to shops cannot learn the names of others' drops.
+// Staff who are limited to shops cannot learn the names of other shops' drops.
 func TestChannelTestAboutAnotherShopsDrop(t *testing.T) {
 	g := consoletest.New(t)
 	g.Published(10, 2*time.Hour)
@@ -140,7 +140,7 @@ func TestChannelPages(t *testing.T) {
 	g.As(staff.Marketer).Get("/channels").Is(200).HasNot("/channels/email/pause")
 }
 
-// Two admins, one channel: the second learns what the first has said.
+// Two admins pause one channel: the second admin is shown the first admin's reason.
 func TestPausingAPausedChannel(t *testing.T) {
 	g := consoletest.New(t)
 	first, second := g.As(staff.Operator), g.As(staff.Admin)

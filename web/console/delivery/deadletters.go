@@ -22,8 +22,8 @@ const recentJobs = 5
 // maxJobs bounds how far back a job is looked for.
 const maxJobs = 100
 
-// typedFilter reads which dead letters are meant. An unreadable filter selects nothing:
-// an action must never reach further than the filter that was typed.
+// typedFilter reads the filter of dead letters. An unreadable filter selects nothing: an action
+// must never affect more than the typed filter selects.
 func (h *handlers) typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
 	typed := pageparts.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
 		Campaign: strings.TrimSpace(r.FormValue("campaign")), User: strings.TrimSpace(r.FormValue("user"))}
@@ -45,8 +45,8 @@ func (h *handlers) typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.
 	return typed, f, broken.List
 }
 
-// refuseFilter leads back from pages that act, or list what would be acted
-// upon, to where the filter is typed, which marks what cannot be read.
+// refuseFilter redirects from pages that act on the selected dead letters, or list them, to the
+// page with the filter, which marks the fields that cannot be read.
 func (h *handlers) refuseFilter(w http.ResponseWriter, r *http.Request, typed pageparts.DeadFilter) error {
 	return h.Done(w, r, typed.URL("/dead-letters"), "", "")
 }
@@ -73,8 +73,8 @@ func (h *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
 	return deliverypages.Jobs{List: list}, err
 }
 
-// refreshJobs is the part of the page that is live while a job runs. When none
-// runs any more the page loads anew, since its counts have changed.
+// refreshJobs renders the part of the page that is live while a job runs. When the last job ends,
+// the page reloads, because its counts have changed.
 func (h *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 	jobs, err := h.deadLetterJobs(r)
 	if err != nil {
@@ -110,8 +110,8 @@ type letterKey struct {
 	user  user.ID
 }
 
-// letters are the dead letters that the filter selects. Addresses of pages come from the
-// filter, because an empty fingerprint is a condition.
+// letters returns the dead letters that the filter selects. The addresses of other pages are made
+// from the filter, because an empty fingerprint is a condition.
 func (h *handlers) letters(r *http.Request, typed pageparts.DeadFilter, f delivery.DeadLetterFilter) shell.List[delivery.DeadLetter, letterKey] {
 	return shell.List[delivery.DeadLetter, letterKey]{Keys: shell.Keys[letterKey]{
 		Param: "after",
@@ -174,8 +174,8 @@ func (h *handlers) askReplay(w http.ResponseWriter, r *http.Request, status int,
 	return h.Show(w, r, status, p.Page())
 }
 
-// typedRate reads at how many per second to replay, or why it cannot be read;
-// nothing typed is 0, and so is what is refused.
+// typedRate reads the rate of the replay per second, or returns the error. The rate is 0 if the
+// field is empty or refused.
 func typedRate(r *http.Request) (int, []fault.Field) {
 	text := r.FormValue("rate_per_second")
 	if strings.TrimSpace(text) == "" {

@@ -45,8 +45,8 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	viewer.Htmx().Get("/dead-letters?user=1001").Is(200).Has("HTTP 503").HasNot("<html")
 }
 
-// Dead letters of a campaign are listed under its name with a link, whatever
-// template it is about; their users are linked, too.
+// Dead letters of a campaign are listed under the campaign's name with a link, whatever template
+// the campaign is about. Their users are linked, too.
 func TestDeadLettersOfCampaigns(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	g.Exec(`insert into users (id) values (5), (6)`)
@@ -152,8 +152,8 @@ func TestDiscard(t *testing.T) {
 	operator.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
 }
 
-// The dry run goes by the rate that is typed, read as everywhere else, and says
-// how long the replay takes and who is too late only because of it.
+// The dry run uses the typed rate, read by the usual rules for numbers. It says how long the replay
+// takes, and how many recipients are too late only because of the rate.
 func TestDryRunAtARate(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	// Ten more dead letters, in a second batch.
@@ -172,7 +172,7 @@ func TestDryRunAtARate(t *testing.T) {
 	part.Get("/dead-letters/replay?part=run&rate_per_second=３").Is(200).Has("At 3 per second this takes about 4 s.", `<hx-partial hx-target="#replay-submit"`, "Replay 12 messages").HasNot("<form", "<html")
 	part.Get("/dead-letters/replay?part=run&rate_per_second=1,5").Is(200).Has("At most: ").HasNot("still in time", "Replay 12")
 	part.Get("/dead-letters/replay?part=run&user=2001&rate_per_second=1").Is(200).Has("1 still in time", "Replay 1 message")
-	// The time is too short for the rate: eleven seconds, or what is left of them, for twelve.
+	// The time is too short for the rate: eleven seconds or less, for twelve messages.
 	g.Exec(`update batches set worthless_after = clock_timestamp() + interval '11 seconds'`)
 	page := part.Get("/dead-letters/replay?part=run&rate_per_second=1").Is(200).Has("of those too late would be in time at a higher rate.")
 	page.HasNot("12 still in time")
@@ -226,7 +226,7 @@ func TestDeadLettersOfOtherShopsAreOutOfReach(t *testing.T) {
 	g.As(staff.Operator, 10).Get("/dead-letters").Is(200).Has("2 dead letters")
 }
 
-// Finished letters stand below those that are still to be decided.
+// Finished jobs are shown below the dead letters that still need a decision.
 func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)
@@ -238,7 +238,7 @@ func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 	}
 }
 
-// The pages tell of dead letters that wait for a decision, and of no others.
+// The pages show dead letters that wait for a decision, and no others.
 func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	viewer := g.As(staff.Viewer)

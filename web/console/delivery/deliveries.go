@@ -15,8 +15,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// deliveryQuery reads which batches are meant, and returns the fields that cannot be
-// read.
+// deliveryQuery reads the filter of batches, and returns the fields that cannot be read.
 func (h *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
 	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
 	f := deliverypages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),
@@ -52,8 +51,8 @@ func slotNames() (list []string) {
 	return list
 }
 
-// typedMoment reads a local time in the console's zone. Where it happens
-// twice the first one is meant: a filter may show an hour too much.
+// typedMoment reads a local time in the console's zone. If the local time occurs twice, the first
+// instant is used: a filter may show an hour too much.
 func (h *handlers) typedMoment(name, text string, broken *fault.Fields) *time.Time {
 	if text == "" {
 		return nil
@@ -104,7 +103,7 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 	})
 }
 
-// recipientQuery reads which recipients of the batch in the address are meant.
+// recipientQuery reads the filter of recipients of the batch in the address.
 func (h *handlers) recipientQuery(r *http.Request) (p deliverypages.Batch, q delivery.RecipientQuery, err error) {
 	if q.BatchID, err = shell.PathID(r); err != nil {
 		return p, q, err
@@ -154,8 +153,7 @@ func (h *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) erro
 	}).Send(h.Shell, w, r, shell.Each(list))
 }
 
-// sharesText tells which providers took how many messages of a batch, as in "Main 600,
-// Second 400".
+// sharesText lists how many messages of a batch each provider took, as in "Main 600, Second 400".
 func sharesText(shares []delivery.ProviderShare) string {
 	texts := make([]string, len(shares))
 	for i, s := range shares {

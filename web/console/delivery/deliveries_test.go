@@ -77,8 +77,7 @@ func TestDeliveryPages(t *testing.T) {
 	b.Get("/deliveries.csv?user=ada").Is(http.StatusUnprocessableEntity)
 }
 
-// Files have every row, however many pages that is, and only those that the
-// viewer may see.
+// Files have every row of all pages, and only rows that the viewer may see.
 func TestExports(t *testing.T) {
 	g := consoletest.New(t)
 	const many = shell.ExportPage + 7

@@ -1,5 +1,5 @@
-// Package delivery holds the console's pages about messages on their way:
-// channels with their rates and breakers, deliveries, and dead letters.
+// Package delivery holds the console's pages about the delivery of messages: channels with their
+// rates and breakers, deliveries, and dead letters.
 package delivery
 
 import (
@@ -12,12 +12,12 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Settings keeps what operators decide about channels.
+// Settings stores the operators' settings of channels.
 type Settings interface {
 	Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error)
 }
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	// States are the states of the channels; see [NewStates].
 	States   *shell.ChannelStates
@@ -28,7 +28,7 @@ type Deps struct {
 	Ledger      *delivery.Ledger
 	DeadLetters *delivery.DeadLetters
 	Templates   shell.Templates
-	// Channels are those with a configured sender.
+	// Channels are the channels with a configured sender.
 	Channels  delivery.Available
 	Providers Providers
 	// Mail checks the records of the domain that mails come from.

@@ -13,22 +13,22 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// checkFor bounds all questions to DNS for one page.
+// checkFor bounds the time of all DNS queries for one page.
 const checkFor = 8 * time.Second
 
 // mostChecked is how many senders one page checks.
 const mostChecked = 10
 
-// A MailCheck is the senders of mails and what reads their records.
+// A MailCheck has the senders of mails, and the resolver that reads their DNS records.
 type MailCheck struct {
-	// Senders returns those that a member may see; none = no mail server is configured.
+	// Senders returns the senders that a member may see; none = no mail server is configured.
 	Senders  func(ctx context.Context, by staff.Actor) ([]mailcheck.Sender, error)
 	Resolver mailcheck.Resolver
-	// Pace is what limits mails; nil = nothing does.
+	// Pace returns the limits of mails; nil = no limits.
 	Pace func(context.Context) (delivery.MailPace, error)
 }
 
-// checkMail shows the records as DNS has them now.
+// checkMail shows the present DNS records.
 func (h *handlers) checkMail(w http.ResponseWriter, r *http.Request) error {
 	p := deliverypages.MailCheck{}
 	if h.Mail.Senders != nil {
@@ -47,7 +47,7 @@ func (h *handlers) checkMail(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// checkSenders asks DNS about all of them at the same time.
+// checkSenders queries DNS for all senders at the same time.
 func (h *handlers) checkSenders(ctx context.Context, senders []mailcheck.Sender) []deliverypages.MailSender {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()

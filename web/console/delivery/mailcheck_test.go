@@ -17,8 +17,8 @@ type noRecords struct{}
 func (noRecords) TXT(context.Context, string) ([]string, error) { return nil, mailcheck.ErrNone }
 func (noRecords) Organization(domain string) string             { return domain }
 
-// TestTheFirstSendersAreChecked: the page asks for the senders that its viewer may see,
-// checks ten of them and says how many there are.
+// TestTheFirstSendersAreChecked: the page requests the senders that its viewer may see, checks ten
+// of them and shows the number of all.
 func TestTheFirstSendersAreChecked(t *testing.T) {
 	g := consoletest.New(t, func(d *console.Deps) {
 		d.Delivery.Mail.Resolver = noRecords{}

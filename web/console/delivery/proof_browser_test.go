@@ -11,8 +11,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// An operator replays dead letters in dialogs and watches the job to its end
-// without touching the page.
+// An operator replays dead letters in dialogs and watches the job to its end without reloading the
+// page.
 func TestReplayInTheBrowser(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	b := consoletest.NewTab(t)

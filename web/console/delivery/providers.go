@@ -76,8 +76,8 @@ func (h *handlers) providerForm(w http.ResponseWriter, r *http.Request, status i
 	return h.Show(w, r, status, f.Page())
 }
 
-// typedProvider reads the form of a provider of a kind; numbers that are none are out of
-// bounds.
+// typedProvider reads the form of a provider of a kind. A text that is no number becomes a number
+// out of bounds.
 func typedProvider(r *http.Request, kind provider.Kind) (deliverypages.ProviderForm, provider.Input) {
 	f := deliverypages.ProviderForm{Kind: kind, Values: map[string]string{}, Enabled: r.PostFormValue("enabled") != "", RequestKey: r.PostFormValue("request_key")}
 	in := provider.Input{Kind: kind, Enabled: f.Enabled, Settings: map[string]string{}, Secrets: map[string]string{}}
@@ -119,8 +119,8 @@ func (h *handlers) createProvider(w http.ResponseWriter, r *http.Request) error 
 	return h.savedProvider(w, r, f, p, err)
 }
 
-// savedProvider answers a form that was saved or refused. A form that is refused is shown
-// again without its secrets, which have to be entered once more.
+// savedProvider answers a form that was saved or refused. A refused form is shown again without its
+// secrets, which have to be typed again.
 func (h *handlers) savedProvider(w http.ResponseWriter, r *http.Request, f deliverypages.ProviderForm, p provider.Provider, err error) error {
 	f.Errors = shell.FieldsOf(err)
 	switch {

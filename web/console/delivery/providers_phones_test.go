@@ -29,8 +29,8 @@ func pemOf(t *testing.T, key any) string {
 // secretLine is a line of the key that no page may show.
 func secretLine(key string) string { return strings.Split(key, "\n")[1] }
 
-// TestAppsOnPhonesAreProviders: the keys of Apple and Google are judged when they are entered,
-// with an error that says what to do, and are never shown again.
+// TestAppsOnPhonesAreProviders: the keys of Apple and Google are checked when they are typed, with
+// an error that says what to do, and are never shown again.
 func TestAppsOnPhonesAreProviders(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)

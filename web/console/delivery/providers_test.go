@@ -8,7 +8,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// TestProviderPages configures a provider, whose secret is never shown again, tests it by a
+// TestProviderPages configures a provider, whose secret is never shown again, tests it with a
 // message, disables it and deletes it.
 func TestProviderPages(t *testing.T) {
 	g := consoletest.New(t)
@@ -49,8 +49,8 @@ func TestProviderPages(t *testing.T) {
 	b.Get("/audit?kind=provider").Is(200).Has("Main")
 }
 
-// TestAMiniProgramIsAProvider: WeChat is one of the kinds, its settings are judged by its
-// sender, and it has no weight and no countries.
+// TestAMiniProgramIsAProvider: WeChat is one of the kinds. Its sender checks its settings. It has
+// no weight and no countries.
 func TestAMiniProgramIsAProvider(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)

@@ -11,8 +11,7 @@ import (
 // statesLife is how old the channels' states may be that pages show.
 const statesLife = 900 * time.Millisecond
 
-// ChannelSettings keeps what operators decide about channels, and how channels
-// are doing.
+// ChannelSettings stores the operators' settings of channels, and reads the health of channels.
 type ChannelSettings interface {
 	Settings
 	Backlogs(ctx context.Context) ([]delivery.Backlog, error)
@@ -23,9 +22,9 @@ type ChannelSettings interface {
 // Circuits returns the circuit breakers of all channels.
 type Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, error)
 
-// NewStates returns the states of all channels, of which those configured have a
-// sender. That the breakers cannot be read, because Redis is away, hides them
-// and nothing else. complete adds what else is known of channels; may be nil.
+// NewStates returns the states of all channels; configured are the channels with a sender. If the
+// breakers cannot be read because Redis does not answer, only the breakers are missing. complete
+// adds further values; it may be nil.
 func NewStates(store ChannelSettings, breakers Circuits, configured delivery.Available, complete func(context.Context, *[delivery.Channels]delivery.ChannelStatus) error) *shell.ChannelStates {
 	return shell.NewRecent(statesLife, func(ctx context.Context) (all [delivery.Channels]delivery.ChannelStatus, err error) {
 		settings, err := store.Settings(ctx)

@@ -1,6 +1,5 @@
-// Package docs holds the pages about the HTTP API: the reference, which is made
-// from the OpenAPI document, the first steps, and the calls of the webhook
-// channel. They need no sign-in.
+// Package docs holds the pages about the HTTP API: the reference, which is made from the OpenAPI
+// document, the first steps, and the requests of the webhook channel. The pages need no sign-in.
 package docs
 
 import (
@@ -17,7 +16,7 @@ import (
 // Path is where the pages are.
 const Path = "/docs"
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	// API is described by the pages.
 	API *pipeline.Pipeline

@@ -25,8 +25,8 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// elsewhere are codes of faults that no operation of the API answers with:
-// those of the console and its files, of links, and of what workers do.
+// elsewhere are the fault codes that no operation of the API answers with: codes of the console and
+// its files, of links, and of workers.
 const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_not_testable channel_paused confirm_it_is_you consents_taken coupon_raced dead_letter_job_not_found
 	dead_message_not_found email_taken half_sign_in_ended job_kind_unknown job_lease_lost job_over job_workers_died key_not_found key_repeated
 	last_admin last_second_factor lease_lost limited_to_shops link_invalid malformed cross_origin message_not_found no_job no_rows no_user_column
@@ -40,8 +40,8 @@ const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_no
 	provider_not_found providers_key_missing provider_secrets_sealed provider_in_use too_many_providers
 	callback_unreadable callback_unverified pass_devices_exceeded pass_not_found pass_token_invalid `
 
-// Every code that a rule or the protocol refuses with is in the list, or is not
-// for callers of the API; each in the list has a remedy in every language.
+// Every fault code of a rule or of the protocol is in the list of the API page or in elsewhere.
+// Each code of the list has a remedy in every language.
 func TestEveryCodeHasARemedy(t *testing.T) {
 	listed := map[string]bool{}
 	languages, err := i18n.Load()
@@ -95,8 +95,8 @@ func faults(t *testing.T) map[string]string {
 	return found
 }
 
-// The call on the page is signed right, and has the fields and headers of one
-// that the sender makes.
+// The webhook call shown on the page has a valid signature, and the fields and headers of a call made
+// by the sender.
 func TestWebhookPageShowsWhatIsSent(t *testing.T) {
 	seconds, err := strconv.ParseInt(sampleTimestamp, 10, 64)
 	if err != nil {

@@ -28,7 +28,7 @@ func described() reference {
 	return reference{api.New(api.Deps{Deps: pipeline.Deps{Now: time.Now}}).Pipeline}
 }
 
-// sources are the examples of all pages in a language, by what they are of.
+// sources returns the examples of all pages in a language, by the name of the example.
 func sources(t *testing.T, language string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -153,7 +153,7 @@ func TestShellExamplesParse(t *testing.T) {
 	}
 }
 
-// The body of every example is what the operation's schema describes.
+// The body of every example conforms to the schema of its operation.
 func TestBodiesFitTheirSchemas(t *testing.T) {
 	t.Parallel()
 	p, checked := described(), 0

@@ -13,7 +13,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// reference makes what the reference shows from the OpenAPI document.
+// reference makes the content of the reference page from the OpenAPI document.
 type reference struct{ *pipeline.Pipeline }
 
 func (p reference) page() docpages.Reference {

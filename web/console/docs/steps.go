@@ -8,12 +8,11 @@ import (
 	docpages "dropbell/views/pages/docs"
 )
 
-// leadTime is how long after the page is loaded the drop of the first steps
-// opens: a minute more than its reminder comes before the opening.
+// leadTime is how long after the page is loaded the drop of the first steps opens: a minute longer
+// than the time between its reminder and its opening.
 const leadTime = 6 * time.Minute
 
-// firstSteps are the requests from a key to a coupon. The drop opens soon after
-// now.
+// firstSteps are the requests from the first key to a coupon. The drop opens leadTime after now.
 func firstSteps(now time.Time) []docpages.Step {
 	opens := now.Add(leadTime).Truncate(time.Minute).Add(time.Minute).UTC()
 	body := func(format string, args ...any) string { return "<<JSON\n" + fmt.Sprintf(format, args...) + "\nJSON" }
@@ -32,8 +31,8 @@ func firstSteps(now time.Time) []docpages.Step {
 	}
 }
 
-// step returns a command of the first steps, which acts as the user if one is
-// named. Bodies are here-documents, in which variables are replaced.
+// step returns a shell command of the first steps. It acts as the user if user is set. Bodies are
+// here-documents, in which variables are replaced.
 func step(method, path, user, key, rest string) string {
 	lines := []string{"curl -sS -X " + method + ` "$DROPBELL/api/v1` + path + `"`, `-H "Authorization: Bearer $KEY"`}
 	if method == "GET" {

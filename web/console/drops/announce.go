@@ -16,8 +16,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// announce finds out which announcements can be sent to the users of a template, and
-// which have been.
+// announce returns the announcements that were sent to the users of a template, and the kind that
+// can be sent now, if any.
 func (h *handlers) announce(ctx context.Context, by staff.Actor, t template.Template) (droppages.Announce, error) {
 	p := droppages.Announce{Template: t}
 	var err error
@@ -43,8 +43,8 @@ func (h *handlers) announce(ctx context.Context, by staff.Actor, t template.Temp
 	return p, err
 }
 
-// told reports whether the kind of announcement has been sent and no reminder
-// has named another opening since.
+// told reports whether an announcement of the kind has been sent and no reminder sent since has
+// named another opening.
 func (h *handlers) told(ctx context.Context, t template.Template, kind delivery.Kind, list []reminder.AnnouncementStatus) (bool, error) {
 	var sent *reminder.AnnouncementStatus
 	for i, a := range list { // newest first

@@ -45,8 +45,8 @@ func TestCorrection(t *testing.T) {
 	part.Get(page).Is(200).Has("3 of 3 delivered.", "Finished").HasNot("<html", "data-live")
 }
 
-// After an opening was moved there and back, a correction is needed for users
-// who were reminded in between.
+// After an opening was moved and moved back, a correction is needed for users who were reminded in
+// between.
 func TestCorrectionThereAndBack(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
@@ -69,7 +69,7 @@ func TestCorrectionThereAndBack(t *testing.T) {
 	g.Spread(3)
 	b.Get(page).Is(200).HasNot(send)
 	g.Reopen(d.ID, time.Hour)
-	// Announcements of one template are seconds apart; so is what follows.
+	// Announcements of one template are seconds apart, and so are the reminders after them.
 	g.Exec(`update announcements set created_at = created_at - interval '1 minute'`)
 	g.Fire(d, 11, consoletest.Takes)
 	g.Reopen(d.ID, -time.Hour)
@@ -79,8 +79,8 @@ func TestCorrectionThereAndBack(t *testing.T) {
 	b.Get(page).Is(200).Has(send).HasNot("left out")
 }
 
-// TestNobodyAgainInTheConsole: the question says how many users have had a
-// correction before; with the box ticked they get none.
+// TestNobodyAgainInTheConsole: the confirmation says how many users already had a correction. With
+// the box ticked these users get no further correction.
 func TestNobodyAgainInTheConsole(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)

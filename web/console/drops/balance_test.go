@@ -82,7 +82,7 @@ func (s brokenStore) Receipt(_ context.Context, _ int64, w io.Writer) error {
 	return errors.New("the connection is gone")
 }
 
-// errorCounter counts what is logged as an error.
+// errorCounter counts log records at level error.
 type errorCounter struct{ n atomic.Int32 }
 
 func (c *errorCounter) Write(p []byte) (int, error) {

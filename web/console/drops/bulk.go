@@ -22,12 +22,12 @@ import (
 // maxPicked bounds how many templates can be chosen one by one.
 const maxPicked = 1000
 
-// listFilters are what the list of templates is narrowed down by.
+// listFilters are the parameters of the filter of the list of templates.
 func listFilters() []string { return []string{"q", "state", "shop", "from", "to"} }
 
-// bulkOf reads one step for many templates: those ticked, those that an
-// earlier job changed, or all that fit the list's filter. It returns a
-// [fault.Fields] if the filter cannot be read.
+// bulkOf reads one step for many templates: the ticked templates, the templates that an earlier job
+// changed, or all templates that the list's filter selects. It returns a [fault.Fields] if the
+// filter cannot be read.
 func (h *handlers) bulkOf(r *http.Request) (template.Bulk, error) {
 	b := template.Bulk{Transition: template.Transition(r.FormValue("step"))}
 	if id, err := strconv.ParseInt(r.FormValue("undo"), 10, 64); err == nil {
@@ -52,8 +52,7 @@ func (h *handlers) bulkOf(r *http.Request) (template.Bulk, error) {
 	return b, nil
 }
 
-// unread leads back to the list whose filter cannot be read, if that is what
-// err says.
+// unread redirects to the list whose filter cannot be read, if err says so.
 func (h *handlers) unread(w http.ResponseWriter, r *http.Request, err error) error {
 	if shell.FieldsOf(err) == nil {
 		return err
@@ -81,7 +80,7 @@ func (h *handlers) undoOf(r *http.Request, id int64) (b template.Bulk, err error
 	return template.Bulk{Transition: back, Selection: template.Selection{IDs: result.IDs}, UndoOf: id}, nil
 }
 
-// undoable returns what a job did, and whether that can be taken back.
+// undoable returns the step and the result of a job. ok reports whether the job can be undone.
 func undoable(j job.Job) (b template.Bulk, result template.BulkResult, ok bool) {
 	if j.Kind != template.BulkKind || !j.State.Over() || json.Unmarshal(j.Params, &b) != nil || json.Unmarshal(j.Result, &result) != nil {
 		return b, result, false
@@ -90,7 +89,7 @@ func undoable(j job.Job) (b template.Bulk, result template.BulkResult, ok bool) 
 	return b, result, can && len(result.IDs) > 0
 }
 
-// confirmBulk shows what the step would do before it is done.
+// confirmBulk shows the effect of the step before it is taken.
 func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 	b, err := h.bulkOf(r)
 	if err != nil {
@@ -167,7 +166,7 @@ func (h *handlers) bulkActions(r *http.Request, j job.Job) []ui.ButtonProps {
 		URL: fmt.Sprintf("/templates/bulk?%s", q.Encode()), Dialog: true}}
 }
 
-// showBulkJobs says what the pages of jobs show of bulk steps.
+// showBulkJobs sets the content of the job pages of bulk steps.
 func (h *handlers) showBulkJobs() {
 	h.ShowJobs(shell.JobView{Actions: h.bulkActions}, template.BulkKind)
 }

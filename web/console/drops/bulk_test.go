@@ -71,8 +71,8 @@ func TestBulkOfAllThatMatch(t *testing.T) {
 	m.Get("/templates?state=scheduled").Is(200).Has("No matches")
 }
 
-// A worker that dies after having changed templates and before saving its
-// progress leaves a job that recognises its own changes.
+// A worker that dies between changing templates and saving its progress leaves a job that
+// recognises its own changes.
 func TestBulkStepRunsTwice(t *testing.T) {
 	g := consoletest.New(t)
 	a, b := g.Published(10, 2*time.Hour), g.Published(10, 2*time.Hour)

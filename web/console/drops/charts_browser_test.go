@@ -14,12 +14,12 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// maxWeight is how much a page with charts may weigh when nothing of it is cached:
-// itself and its files, compressed.
+// maxWeight is the greatest size in bytes of a page with charts for an empty cache: the page and
+// its files, compressed.
 const maxWeight = 120 << 10
 
-// Charts are drawn over the server's drawing, zoom to a part and back, follow the
-// theme, and keep to the page's security policy. The table behind stays.
+// Charts are drawn over the server's drawing, zoom to a part and back, follow the theme, and keep
+// the page's security policy. The table of the numbers stays.
 func TestChartsInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 3*time.Hour)

@@ -13,7 +13,7 @@ import (
 // choicesShown is how many names a field for templates offers.
 const choicesShown = 10
 
-// chooseTemplate answers a field for templates with what its text may mean.
+// chooseTemplate answers a field for templates with the templates that its text may mean.
 func (h *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
 	typed := ""
 	for _, name := range []string{"q", "grant_template_id", "audience_template"} {

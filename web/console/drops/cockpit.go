@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// aheadLife is how old a forecast may be that a cockpit shows; it looks at
-	// every drop there is.
+	// aheadLife is the greatest age of a forecast that a cockpit shows. A forecast reads every
+	// drop.
 	aheadLife = 5 * time.Second
-	// pastRenderings is how many states a browser may be behind and still be sent
-	// the difference only.
+	// pastRenderings is how many states a browser may be behind and still receive only the
+	// differences.
 	pastRenderings = 30
 )
 
@@ -53,7 +53,7 @@ func (f *rendering) in(l *i18n.Locale) ui.Cells {
 	return f.cells[l]
 }
 
-// snapshots are a cockpit's state and those before it.
+// snapshots are a cockpit's current state and its earlier states.
 type snapshots struct {
 	*rendering
 	past []*rendering // newest last
@@ -69,8 +69,9 @@ type patchKey struct {
 
 func (d *snapshots) Digest() string { return d.page.Sum }
 
-// patch returns the values that bring a page from a state to this one as JSON,
-// nil if it is there. It is made once for all viewers that come from the same state.
+// patch returns, as JSON, the values that change a page from the state from to the current state;
+// nil if they are the same state. A patch is made once for all viewers with the same state and
+// language.
 func (d *snapshots) patch(from string, l *i18n.Locale) []byte {
 	if from == d.page.Sum {
 		return nil
@@ -145,8 +146,7 @@ func (h *handlers) readSnapshots(ctx context.Context, templateID int64, before *
 	return d, nil
 }
 
-// pulse continues the pulse of the look before, or reads it from the batches of
-// the last minutes.
+// pulse extends the pulse of the previous look, or reads it from the batches of the last minutes.
 func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snapshots) (reminder.Pulse, error) {
 	if before == nil {
 		spans, err := h.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
@@ -165,7 +165,7 @@ func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snaps
 	return pulse, nil
 }
 
-// aheadOf is what the forecast says about the drop.
+// aheadOf returns the forecast for the drop.
 func (h *handlers) aheadOf(ctx context.Context, t template.Template) (list []forecast.Prognosis, err error) {
 	all, err := h.ahead.Get(ctx)
 	for _, ch := range all {
@@ -188,7 +188,7 @@ func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// cockpit is what the live tab shows below the part that all tabs have.
+// cockpit returns the content of the live tab below the part that all tabs have.
 func (h *handlers) cockpit(ctx context.Context, t template.Template, sales *droppages.Sales) (*droppages.Cockpit, error) {
 	d, err := h.cockpits.Peek(ctx, t.ID)
 	if err != nil {
@@ -222,11 +222,10 @@ func (h *handlers) showWave(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, c.Card())
 }
 
-// waveTail is how long after the opening the outcomes of the last slot may still
-// be recorded.
+// waveTail is how long after the opening the outcomes of the last slot may still be recorded.
 const waveTail = 5 * time.Minute
 
-// wave is how the slot that is asked for went out, or else the one that fired last.
+// wave returns how the requested slot was sent, by default the slot that fired last.
 func (h *handlers) wave(r *http.Request, p droppages.Template) (*droppages.WaveCard, error) {
 	c := droppages.WaveCard{Template: p.ID, Zone: p.Zone(), Replay: r.FormValue("replay") != ""}
 	asked, _ := strconv.ParseInt(r.FormValue("slot"), 10, 64) // nonsense is the last one
@@ -252,8 +251,8 @@ func (h *handlers) wave(r *http.Request, p droppages.Template) (*droppages.WaveC
 	return &c, err
 }
 
-// streamCockpit sends what changes on a cockpit, as server-sent events: the
-// values that are others, not the parts of the page that show them.
+// streamCockpit sends the changes of a cockpit as server-sent events: the changed values, not the
+// parts of the page that show them.
 func (h *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
 	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {

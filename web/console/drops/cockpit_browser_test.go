@@ -102,8 +102,8 @@ func TestCockpitOnAPhone(t *testing.T) {
 	b.Accessible("the cockpit on a phone")
 }
 
-// The switch works by keyboard, says what it did, and holds everything still
-// until it is used again; then nothing was missed.
+// The switch works by keyboard, announces its effect, and stops all changes of the page until it is
+// used again. Then the page shows the current state.
 func TestHoldTheCockpitStill(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -122,7 +122,7 @@ func TestHoldTheCockpitStill(t *testing.T) {
 	b.Sees("#live-said", "Live updates are paused.")
 	consoletest.Within(t, "the end of the stream", func() bool { return g.Watched() == 0 })
 	g.Sending(d, 12, 1, 1000, 500)
-	// A swap that draws the switch anew does not let it forget.
+	// A swap that renders the switch anew keeps its state.
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("[data-live-switch]").setAttribute("aria-pressed", "false");
 		document.dispatchEvent(new CustomEvent("htmx:after:swap"))`)
 	if pressed := consoletest.Evaluate[string](b, `document.querySelector("[data-live-switch]").getAttribute("aria-pressed")`); pressed != "true" {
@@ -136,7 +136,7 @@ func TestHoldTheCockpitStill(t *testing.T) {
 	b.Sees("#slot-12", "500 of 1,000")
 }
 
-// A connection that breaks is said to be lost, and comes back by itself.
+// A broken connection is reported as lost, and is restored by itself.
 func TestCockpitConnectionLost(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

@@ -23,7 +23,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// cockpitURL is the live tab of a drop, streamURL what keeps it up to date.
+// cockpitURL is the live tab of a drop, streamURL the stream of its changes.
 func cockpitURL(id int64) string { return shell.TemplateURL(id) + "?tab=live" }
 func streamURL(id int64) string  { return shell.TemplateURL(id) + "/cockpit/live" }
 
@@ -48,8 +48,8 @@ func TestCockpitPage(t *testing.T) {
 	viewer.Get(cockpitURL(d.ID)).Is(200).Has("The slot 55 minutes before is due and has not fired.", "Overdue")
 }
 
-// Slots that a move put into the past are due from the move on: they are fired
-// at once, and not shown as an hour overdue meanwhile.
+// Slots that a move put into the past are due from the move on: they are fired at once, and are not
+// shown as an hour overdue meanwhile.
 func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Reopen(g.Published(10, 2*time.Hour).ID, 7*time.Minute-2*time.Hour)
@@ -67,8 +67,8 @@ func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
 	}
 }
 
-// A few bytes per change, in the viewer's language; a viewer that reconnects
-// gets the missed changes.
+// An event has a few bytes per change, in the viewer's language. A viewer that reconnects gets the
+// missed changes.
 func TestCockpitStream(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -85,8 +85,8 @@ func TestCockpitStream(t *testing.T) {
 	page := english.Get(cockpitURL(d.ID)).Is(200).Body
 	english.Live = streamURL(d.ID) + "?from=" + consoletest.Between(page, `data-stream-from="`, `"`)
 	one, _ := english.Listen(d.ID, "")
-	// until reads events, each of a few values, until the one that changes name. The time
-	// that passes changes the curves as well.
+	// until reads events, each with a few values, until an event changes name. The passing time
+	// changes the curves as well.
 	until := func(stream <-chan consoletest.Message, name string) (id string, cells map[string]string) {
 		t.Helper()
 		for cells[name] == "" {
@@ -161,8 +161,8 @@ func TestCockpitStreamEnds(t *testing.T) {
 	g.Ends(other)
 }
 
-// One query a second whatever the number of viewers, and finished slots are not
-// read again.
+// There is one query a second whatever the number of viewers, and finished slots are not read
+// again.
 func TestCockpitLooksOnceForAll(t *testing.T) {
 	l := &counted{Cockpit: reminder.Cockpit{At: time.Now(), Rows: []reminder.CockpitRow{{Slot: reminder.Slot{ID: 7, State: reminder.Finished}}, {Slot: reminder.Slot{ID: 8, State: reminder.Sending}}}}}
 	g := consoletest.New(t, func(d *console.Deps) { d.Drops.Cockpits = countedStore{l} })
@@ -234,8 +234,8 @@ func TestCockpitLinks(t *testing.T) {
 	b.Get("/").Is(200).Has(`href="` + cockpitURL(near.ID) + `"`)
 }
 
-// The patches from one state of a page to another lead to the same page as loading it
-// anew, in every language.
+// Patches from one state of a page to another produce the same page as loading it anew, in every
+// language.
 func TestPatchesLeadToThePage(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -278,7 +278,7 @@ func TestPatchesLeadToThePage(t *testing.T) {
 	}
 }
 
-// counted is a store that counts how often it is asked.
+// counted is a store that counts its calls.
 type counted struct {
 	reminder.Cockpit
 	mu           sync.Mutex
@@ -303,8 +303,8 @@ func (c *counted) lookBack() {
 	c.spans++
 }
 
-// countedStore gives the counter the store's name for its method, which the
-// embedded value has taken.
+// countedStore gives the counter the name of the store's method: in counted the embedded field has
+// taken this name.
 type countedStore struct{ *counted }
 
 func (c countedStore) Cockpit(_ context.Context, _ int64, known []reminder.CockpitRow) (reminder.Cockpit, error) {

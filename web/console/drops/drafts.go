@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// undoFor is the form that takes back the step in the address, which was taken just
-// now; nil if it cannot be taken back.
+// undoFor returns the form that undoes the step in the address, which was just taken; nil if it
+// cannot be undone.
 func (h *handlers) undoFor(r *http.Request, t template.Template, outcome template.Outcome) *ui.Undo {
 	step := template.Transition(r.PathValue("step"))
 	if outcome != template.Taken || step != template.Pausing && (step != template.Closing || !t.MayReopen(h.Now())) {
@@ -39,8 +39,8 @@ func (h *handlers) undoStep(w http.ResponseWriter, r *http.Request) error {
 	return h.Undone(w, r, shell.TemplateURL(id), t.Name, undone)
 }
 
-// deleteQuestion is the confirmation of deleting a draft; of anything else there
-// is nothing to submit.
+// deleteQuestion returns the confirmation of deleting a draft. For a template that is no draft it
+// has no submit button.
 func (h *handlers) deleteQuestion(r *http.Request, t template.Template) pageparts.Confirmation {
 	return pageparts.DeleteDraft(r.Context(), pageparts.Draft{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), Name: t.Name,
 		URL: shell.TemplateURL(t.ID), Version: t.Version, Refusal: t.DeletableAt(h.Now())})
@@ -74,7 +74,7 @@ func (h *handlers) deleteDraft(w http.ResponseWriter, r *http.Request) error {
 	return h.DoneUndoable(w, r, "/templates", shell.Say(r, "draft.deleted", t.Name), ui.Undo{Action: shell.TemplateURL(id) + "/restore"})
 }
 
-// showDeleted says of a draft that was deleted how it can be had back.
+// showDeleted shows how a deleted draft can be restored.
 func (h *handlers) showDeleted(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {

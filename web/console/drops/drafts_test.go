@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A draft is deleted in a dialog that offers to keep it, is gone from the lists,
-// and comes back by the notice's button or from its old address, without scripts.
+// A draft is deleted in a dialog that offers to keep it, disappears from the lists, and is restored
+// by the notice's button or from its old address, without scripts.
 func TestDeletedDraftComesBack(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, 5*time.Hour)
@@ -42,14 +42,14 @@ func TestDeletedDraftComesBack(t *testing.T) {
 	}
 	b.Post(page+"/delete", form).Is(http.StatusConflict) // of a form from before
 	b.Post("/templates/999/restore", nil).Is(404)
-	// Once its time is over it does not come back.
+	// After its opening has passed a draft cannot be restored.
 	b.Post(page+"/delete", url.Values{"version": {b.Get(page + "/delete").Field("version")}}).To("/templates")
 	g.Exec(`update deleted_drafts set deleted_at = now() - interval '30 days 1 second'`)
 	b.Get(page).Is(404)
 	b.Post(page+"/restore", nil).Is(404)
 }
 
-// A published drop is not deleted, nor a draft that others name.
+// A published drop cannot be deleted, nor a draft that other objects name.
 func TestDraftsThatStay(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -64,7 +64,7 @@ func TestDraftsThatStay(t *testing.T) {
 	}
 }
 
-// A pause and a closing are undone by the button in the notice; twice is once, and
+// A pause and a closing are undone by the button in the notice. Undoing twice has one effect, and
 // after another change it is too late.
 func TestUndo(t *testing.T) {
 	g := consoletest.New(t)

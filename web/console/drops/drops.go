@@ -1,6 +1,5 @@
-// Package drops holds the console's pages about drops: templates and their steps,
-// what was reserved, how a drop goes while it is delivered, and the shops that
-// templates belong to.
+// Package drops holds the console's pages about drops: templates and their steps, reservations, the
+// course of a drop's delivery, and the shops that templates belong to.
 package drops
 
 import (
@@ -23,7 +22,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Reminders are the use cases about what is sent around an opening.
+// Reminders are the use cases about messages around an opening.
 type Reminders struct {
 	Board         reminder.BoardStore
 	Figures       Figures
@@ -37,14 +36,13 @@ type Reminders struct {
 
 // Figures compare sums that events keep with the rows.
 type Figures interface {
-	// Off returns by how much those of the template differ.
+	// Off returns by how much the sums of the template differ from its rows.
 	Off(ctx context.Context, templateID int64) (int64, error)
 }
 
 // DeadMessages lists the events that handlers gave up on.
 type DeadMessages interface {
-	// Open returns events that were neither replayed nor discarded, the newest
-	// first.
+	// Open returns events that were neither replayed nor discarded, the newest first.
 	Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error)
 }
 
@@ -58,18 +56,18 @@ type Users interface {
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
 	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)
-	// Shards returns where coupons behind a gate are; nil for a template that
+	// Shards returns the distribution of coupons over the shards of a gate; nil for a template that
 	// has no gate.
 	Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error)
 }
 
-// Limits are what one shop may send.
+// Limits serves the form of the limits of one shop's campaigns.
 type Limits interface {
 	// Form is the form about the limits of the shop, whose name is shown.
 	Form(r *http.Request, shop int64, name string) (droppages.ShopLimits, error)
 }
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Templates *template.Service
 	Models    template.Models
@@ -91,19 +89,18 @@ type Deps struct {
 	Step MessageStep
 	// States are the states of the channels.
 	States *shell.ChannelStates
-	// Channels are those with a configured sender.
+	// Channels are the channels with a configured sender.
 	Channels delivery.Available
 }
 
-// MessageStep is the step of the form about what users read. Its fields are read
-// from the request.
+// MessageStep is the step of the form about the messages. Its fields are read from the request.
 type MessageStep interface {
 	// Of returns the step for the drop as it is typed so far.
 	Of(r *http.Request, t template.Template) (pageparts.MessageStep, error)
-	// Check returns what is wrong with the drop's own text, if one is typed.
+	// Check returns the errors of the drop's own text, if there is a typed text.
 	Check(r *http.Request) []fault.Field
-	// Send sends the reminder over the named channel to the member, and says in the
-	// step what came of it.
+	// Send sends the reminder over the named channel to the member, and sets the result in the
+	// step.
 	Send(r *http.Request, t template.Template, over string, p *pageparts.MessageStep) error
 	// Save stores the drop's own text, if one is typed. It may be repeated.
 	Save(r *http.Request, t template.Template) error
@@ -136,14 +133,14 @@ func newHandlers(sh *shell.Shell, d Deps) *handlers {
 	return h
 }
 
-// Routes returns the routes about templates, cockpits and shops, and says what
-// pages show of the jobs of bulk steps.
+// Routes returns the routes about templates, cockpits and shops. It also sets the content of the
+// job pages of bulk steps.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := newHandlers(sh, d)
 	sh.BeforeClose(h.cockpits.Close)
 	sh.CountWatched(h.cockpits.Watching)
 	h.showBulkJobs()
-	// The form shows what users read, mails among it.
+	// The form shows previews of messages, some of them mails in frames.
 	forms := shell.Framing([]shell.Route{
 		shell.Post("/templates", staff.ManageTemplates, h.createTemplate),
 		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),

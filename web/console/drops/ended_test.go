@@ -11,8 +11,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The page of a drop that staff closed shows when it ended, and that the rest is
-// not for sale.
+// The page of a drop that staff closed shows when it ended, and that the remaining coupons are not
+// for sale.
 func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, time.Hour)

@@ -23,11 +23,11 @@ func Look(ctx context.Context, sh *shell.Shell, d Deps, templateID int64, before
 	return newHandlers(sh, d).readSnapshots(ctx, templateID, before)
 }
 
-// Patch returns the values that bring a page from a state to this one.
+// Patch returns the values that change a page from the state from to this state.
 func (d *snapshots) Patch(from string, l *i18n.Locale) []byte { return d.patch(from, l) }
 
 // In returns the values in a language.
 func (d *snapshots) In(l *i18n.Locale) map[string]string { return d.in(l) }
 
-// Past is how many states before this one are kept.
+// Past is how many earlier states are kept.
 func (d *snapshots) Past() int { return len(d.past) }

@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// Each field of a spec is set alone: the row of the file must then differ from the row of an
-// empty template. A field that is missing in the file changes nothing.
+// Each field of a spec is set alone. The row of the file must then differ from the row of an empty
+// template; a field that is missing in the file would leave the row unchanged.
 func TestFileHasEveryFieldThatStaffCanSet(t *testing.T) {
 	file := templateFile(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	empty := file.Cells(template.Template{})

@@ -35,8 +35,8 @@ func (h *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// hidden lists the templates that the viewer may not see. Their load is part
-// of the forecast all the same: channels are shared between shops.
+// hidden returns the templates that the viewer may not see. Their load is part of the forecast all
+// the same: the shops share the channels.
 func (h *handlers) hidden(r *http.Request, channels []forecast.ChannelForecast) (map[int64]bool, error) {
 	hidden := map[int64]bool{}
 	if len(shell.Actor(r).Shops) == 0 {

@@ -9,8 +9,9 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// TestForecastSaysHowSureItIs: users without a contact are no messages, one past slot is called little,
-// several give a range, and the errors of past drops are shown on each page with a forecast.
+// TestForecastSaysHowSureItIs: users without a contact do not count as messages. One past slot is
+// marked as little data; several past slots give a range. The errors of past drops are shown on
+// each page with a forecast.
 func TestForecastSaysHowSureItIs(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)

@@ -35,7 +35,7 @@ func TestForecast(t *testing.T) {
 	b.Get("/forecast").Is(200).Has("25,000 reminders, all in time", "in time, 1 min 40 s before the opening").HasNot("would miss the opening")
 }
 
-// Two drops that stand in each other's way are told apart by opening one later.
+// For two drops that compete for a channel the forecast proposes opening one of them later.
 func TestForecastKnowsWhenToOpenLater(t *testing.T) {
 	g := consoletest.New(t)
 	first, second := g.Published(10, 2*time.Hour), g.Published(11, 2*time.Hour)
@@ -48,7 +48,7 @@ func TestForecastKnowsWhenToOpenLater(t *testing.T) {
 	limited.Has("Moon cake night", "A drop of another shop", "220,000").HasNot("Tea time", "/templates/2\"")
 }
 
-// The reader of a forecast is told what it assumes.
+// The page of a forecast states the assumptions of the forecast.
 func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	open := true
 	g := consoletest.New(t, consoletest.Breakers(func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {

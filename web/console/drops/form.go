@@ -51,9 +51,9 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 	return h.stored(w, r, t, "create")
 }
 
-// stored leads to the drop after its form was saved, and publishes it if the form
-// asks for that. Where the messages were never looked at, the confirmation asks
-// about them first. A drop that may not be published stays a draft.
+// stored redirects to the drop after its form was saved, and publishes the drop if the form asks
+// for that. If no member has looked at the messages, it redirects to the confirmation, which asks
+// about them. A drop that may not be published stays a draft.
 func (h *handlers) stored(w http.ResponseWriter, r *http.Request, t template.Template, what string) error {
 	url := shell.TemplateURL(t.ID)
 	// If this fails, sending the form again finds the drop stored and goes on here.
@@ -183,8 +183,8 @@ func (h *handlers) showConflict(w http.ResponseWriter, r *http.Request, t templa
 	return h.Show(w, r, http.StatusConflict, pageparts.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
 }
 
-// previewTemplate answers what is typed so far: how the coupon looks, and
-// what would be refused.
+// previewTemplate answers the form as typed so far: a preview of the coupon, and the errors that
+// saving would show.
 func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {
@@ -202,9 +202,8 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	return h.Show(w, r, http.StatusOK, f.Checked())
 }
 
-// messageStep answers what users read of the drop as it is typed so far, and sends a
-// try to the member if a button asks for it. Without scripts it shows the whole form
-// again, as it was typed.
+// messageStep answers the messages of the drop as typed so far, and sends a test to the member if a
+// button asks for it. Without scripts it shows the whole form again, as typed.
 func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {
@@ -242,8 +241,8 @@ func formID(r *http.Request) int64 {
 	return id
 }
 
-// blastOfForm computes what happens to the reminders of a published template if
-// the form is saved with another opening.
+// blastOfForm computes the effect on the reminders of a published template if the form is saved
+// with another opening.
 func (h *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.Blast, err error) {
 	id := formID(r)
 	t, err := shell.VisibleTemplate(r, h.Templates, id)
@@ -254,7 +253,7 @@ func (h *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.
 	return h.blast(*t, board, opensAt.UTC()), err
 }
 
-// preview shows as much as can be understood of what is typed so far.
+// preview returns the preview of all values that can be read so far.
 func (h *handlers) preview(r *http.Request, values map[string]string, shops []template.Shop) droppages.CouponPreview {
 	spec, _ := readSpec(values, shops, h.DefaultZone)
 	t := template.Template{Spec: spec}
@@ -279,7 +278,7 @@ func (h *handlers) preview(r *http.Request, values map[string]string, shops []te
 	return p
 }
 
-// reminderHint says when the first reminder goes out.
+// reminderHint says when the first reminder is sent.
 func (h *handlers) reminderHint(r *http.Request, t template.Template) string {
 	l := shell.Frame(r).Locale
 	first := l.DateTime(template.Slot(template.Slots).DueAt(t.OpensAt), t.Zone())

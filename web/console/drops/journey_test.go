@@ -10,8 +10,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The page of a drop leads with what became of its reminders and coupons, beside
-// the drop of the same shop that opened before. Each figure is what the rows say.
+// The page of a drop begins with the outcomes of its reminders and coupons, next to the previous
+// drop of the same shop. Each figure equals the count of rows.
 func TestThePictureOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	old, d, other := g.Published(10, time.Hour), g.Published(10, 3*time.Hour), g.Published(11, time.Hour)
@@ -35,7 +35,7 @@ func TestThePictureOfADrop(t *testing.T) {
 		"Coupons used 0 10 · 25% of those claimed")
 }
 
-// Each tab has its own address; its content is read for it alone.
+// Each tab has its own address; only the shown tab's content is read.
 func TestTabsOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

@@ -44,9 +44,9 @@ func (h *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Part(), p.Page())
 }
 
-// phases are the parts of the unsorted list: drops and drafts that are ahead or on, the
-// next opening first; then drops that are over and drafts of long ago, the last first.
-// Only those that q selects are there.
+// phases returns the parts of the unsorted list. First come active and scheduled drops and drafts
+// with a future opening, the next opening first. Then come ended drops and drafts with a past
+// opening, the last opening first. Parts that q does not select are left out.
 func phases(q template.Query, now time.Time) (list []template.Query) {
 	ahead, past := q, q
 	if q.From == nil || q.From.Before(now) {
@@ -94,8 +94,8 @@ type phasePlace struct {
 	shell.Place
 }
 
-// phasePlaces are the keys of a list of n phases; the phase is not written if it is the
-// only one. A key whose phase does not exist is the beginning.
+// phasePlaces are the keys of a list of n phases. A key names its phase unless n is 1. A key with a
+// phase that does not exist is the beginning.
 func phasePlaces(n int) shell.Keys[phasePlace] {
 	places := shell.Places("_")
 	return shell.Keys[phasePlace]{Param: places.Param, Text: func(p phasePlace) string {
@@ -131,7 +131,7 @@ func (h *handlers) inPhases(r *http.Request, parts []template.Query, after phase
 	return list, nil
 }
 
-// selected are the templates that the filter of the list selects, in the order of their
+// selected returns the templates that the filter of the list selects, in the order of their
 // opening.
 func (h *handlers) selected(r *http.Request) (p droppages.Templates, l shell.List[template.Template, shell.Place], err error) {
 	p, q, err := h.templateQuery(r)
@@ -141,8 +141,8 @@ func (h *handlers) selected(r *http.Request) (p droppages.Templates, l shell.Lis
 	}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }, File: templateFile(h.Now())}, err
 }
 
-// templateFile is the file of templates in their state at now. It has a column for each
-// field of a template that staff can set, under the field's name in the API.
+// templateFile is the file of templates with their state at now. It has a column for each field of
+// a template that staff can set, named like the field of the API.
 func templateFile(now time.Time) shell.File[template.Template] {
 	return shell.FileOf("templates",
 		[]string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
@@ -156,8 +156,8 @@ func templateFile(now time.Time) shell.File[template.Template] {
 		})
 }
 
-// templateQuery reads which templates are meant; unreadable fields are among the page's
-// errors. Days are those of the shop, if only one is meant.
+// templateQuery reads the filter of templates; unreadable fields are among the page's errors. If
+// exactly one shop is selected, days are days of its zone.
 func (h *handlers) templateQuery(r *http.Request) (droppages.Templates, template.Query, error) {
 	p := droppages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
 		To: r.FormValue("to"), Sort: aheadFirst}
@@ -211,8 +211,7 @@ func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	return h.Either(w, r, p.Live(), p.Page())
 }
 
-// fillTab reads what the page shows on its tab only. A draft shows its history
-// without a tab.
+// fillTab reads the data that only the page's tab shows. A draft shows its history without a tab.
 func (h *handlers) fillTab(r *http.Request, p *droppages.Template) (err error) {
 	ctx, t := r.Context(), p.Drop.Template
 	if p.Tab == droppages.TabHistory || t.Stored == template.Draft {
@@ -265,8 +264,8 @@ func (h *handlers) fillReminders(r *http.Request, p *droppages.Template) (err er
 	return err
 }
 
-// dropBefore is the drop of the same shop that opened before t, nil if there is
-// none. It is told from the same counters as t itself.
+// dropBefore returns the previous drop of the same shop, nil if there is none. Its figures come
+// from the same counters as the figures of t.
 func (h *handlers) dropBefore(ctx context.Context, t template.Template) (*droppages.Journey, error) {
 	if t.Stored == template.Draft {
 		return nil, nil

@@ -9,9 +9,9 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// The step about messages shows what users read of the drop as it is typed so far,
-// with the shop's text or one of the drop's own, sends it to the member, and loses
-// nothing that was typed; saving stores the own text once for each channel.
+// The step about messages shows the messages of the drop as typed so far, with the shop's text or a
+// text of the drop's own, sends them to the member, and loses no typed value. Saving stores the own
+// text once for each channel.
 func TestMessageStep(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

@@ -14,15 +14,15 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A model is what a new drop can begin with.
+// A model is a set of values for the form of a new drop.
 type model struct {
 	// key names the model in addresses and catalogues.
 	key    string
 	values map[string]string
 	// weekday is whether a day of the week suits; nil = every day.
 	weekday func(time.Weekday) bool
-	// hour and minute are when it opens in the shop's zone, lasts how long it
-	// stays open.
+	// hour and minute are the opening time in the shop's zone; lasts is how long the drop stays
+	// open.
 	hour, minute int
 	lasts        time.Duration
 }
@@ -40,7 +40,7 @@ func models() []model {
 }
 
 const (
-	// eveningHour is when a drop opens unless its author says otherwise.
+	// eveningHour is the hour at which a drop opens by default.
 	eveningHour = 20
 	// nearby is how close openings are to compete for the same minutes.
 	nearby = time.Hour
@@ -52,7 +52,7 @@ const (
 	recentModels = 6
 )
 
-// showModels is the gallery of what a new drop can begin with.
+// showModels shows the gallery of models for a new drop.
 func (h *handlers) showModels(w http.ResponseWriter, r *http.Request) error {
 	return h.drawModels(w, r, http.StatusOK, droppages.Models{})
 }
@@ -89,8 +89,8 @@ func (h *handlers) startOf(r *http.Request, m model, shops []template.Shop, curr
 	return v
 }
 
-// newValues are what the form for a new drop begins with, and whether they are a
-// whole drop: those of a model, or of another drop; else only the times.
+// newValues returns the initial values of the form for a new drop: the values of a model or of
+// another drop, otherwise only the times. whole reports whether they are a complete drop.
 func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map[string]string, whole bool, err error) {
 	hour, minute, lasts, weekday := eveningHour, 0, 4*time.Hour, everyDay
 	values = blankValues(shops)
@@ -134,8 +134,8 @@ func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map
 	return values, whole, nil
 }
 
-// freeDay is the first day from tomorrow that suits and on which no drop opens
-// near that time of day; the zero time if none is free.
+// freeDay returns the first day from tomorrow that suits accepts and on which no drop opens near
+// that time of day; the zero time if no day is free.
 func (h *handlers) freeDay(ctx context.Context, zone *time.Location, hour, minute int, suits func(time.Weekday) bool) (time.Time, error) {
 	now := h.Now().In(zone)
 	from, to := now, now.AddDate(0, 0, daysAhead+1)
@@ -153,8 +153,8 @@ func (h *handlers) freeDay(ctx context.Context, zone *time.Location, hour, minut
 	return time.Time{}, nil
 }
 
-// clashes are the published drops that open near an instant: their reminders are
-// due in the same minutes and share the channels.
+// clashes returns the published drops that open near an instant: their reminders are due in the
+// same minutes and share the channels.
 func (h *handlers) clashes(r *http.Request, at time.Time, except int64) (list []droppages.Clash, err error) {
 	if at.IsZero() || !at.After(h.Now()) {
 		return nil, nil

@@ -58,8 +58,7 @@ func TestEveryModelIsAWholeDrop(t *testing.T) {
 	g.As(staff.Viewer).Get("/templates/models").Is(http.StatusForbidden)
 }
 
-// The form publishes what it shows; a drop that may not be published is kept as a
-// draft.
+// The form publishes the drop as shown. A drop that may not be published is stored as a draft.
 func TestPublishFromTheForm(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -92,7 +91,7 @@ func TestPublishFromTheForm(t *testing.T) {
 	b.Get(draft).Is(200).Has("Draft", "is saved as a draft and not published.")
 }
 
-// A drop that opens near the typed time is named, one of a foreign shop is not.
+// A drop that opens near the typed time is named; a drop of another member's shop is not.
 func TestClashesAreWarnedOf(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 24*time.Hour)
@@ -131,8 +130,8 @@ func TestFiveClicksToADrop(t *testing.T) {
 	}
 }
 
-// A drop is saved under a name, begins new drops of its shop as it was then, and is
-// renamed, deleted and restored. Other shops do not see it.
+// A drop is saved as a model under a name. New drops of its shop begin with its values at that
+// time. The model is renamed, deleted and restored. Other shops do not see it.
 func TestSavedModels(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 50*time.Hour)

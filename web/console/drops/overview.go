@@ -21,8 +21,7 @@ const (
 	upcomingDrops = 6
 	openDrops     = 3
 	recentRecords = 8
-	// oldBacklog is how long a message may be in flight before the page shows it
-	// as a problem.
+	// oldBacklog is how long a message may be in flight before the page shows it as a problem.
 	oldBacklog = time.Minute
 	// maxStuck bounds how many stuck messages are counted on the first page.
 	maxStuck = 100
@@ -98,7 +97,7 @@ func (h *handlers) first(ctx context.Context, by staff.Actor, p droppages.Overvi
 	return len(any) == 0, err
 }
 
-// judge fills in how delivery is doing and what needs attention.
+// judge sets the state of the delivery and the points that need attention.
 func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 	channels, err := h.States.Look(r.Context())
 	if err != nil {
@@ -137,10 +136,10 @@ func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 	return nil
 }
 
-// Webhooks tells which endpoints of shops' servers fail.
+// Webhooks lists the failing endpoints of shops' servers.
 type Webhooks interface {
-	// Attention returns the endpoints of the shops, none = all, that are failing
-	// or were disabled by failures.
+	// Attention returns the endpoints of the shops (none = all) that are failing or were disabled
+	// by failures.
 	Attention(ctx context.Context, shops []int64) ([]hook.Endpoint, error)
 }
 
@@ -161,8 +160,8 @@ func (h *handlers) webhookConcerns(r *http.Request) (list []droppages.Attention,
 	return list, err
 }
 
-// otherDeadLetters returns the dead letters that no shown drop has: of earlier
-// drops, campaigns and notices. The counters are of all shops.
+// otherDeadLetters returns the dead letters that belong to no shown drop: dead letters of earlier
+// drops, campaigns and notices. The counters include all shops.
 func (h *handlers) otherDeadLetters(r *http.Request, drops []droppages.Drop) ([]droppages.Attention, error) {
 	groups, err := h.DeadLetters.Groups(r.Context(), shell.Actor(r), delivery.DeadLetterFilter{})
 	if err != nil {

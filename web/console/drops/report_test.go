@@ -16,7 +16,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The report sums the drop up, beside earlier drops of the shop and no other's.
+// The report shows the results of the drop next to earlier drops of its shop, and of no other shop.
 func TestReportPage(t *testing.T) {
 	g := consoletest.New(t)
 	before, d, other := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour), g.Published(11, 2*time.Hour)

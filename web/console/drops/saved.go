@@ -13,8 +13,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// savedValues are what the form for a new drop begins with from a saved model: the
-// whole drop, on the first free day at the model's time of day.
+// savedValues returns the initial values of the form for a new drop from a saved model: the
+// complete drop, on the first free day at the model's time of day.
 func (h *handlers) savedValues(r *http.Request, id int64) (values map[string]string, whole bool, err error) {
 	m, err := h.Models.Model(r.Context(), shell.Actor(r), id)
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *handlers) saveModel(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, fmt.Sprintf("/templates/models#model-%d", m.ID), ui.Good, shell.Say(r, "models.saved_as", m.Name))
 }
 
-// modelErrors are the errors about the name of a model; nil if err is another one.
+// modelErrors returns the errors about the name of a model; nil for any other error.
 func modelErrors(err error) []fault.Field {
 	if fields := shell.FieldsOf(err); fields != nil {
 		return fields

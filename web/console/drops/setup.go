@@ -8,8 +8,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// setup is what the first page shows of the first steps: nothing to members who can
-// take none, once all are taken, or where they are hidden. A member can show them
+// setup returns the first steps for the overview page. It returns nothing for members who may take
+// none of the steps, after all steps are taken, or if the steps are hidden. A member can show them
 // again.
 func (h *handlers) setup(r *http.Request) (*template.Setup, error) {
 	by := shell.Actor(r)

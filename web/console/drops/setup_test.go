@@ -9,8 +9,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// TestFirstSteps follow what is stored, end by themselves, and are hidden and shown
-// again by the member.
+// TestFirstSteps: the first steps follow the stored data, disappear by themselves after the last
+// step, and can be hidden and shown again by the member.
 func TestFirstSteps(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)

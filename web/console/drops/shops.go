@@ -114,8 +114,8 @@ func typedShop(r *http.Request) (template.Shop, droppages.ShopForm) {
 // Shops keeps the shops.
 type Shops interface {
 	Shops(ctx context.Context) ([]template.Shop, error)
-	// ChangeShop creates the shop or changes its name and time zone, and says
-	// in the entry what it was before and is now.
+	// ChangeShop creates the shop or changes its name and time zone. The audit entry e gets the
+	// values before and after.
 	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
 }
 

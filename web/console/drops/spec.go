@@ -22,7 +22,7 @@ func templateFields() []string {
 		"message_own", "message_language", "message_title", "message_text"}
 }
 
-// typedValues returns what was typed, nothing added or lost.
+// typedValues returns the typed values unchanged.
 func typedValues(r *http.Request) map[string]string {
 	v := map[string]string{}
 	for _, name := range templateFields() {
@@ -38,7 +38,7 @@ func typedValues(r *http.Request) map[string]string {
 	return v
 }
 
-// blankValues are what a new form begins with.
+// blankValues returns the initial values of a new form.
 func blankValues(shops []template.Shop) map[string]string {
 	v := map[string]string{"kind": string(template.AmountOff), "currency": "CNY", "target": string(template.WholeShop), "validity": "hours",
 		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable),
@@ -49,7 +49,7 @@ func blankValues(shops []template.Shop) map[string]string {
 	return v
 }
 
-// valuesOf writes a stored spec as it would be typed.
+// valuesOf returns a stored spec as the form's values.
 func valuesOf(t template.Template) map[string]string {
 	zone := t.Zone()
 	amount := func(a money.Amount) string {
@@ -86,8 +86,7 @@ func valuesOf(t template.Template) map[string]string {
 	return v
 }
 
-// readSpec returns the spec that was typed and every field that breaks a
-// rule, those of reading first.
+// readSpec returns the typed spec and every field that breaks a rule, unreadable fields first.
 func readSpec(values map[string]string, shops []template.Shop, fallback *time.Location) (template.Spec, []fault.Field) {
 	rd := &shell.Reading{Values: values, Zone: fallback}
 	s := template.Spec{Name: strings.TrimSpace(values["name"]), Description: values["description"], ClaimURL: strings.TrimSpace(values["claim_url"]),
@@ -111,8 +110,8 @@ func readSpec(values map[string]string, shops []template.Shop, fallback *time.Lo
 	return s, brokenRules(rd, s)
 }
 
-// readDiscount reads the amounts that belong to the kind; the others may still
-// hold what was typed before the kind was changed.
+// readDiscount reads the amounts that belong to the kind. Other amounts may still hold text that
+// was typed before the kind was changed.
 func readDiscount(rd *shell.Reading, s *template.Spec) {
 	switch s.Kind {
 	case template.AmountOff:
@@ -127,8 +126,8 @@ func readDiscount(rd *shell.Reading, s *template.Spec) {
 	}
 }
 
-// brokenRules joins what could not be read with what the spec's own rules say; a
-// field is named once.
+// brokenRules joins the values that could not be read with the broken rules of the spec. A field is
+// named once.
 func brokenRules(rd *shell.Reading, s template.Spec) []fault.Field {
 	list := slices.Clone(rd.Broken.List)
 	named := func(name string) bool {

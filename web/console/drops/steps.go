@@ -61,8 +61,8 @@ func (h *handlers) refuseStep(w http.ResponseWriter, r *http.Request, t template
 	return h.StepRefused(w, r, p, cause, pageparts.FieldLabel)
 }
 
-// stepQuestion is the confirmation of the step; where the state does not allow
-// it there is nothing to submit.
+// stepQuestion returns the confirmation of the step. If the state does not allow the step, it has
+// no submit button.
 func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts.Confirmation, error) {
 	step := r.PathValue("step")
 	if no := t.Allows(template.Transition(step), h.Now()); no != nil {
@@ -98,7 +98,7 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 	return p, nil
 }
 
-// stepPoints says what the step will do, in numbers where there are any.
+// stepPoints lists the effects of the step, with their numbers if there are any.
 func (h *handlers) stepPoints(r *http.Request, t template.Template, step string) ([]string, error) {
 	l := shell.Frame(r).Locale
 	board, err := h.Board.Board(r.Context(), t.ID)
@@ -172,7 +172,7 @@ func (h *handlers) moveQuestion(r *http.Request, t template.Template) droppages.
 		Help: shell.Say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
 }
 
-// fillMove reads the typed opening and finds out what moving there would do.
+// fillMove reads the typed opening and computes the effect of moving the drop there.
 func (h *handlers) fillMove(r *http.Request, t template.Template, p *droppages.Move) error {
 	at, broken := shell.Instant(p.Opens.Value, p.Opens.Fold, t.Zone())
 	if broken != "" {
@@ -191,7 +191,7 @@ func (h *handlers) fillMove(r *http.Request, t template.Template, p *droppages.M
 	return err
 }
 
-// blast computes what moving t's opening to at would do.
+// blast computes the effect of moving t's opening to at.
 func (h *handlers) blast(t template.Template, b reminder.Board, at time.Time) droppages.Blast {
 	e := b.MoveTo(at, h.Now())
 	return droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt), Booked: e.Booked, Reminded: e.Reminded, Late: e.Late, Lost: e.Lost}

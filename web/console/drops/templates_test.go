@@ -80,8 +80,8 @@ func TestPreview(t *testing.T) {
 	b.Post("/templates/preview", nil).Is(200).Has("Unnamed coupon")
 }
 
-// A browser draws a date in its own language: below each field the instant is written
-// out in the viewer's, as it is typed and on the page itself.
+// A browser shows a date in the browser's language. So the instant is written out in the viewer's
+// language below each field, while it is typed and on the page itself.
 func TestTypedTimesAreWrittenOut(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -131,8 +131,8 @@ func TestLifeOfADrop(t *testing.T) {
 	b.Get("/templates/99999999999999999999").Is(http.StatusNotFound)
 }
 
-// TestPublishingWhatNobodySaw: a draft that was changed after the publication
-// form was shown is shown again first.
+// TestPublishingWhatNobodySaw: a draft that was changed after the publication form was shown is
+// shown again first.
 func TestPublishingWhatNobodySaw(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, 2*time.Hour)
@@ -271,8 +271,8 @@ func TestEditPublished(t *testing.T) {
 	b.Get(shell.TemplateURL(d.ID)).Is(200).Has("New name", "“New name” has been saved.")
 }
 
-// Unsorted, what is ahead comes before what is over, and nothing is lost or
-// shown twice between pages.
+// In the unsorted list, future and active drops come before ended drops, and paging neither loses
+// nor repeats a drop.
 func TestListBeginsWithWhatIsAhead(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)
@@ -376,8 +376,8 @@ func TestOverview(t *testing.T) {
 	b.Get("/").Is(200).Has("Open", "Left")
 }
 
-// Days are those of the shop that is chosen, on the page, in the file and for
-// what is done with all of them; the page says whose they are.
+// Days are days in the zone of the chosen shop: on the page, in the file and for bulk steps. The
+// page names the zone.
 func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
 	g := consoletest.New(t) // Shanghai is the console's zone
 	g.Exec(`insert into shops (number, name, timezone) values (10, 'Shop 10', 'Europe/Berlin'), (11, 'Shop 11', 'America/New_York')
@@ -397,7 +397,7 @@ func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
 	part.Get(day).Is(200).Has(`<hx-partial hx-target="#days-of">Dates are in the time zone of Shop 10: Berlin time`, ">In Berlin<").HasNot("<html")
 }
 
-// The review of a published template says what saving does to its reminders.
+// The review of a published template shows the effect of saving on its reminders.
 func TestReviewOfAPublishedTemplate(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
@@ -416,7 +416,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	b.Get("/templates/new").Is(200).Has("Customers see it only after it is published.")
 }
 
-// A step that the state does not allow is not asked about.
+// A step that the state does not allow has no confirmation.
 func TestImpossibleStepsOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	page := shell.TemplateURL(g.Published(10, time.Hour).ID)

@@ -11,8 +11,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// textCostLife is how old the estimated cost of a drop's text messages may be: the page
-// of a drop is read every second.
+// textCostLife is the greatest age of the estimated cost of a drop's text messages: the page of a
+// drop is read every second.
 const textCostLife = time.Minute
 
 // textCosts are the estimates of the drops that are looked at.
@@ -30,8 +30,8 @@ type textCost struct {
 	recent  *shell.Recent[*forecast.TextCost]
 }
 
-// get returns the estimate; nil if there are no text messages to come. One that cannot be
-// made is missing from the page for as long as one that was made is believed.
+// get returns the estimate; nil if there are no text messages to come. A failed estimate is cached
+// as nil for textCostLife too, so that the page shows no cost for that time.
 func (c *textCosts) get(ctx context.Context, t template.Template) *forecast.TextCost {
 	cost, err := c.known(t).recent.Get(ctx)
 	if err != nil { // the request has ended

@@ -12,7 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// textSamples count how often they are read, and fail if told to.
+// textSamples counts its reads, and fails if the test says so.
 type textSamples struct {
 	read int
 	err  error
@@ -27,8 +27,8 @@ func (s *textSamples) Book(context.Context, message.Place, int64) (*message.Book
 	return message.NewBook(nil), nil
 }
 
-// The page of a drop is read every second by every viewer, and its cost once a minute; a
-// cost that cannot be estimated costs the page one card.
+// Every viewer reads the page of a drop every second, but its cost is read once a minute. If the
+// cost cannot be estimated, only the card with the cost is missing.
 func TestTextCostsAreReadOnce(t *testing.T) {
 	s := &textSamples{}
 	h := newHandlers(&shell.Shell{Log: slog.New(slog.DiscardHandler)}, Deps{Reminders: Reminders{

@@ -17,8 +17,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// typedKey is the text that the page is about; a key that is not one of the choices is
-// the first.
+// typedKey returns the key of the text that the page is about; an unknown key becomes the first
+// choice.
 func typedKey(r *http.Request) message.Key {
 	k := message.Key{Kind: message.Reminder, Channel: message.Email, Language: message.English}
 	for _, kind := range message.Written() {
@@ -34,8 +34,8 @@ func typedKey(r *http.Request) message.Key {
 	return k
 }
 
-// typedLanguage is the language of the text: the one that was typed, else that of
-// the shop. A fault names one that does not exist.
+// typedLanguage returns the language of the text: the typed language, by default the language of
+// the shop. e gets a fault if the language does not exist.
 func typedLanguage(r *http.Request, book *message.Book, e *fault.Fields) string {
 	typed := strings.TrimSpace(r.FormValue("language"))
 	if tag, ok := message.Canonical(typed); ok {
@@ -115,8 +115,8 @@ func (h *handlers) surroundings(r *http.Request, a about, book *message.Book, p 
 	return err
 }
 
-// own are the member's own contacts: the e-mail address, and what is known of the
-// user with that address.
+// own returns the member's own contacts: the e-mail address, and the contacts of the user with that
+// address.
 func (h *handlers) own(r *http.Request) (pageparts.Own, error) {
 	own := pageparts.Own{Email: shell.Frame(r).Member.Email}
 	u, found, err := h.Own.OwnUser(r.Context(), own.Email)
@@ -137,7 +137,7 @@ func (h *handlers) show(w http.ResponseWriter, r *http.Request, a about) error {
 	return h.draw(w, r, http.StatusOK, a, book, p)
 }
 
-// draw shows the page, or the part that follows what is typed.
+// draw shows the page, or the part that follows the typed text.
 func (h *handlers) draw(w http.ResponseWriter, r *http.Request, status int, a about, book *message.Book, p messagepages.Editor) error {
 	to, err := h.readerOf(r, a, p.Reader)
 	if err != nil {
@@ -150,8 +150,8 @@ func (h *handlers) draw(w http.ResponseWriter, r *http.Request, status int, a ab
 	return h.Show(w, r, status, p.Page())
 }
 
-// change does what the pressed button says with what was typed; without one it
-// shows how the text reads.
+// change does the action of the pressed button with the typed text; without a button it shows the
+// preview.
 func (h *handlers) change(w http.ResponseWriter, r *http.Request, a about) error {
 	p, book, err := h.page(r, a)
 	if err != nil {
@@ -194,7 +194,7 @@ func basedOn(r *http.Request, name string) int64 {
 	return id
 }
 
-// saved answers a save: with the page again, or with what was wrong.
+// saved answers a save: with the page again, or with the errors.
 func (h *handlers) saved(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor, err error, done string) error {
 	var broken *fault.Fields
 	switch {
@@ -210,7 +210,7 @@ func (h *handlers) saved(w http.ResponseWriter, r *http.Request, a about, book *
 	return h.Done(w, r, p.Address(), ui.Good, shell.Say(r, done))
 }
 
-// test sends the text as it is typed to the member.
+// test sends the typed text to the member.
 func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor) error {
 	c, err := delivery.ParseChannel(string(p.Channel))
 	if err != nil {
@@ -230,7 +230,7 @@ func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *m
 	return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
 }
 
-// rearranged does with the blocks what a button says: add, up-1, down-1, drop-1.
+// rearranged applies a button to the blocks: add, up-1, down-1, drop-1.
 func rearranged(blocks []message.Block, do, added string) []message.Block {
 	if do == "add" {
 		return append(blocks, message.Block{Type: message.BlockType(added)})

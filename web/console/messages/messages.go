@@ -12,16 +12,16 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Messages  *message.Service
 	Templates shell.Templates
 	Users     Users
 	Own       OwnUsers
-	// Tests send a text to the member who writes it.
+	// Tests send a text to the member who is writing the text.
 	Tests *testmessage.ChannelTests
-	// LinkExample returns a tracked link as messages about the drop hold one, for
-	// previews; "" = they hold the claim address itself.
+	// LinkExample returns a tracked link of the form used in messages about the drop, for previews;
+	// "" = messages contain the claim address itself.
 	LinkExample func(templateID int64, to user.ID) string
 }
 

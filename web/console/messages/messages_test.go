@@ -27,8 +27,8 @@ func form(values ...string) url.Values {
 	return v
 }
 
-// A marketer reads the built-in text, writes one of the drop's own, is told of
-// mistakes by their line, restores the older one and removes it, all without scripts.
+// A marketer reads the built-in text, writes a text of the drop's own, sees errors with their line,
+// restores an older text and removes the own text, all without scripts.
 func TestWritingAMessage(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -61,8 +61,8 @@ func TestWritingAMessage(t *testing.T) {
 
 var frames = regexp.MustCompile(`<iframe src="([^"]+)"`)
 
-// A mail is put together from blocks, shown in frames in which nothing runs, and
-// sent to the member as it is typed.
+// A mail is put together from blocks, shown in frames that run no scripts, and sent to the member
+// as typed.
 func TestWritingAMail(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -133,7 +133,7 @@ func TestShopDefaults(t *testing.T) {
 	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"javascript:alert(1)"}}).Is(422)
 }
 
-// Publishing asks once: from the first look at the messages on it does not.
+// Publishing asks once to look at the messages, and no more after the first look.
 func TestPublishingAsksOnceToLook(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

@@ -23,7 +23,7 @@ type reader struct {
 	id user.ID // 0 = a made-up one
 }
 
-// number is the user's, empty of a made-up one.
+// number is the user's number, empty for a made-up person.
 func (r reader) number() string {
 	if r.id == 0 {
 		return ""
@@ -31,8 +31,8 @@ func (r reader) number() string {
 	return r.id.String()
 }
 
-// readerOf returns the user with the number that was typed, or a made-up person in
-// the shop's zone. Every preview has a name to greet.
+// readerOf returns the user with the typed number, or a made-up person in the shop's zone. Every
+// preview has a name for the greeting.
 func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, error) {
 	sample := reader{Reader: message.Reader{Name: shell.Say(r, "message.sample"), Zone: a.zone}}
 	id := h.NamedUser(r, typed, &fault.Fields{}) // the form says what is wrong with it
@@ -46,7 +46,7 @@ func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, err
 	return reader{message.Reader{Name: u.Name, Locale: u.Locale, Zone: u.Zone()}, id}, nil
 }
 
-// previews are the draft over its channel, and the other channels' texts beside it.
+// previews returns the draft over its channel, and the texts of the other channels.
 func (h *handlers) previews(r *http.Request, a about, book *message.Book, c message.Channel, d message.Draft, to reader) pageparts.Previews {
 	p := pageparts.Previews{Reader: to.Name}
 	if to.id != 0 {
@@ -67,8 +67,8 @@ func (h *handlers) previews(r *http.Request, a about, book *message.Book, c mess
 	return p
 }
 
-// factsFor are what a message over the channel says, with a link as long as the
-// reader's own where there would be one.
+// factsFor returns the facts of a message over the channel. If the channel's messages have tracked
+// links, the link is as long as the reader's own.
 func (h *handlers) factsFor(a about, c message.Channel, k message.Kind, to user.ID) message.Facts {
 	return h.ownLink(a.facts, a.place.Template, c, k, to)
 }
@@ -99,12 +99,11 @@ func (h *handlers) preview(r *http.Request, a about, book *message.Book, c messa
 	return p
 }
 
-// mailPolicy lets a mail show its own styles and images, and nothing run: the page can
-// do no more in the console than in a mail program.
+// mailPolicy lets a mail show its own styles and images, and run nothing: the page can do no more
+// in the console than in a mail program.
 const mailPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox"
 
-// mail draws the page of a mail for its frame: as readers with a light screen see
-// it, or with a dark one.
+// mail renders the page of a mail for its frame, as shown on a light or a dark screen.
 func (h *handlers) mail(w http.ResponseWriter, r *http.Request, a about) error {
 	d, ends, err := shell.MailDraft(r)
 	if err != nil {

@@ -57,7 +57,7 @@ func (h *handlers) saveSettings(w http.ResponseWriter, r *http.Request, a about,
 	return h.saved(w, r, a, book, p, err, "message.settings.saved")
 }
 
-// saveName stores what a drop is called in a language; an empty name removes it.
+// saveName stores the name of a drop in a language; an empty name removes it.
 func (h *handlers) saveName(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor) error {
 	p.NameTyped = messagepages.Name{Language: strings.TrimSpace(r.PostFormValue("name_language")), Title: strings.TrimSpace(r.PostFormValue("name_title")),
 		Description: strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("name_description"), "\r\n", "\n"))}

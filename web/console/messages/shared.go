@@ -16,11 +16,11 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Shared is what pages about the texts of a campaign use of this package: readers of
-// previews, and sending a text to the member who writes it.
+// Shared has the functions of this package that pages about the texts of a campaign use: readers of
+// previews, and sending a text to the member who is writing it.
 type Shared struct{ h *handlers }
 
-// NewShared returns it.
+// NewShared returns the functions for pages about campaigns.
 func NewShared(d Deps) Shared { return Shared{&handlers{Deps: d}} }
 
 // Reader returns the user with the number, or for 0 a made-up person in the zone.
@@ -34,8 +34,8 @@ func (s Shared) Reader(r *http.Request, id user.ID, zone *time.Location) (user.U
 // Own is where the member can be reached.
 func (s Shared) Own(r *http.Request) (pageparts.Own, error) { return s.h.own(r) }
 
-// Send sends the draft of a text for the shop (0 = of none) over the channel to the
-// member's own address. It is about the template with that id, 0 = about none.
+// Send sends the draft of a text to the member's own address over the channel. shop is the shop of
+// the text (0 = none), templateID the template that it is about (0 = none).
 func (s Shared) Send(r *http.Request, shop int64, c delivery.Channel, templateID int64, d message.Draft) (pageparts.Try, error) {
 	own, err := s.h.own(r)
 	if err != nil {
@@ -44,8 +44,8 @@ func (s Shared) Send(r *http.Request, shop int64, c delivery.Channel, templateID
 	return s.h.send(r, shop, testmessage.TestWish{Channel: c, Recipient: own.Address(message.Channel(c.String())), TemplateID: templateID}, d)
 }
 
-// send sends the draft to the member and returns what came of it. A refusal that the
-// member can do something about is no error.
+// send sends the draft to the member and returns the result. A refusal that the member can act on
+// is a result, not an error.
 func (h *handlers) send(r *http.Request, shop int64, wish testmessage.TestWish, d message.Draft) (pageparts.Try, error) {
 	ctx := r.Context()
 	wish.Locale = d.Language

@@ -20,9 +20,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A Step is the step about messages in the form of a drop: the messages as users read
-// them, made from the form as typed so far, and one reminder text of the drop's own for
-// all channels.
+// A Step is the step about messages in the form of a drop: the messages as users read them, made
+// from the form as typed so far, and one reminder text of the drop's own for all channels.
 type Step struct{ h *handlers }
 
 // NewStep returns the step.
@@ -38,8 +37,8 @@ func typedOwn(r *http.Request) (o ownText, own bool) {
 	return ownText{line("message_language"), line("message_title"), line("message_text")}, r.PostFormValue("message_own") == "own"
 }
 
-// over is the text as a message of the channel: a mail is made of blocks, and an
-// SMS or a webhook says where to claim.
+// over returns the text as a message of the channel: a mail is made of blocks, and an SMS or a
+// webhook gets the claim address.
 func (o ownText) over(c message.Channel) message.Text {
 	t := message.Text{Title: o.title, Body: o.text}
 	switch c {
@@ -66,7 +65,7 @@ func reminder(c message.Channel, tag string) message.Key {
 	return message.Key{Kind: message.Reminder, Channel: c, Language: tag}
 }
 
-// check returns what is wrong with the text, by the step's fields.
+// check returns the errors of the text, by the step's fields.
 func (o ownText) check() (list []fault.Field) {
 	tag, ok := message.Canonical(o.language)
 	if !ok {
@@ -91,7 +90,7 @@ func (o ownText) check() (list []fault.Field) {
 	return list
 }
 
-// Check returns what is wrong with the drop's own text, if one is typed.
+// Check returns the errors of the drop's own text, if there is a typed text.
 func (s Step) Check(r *http.Request) []fault.Field {
 	if o, own := typedOwn(r); own {
 		return o.check()
@@ -99,7 +98,7 @@ func (s Step) Check(r *http.Request) []fault.Field {
 	return nil
 }
 
-// facts are what messages say of the drop as it is typed so far.
+// facts returns the facts of messages about the drop as typed so far.
 func facts(t template.Template) message.Facts {
 	f := message.Facts{Kind: message.Reminder, Drop: t.Name, Description: t.Description, Shop: t.ShopName, Worth: t.Worth(), OpensAt: t.OpensAt,
 		Minutes: message.SampleMinutes, Days: message.SampleDays}
@@ -110,7 +109,8 @@ func facts(t template.Template) message.Facts {
 	return f
 }
 
-// pageOf is where the drop's texts are written, or those of its shop.
+// pageOf returns the address of the page for the drop's texts, or for the texts of its shop if the
+// drop is not stored yet.
 func pageOf(t template.Template) string {
 	if t.ID != 0 {
 		return shell.TemplateURL(t.ID) + "/message"
@@ -118,8 +118,7 @@ func pageOf(t template.Template) string {
 	return "/shops/" + strconv.FormatInt(t.ShopNumber, 10) + "/message"
 }
 
-// Of is the step for the drop as it is typed so far. Without a shop there is
-// nothing to show yet.
+// Of returns the step for the drop as typed so far. Without a shop it has no content yet.
 func (s Step) Of(r *http.Request, t template.Template) (p pageparts.MessageStep, err error) {
 	var o ownText
 	o, p.Own = typedOwn(r)
@@ -166,8 +165,8 @@ func (s Step) Of(r *http.Request, t template.Template) (p pageparts.MessageStep,
 	return p, nil
 }
 
-// draft is the reminder over the channel: the text that is typed, else the one that
-// counts.
+// draft returns the reminder over the channel: the typed own text, otherwise the stored text that
+// applies.
 func (s Step) draft(r *http.Request, a about, book *message.Book, c message.Channel, tag string) message.Draft {
 	f := s.h.factsFor(a, c, message.Reminder, 0)
 	d := message.Draft{Kind: message.Reminder, About: &f}
@@ -201,8 +200,8 @@ func (s Step) Send(r *http.Request, t template.Template, over string, p *pagepar
 	return err
 }
 
-// Save stores the text that is typed as the drop's own for every channel. Repeating
-// it stores nothing more. A member who has written the text has looked at it.
+// Save stores the typed text as the drop's own for every channel. Repeating it stores nothing more.
+// A member who has written the text counts as having looked at it.
 func (s Step) Save(r *http.Request, t template.Template) error {
 	o, own := typedOwn(r)
 	if !own {

@@ -47,8 +47,8 @@ func (h *handlers) ofTemplate(r *http.Request) (about, error) {
 	}, nil
 }
 
-// ofNone is for campaigns of no shop. It draws mails that say themselves what they
-// are about.
+// ofNone is for campaigns of no shop: the address of a mail's page contains all facts that the mail
+// needs.
 func (h *handlers) ofNone(*http.Request) (about, error) {
 	return about{zone: h.DefaultZone}, nil
 }

@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A member opens the search with the keyboard, moves through what it finds, and
-// opens a drop, which is then among the recent ones.
+// A member opens the search with the keyboard, moves through its results, and opens a drop. The
+// drop is then among the recent objects.
 func TestSearchByKeyboard(t *testing.T) {
 	g := consoletest.New(t)
 	first, second := g.Published(10, 2*time.Hour), g.Published(10, 3*time.Hour)

@@ -17,13 +17,13 @@ import (
 // namedShown is how many drops and how many campaigns commands are offered for by name.
 const namedShown = 3
 
-// A thing is a drop or a campaign, with what the viewer may do to it.
+// A thing is a drop or a campaign, with the commands that the viewer may use on it.
 type thing struct {
 	name     string
 	commands []pageparts.Command
 }
 
-// told are the commands whose label, in the viewer's language or in English, fits.
+// told returns the commands whose label fits accepts, in the viewer's language or in English.
 func (t thing) told(r *http.Request, fits func(label string) bool) (hits []searchpages.Hit) {
 	english := shell.Frame(r).Languages[0]
 	for _, c := range t.commands {
@@ -42,9 +42,9 @@ func campaignThing(r *http.Request, c campaign.Campaign) thing {
 	return thing{c.Name, pageparts.CampaignCommands(r.Context(), c)}
 }
 
-// actions are the commands of one drop or campaign that the text means: "pause" on the
-// page of one, its name, or both, "pause moon cake". Without a text they are all those
-// of the page from which the search was opened.
+// actions returns the commands of one drop or campaign that the text means. The text is a command
+// on the page of the drop, the drop's name, or both, "pause moon cake". Without a text the result
+// is all commands of the page from which the search was opened.
 func (h *handlers) actions(r *http.Request, text string) ([]searchpages.Hit, error) {
 	here, err := h.here(r)
 	if err != nil {
@@ -73,7 +73,8 @@ func (h *handlers) actions(r *http.Request, text string) ([]searchpages.Hit, err
 	return once(hits), nil
 }
 
-// here is the drop or campaign whose page the viewer sees; the zero thing on others.
+// here returns the drop or campaign whose page the viewer sees; on other pages it returns the zero
+// thing.
 func (h *handlers) here(r *http.Request) (t thing, err error) {
 	address := r.Header.Get("HX-Current-URL")
 	if address == "" {
@@ -111,8 +112,8 @@ func (h *handlers) here(r *http.Request) (t thing, err error) {
 	return t, err
 }
 
-// called are the drops and campaigns with the name or number; alone says that the
-// text means one of them.
+// called returns the drops and campaigns with the name or number. alone reports that there is
+// exactly one.
 func (h *handlers) called(r *http.Request, text string) (things []thing, alone bool, err error) {
 	ctx, by := r.Context(), shell.Actor(r)
 	drops, err := h.Templates.Templates(ctx, by, template.Query{Search: numberOr(text), Descending: true, Limit: namedShown})
@@ -135,8 +136,8 @@ func (h *handlers) called(r *http.Request, text string) (things []thing, alone b
 // A naming is a text read as the label of a command and the name of a thing.
 type naming struct{ command, rest string }
 
-// names reads the text as a command followed or preceded by a name. Chinese is
-// written without a space between them.
+// names reads the text as a command before or after a name. Chinese has no space between command
+// and name.
 func names(r *http.Request, text string) (list []naming) {
 	lower := strings.ToLower(text)
 	for _, label := range labels(r) {
@@ -152,8 +153,8 @@ func names(r *http.Request, text string) (list []naming) {
 	return list
 }
 
-// labels are those of all commands of drops and campaigns, in the viewer's language
-// and in English, each once.
+// labels returns the labels of all commands of drops and campaigns, in the viewer's language and in
+// English, each once.
 func labels(r *http.Request) (list []string) {
 	known := map[string]bool{}
 	for _, l := range []interface{ T(string, ...any) string }{shell.Frame(r).Locale, shell.Frame(r).Languages[0]} {
@@ -167,7 +168,7 @@ func labels(r *http.Request) (list []string) {
 	return list
 }
 
-// once drops the hits that lead where an earlier one does.
+// once removes hits with the same address as an earlier hit.
 func once(hits []searchpages.Hit) (list []searchpages.Hit) {
 	known := map[string]bool{}
 	for _, hit := range hits {

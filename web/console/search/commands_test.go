@@ -14,8 +14,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// On the page of a drop and of a campaign the search offers what the viewer may do
-// there: each command is one that the page itself offers, and leads to a question.
+// On the page of a drop or a campaign the search offers the commands that the viewer may use there.
+// Each command is also on the page itself, and leads to a confirmation.
 func TestCommandsOfThePage(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

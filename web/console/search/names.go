@@ -17,7 +17,7 @@ import (
 // choicesShown is how many names a field offers.
 const choicesShown = 10
 
-// named finds things by name, as the viewer may see them; see [shell.Names].
+// named finds objects by name, as the viewer may see them; see [shell.Names].
 func (h *handlers) named(r *http.Request, kind shell.NameKind, text string, limit int) ([]shell.Name, error) {
 	list, err := h.choices(r, kind, text, limit)
 	names := make([]shell.Name, len(list))
@@ -74,7 +74,7 @@ func (h *handlers) choices(r *http.Request, kind shell.NameKind, text string, li
 	return nil, shell.ErrNoPage
 }
 
-// chosen is the number in a text that a field offered before, "" if it is typed.
+// chosen returns the number in a text that a field has offered, "" for other text.
 func chosen(text string) string {
 	if ref := shell.TemplateRef(text); ref != text {
 		return ref

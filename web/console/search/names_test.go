@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Fields offer names as the viewer may see them, and take a name, a name with its
-// number, or a number.
+// Fields offer names as the viewer may see them, and accept a name, a name with its number, or a
+// number.
 func TestFieldsTakeNames(t *testing.T) {
 	g, _, _, coupons := sameNames(t)
 	b, limited := g.As(staff.Admin), g.As(staff.Operator, 10)

@@ -1,8 +1,7 @@
-// Package search answers the console's search: shops, drops, campaigns, people,
-// coupons, orders and redeem codes by name or number, and commands, those of one drop
-// or campaign among them. Every kind is
-// found by the use case behind its own page, so that the search shows no more
-// than the pages do.
+// Package search answers the console's search: shops, drops, campaigns, users, coupons, orders and
+// redeem codes by name or number, and commands, including the commands of one drop or campaign.
+// Every kind is found by the use case behind its own page, so that the search shows no more than
+// the pages do.
 package search
 
 import (
@@ -34,24 +33,24 @@ const (
 	shown = 5
 	// commandsShown is how many commands are shown before anything is typed.
 	commandsShown = 6
-	// mostRecent is how many things the browser may ask for by number.
+	// mostRecent is how many objects the browser may request by number.
 	mostRecent = 6
 	// shortestName is from how many characters on people are searched by name.
 	shortestName = 2
-	// patience is how long one kind is searched for. Each is read by an index
-	// within milliseconds; a database that is busy must not hold up the others.
+	// patience bounds the search for one kind. Each kind is read by an index within milliseconds; a
+	// slow query for one kind must not delay the other kinds.
 	patience = 1500 * time.Millisecond
 )
 
 // People finds users.
 type People interface {
-	// Suggest returns up to limit users of each kind: by number, by the beginning
-	// of the name, and by the beginning of a contact, or without contacts by a whole
-	// one.
+	// Suggest returns up to limit users of each match: by number, by the beginning of the name, and
+	// by contact. With contacts, the beginning of a contact matches; otherwise only a complete
+	// contact.
 	Suggest(ctx context.Context, text string, contacts bool, limit int) ([]user.User, error)
 }
 
-// Deps are what the search stands on.
+// Deps are the dependencies of the search.
 type Deps struct {
 	Templates *template.Service
 	Campaigns *campaign.Service
@@ -74,8 +73,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	return []shell.Route{
 		shell.Get("/search", staff.View, h.search),
 		shell.Get("/search/choices/{kind}", staff.View, h.offerNames),
-		// The typed text may be an address or a code, and comes in a body: addresses of
-		// pages are kept by logs and histories.
+		// The typed text may be an address or a code, so it is sent in a body: logs and browser
+		// histories keep addresses of pages.
 		shell.Report(shell.Post("/search", staff.View, h.search)),
 	}
 }
@@ -95,7 +94,7 @@ func (h *handlers) search(w http.ResponseWriter, r *http.Request) error {
 	return h.Either(w, r, p.Part(), p.Page())
 }
 
-// start is what is shown before anything is typed.
+// start returns the groups that are shown before anything is typed.
 func (h *handlers) start(r *http.Request) ([]searchpages.Group, error) {
 	recent, err := h.recent(r)
 	commands := hitsOf(ui.Commands(r.Context(), ""), searchpages.CommandHit)
@@ -121,7 +120,7 @@ func (h *handlers) finders() []finder {
 		{"people", h.findPeople, h.aboutPeople}, {"coupons", h.findCoupons, nil}}
 }
 
-// find asks every kind. One that takes too long says so; the others are shown.
+// find searches every kind. A kind whose search takes too long says so; the other kinds are shown.
 func (h *handlers) find(r *http.Request, text string) ([]searchpages.Group, error) {
 	groups := []searchpages.Group{{ID: "commands", Hits: hitsOf(ui.Commands(r.Context(), text), searchpages.CommandHit)}}
 	for _, f := range h.finders() {
@@ -154,7 +153,7 @@ func hitsOf[T any](list []T, hit func(T) searchpages.Hit) []searchpages.Hit {
 	return hits
 }
 
-// someOf are the first hits, and a last one that leads to the list of all.
+// someOf returns the first hits, and a last hit that leads to the complete list.
 func someOf[T any](r *http.Request, list []T, hit func(T) searchpages.Hit, all, text string) []searchpages.Hit {
 	hits := hitsOf(list[:min(len(list), shown)], hit)
 	if len(list) > shown {
@@ -191,8 +190,8 @@ func exactFirst(a, b bool) int {
 	return cmp.Compare(map[bool]int{true: 0, false: 1}[a], map[bool]int{true: 0, false: 1}[b])
 }
 
-// people are users whose name, address or number begins with the text, masked
-// for staff who may not see contacts, who find an address only as a whole.
+// people returns users whose name, address or number begins with the text. Staff who may not see
+// contacts get masked users, and find an address only as a whole.
 func (h *handlers) people(r *http.Request, text string, limit int) ([]user.User, error) {
 	contacts := shell.Actor(r).SeesContacts()
 	list, err := h.Users.Suggest(r.Context(), text, contacts, limit)
@@ -220,7 +219,7 @@ func (h *handlers) findPeople(r *http.Request, text string) ([]searchpages.Hit, 
 	return hits, err
 }
 
-// aboutPeople says how people are found, and by whom their contacts are seen.
+// aboutPeople explains how users are found, and which members see their contacts.
 func (h *handlers) aboutPeople(r *http.Request, text string) string {
 	_, numbered := user.ParseID(digits(text))
 	switch {
@@ -232,8 +231,7 @@ func (h *handlers) aboutPeople(r *http.Request, text string) string {
 	return ""
 }
 
-// findCoupons finds coupons by number, those of an order, and the coupon of a redeem
-// code.
+// findCoupons finds coupons by number, the coupons of an order, and the coupon of a redeem code.
 func (h *handlers) findCoupons(r *http.Request, text string) ([]searchpages.Hit, error) {
 	ctx, by := r.Context(), shell.Actor(r)
 	var hits []searchpages.Hit
@@ -262,10 +260,10 @@ func (h *handlers) findCoupons(r *http.Request, text string) ([]searchpages.Hit,
 	return hits, err
 }
 
-// digits are those of a number as pages write one, "#12".
+// digits removes the "#" before a number as pages write it, "#12".
 func digits(text string) string { return strings.TrimPrefix(shell.Narrow(text), "#") }
 
-// numberIn is the positive number that the text is, 0 if it is none.
+// numberIn returns the positive number that the text is, 0 for any other text.
 func numberIn(text string) int64 {
 	n, err := strconv.ParseInt(digits(text), 10, 64)
 	if err != nil {
@@ -282,8 +280,8 @@ func numberOr(text string) string {
 	return text
 }
 
-// recent are the things whose addresses the browser kept, as the viewer may see
-// them now. The browser keeps numbers only.
+// recent returns the objects whose addresses the browser kept, as the viewer may see them now. The
+// browser keeps numbers only.
 func (h *handlers) recent(r *http.Request) (hits []searchpages.Hit, err error) {
 	for place := range strings.SplitSeq(r.PostFormValue("recent"), " ") {
 		kind, digits, _ := strings.Cut(place, "/")
@@ -305,7 +303,7 @@ func (h *handlers) recent(r *http.Request) (hits []searchpages.Hit, err error) {
 	return hits, nil
 }
 
-// open loads one thing by kind and number; the zero hit for a kind there is not.
+// open loads one object by kind and number; for an unknown kind it returns the zero hit.
 func (h *handlers) open(r *http.Request, kind string, id int64) (searchpages.Hit, error) {
 	ctx, by := r.Context(), shell.Actor(r)
 	switch kind {

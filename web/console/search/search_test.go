@@ -14,13 +14,13 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// searched is what the page of the search answers a member with.
+// searched returns the answer of the search page to a member.
 func searched(b *consoletest.Browser, text string) consoletest.Answer {
 	b.Helper()
 	return b.Post("/search", url.Values{"q": {text}}).Is(http.StatusOK)
 }
 
-// A world in which every kind of thing is called the same.
+// sameNames returns a fixture in which objects of every kind have similar names.
 func sameNames(t *testing.T) (g *consoletest.Fixture, mine, theirs string, coupons [2]int64) {
 	g = consoletest.New(t)
 	a, b := g.Published(10, 2*time.Hour), g.Published(11, 3*time.Hour)
@@ -72,8 +72,7 @@ func TestSearchKeepsToRights(t *testing.T) {
 	g.Browser().Post("/search", url.Values{"q": {"moon"}}).Is(http.StatusSeeOther)
 }
 
-// A redeem code leads to its batch, and once used to its coupon, for staff of its
-// shop.
+// A redeem code leads to its batch, and after its use to its coupon, for staff of its shop.
 func TestSearchFindsCodes(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.ByCode(g.Published(10, 5*time.Hour))
@@ -105,8 +104,8 @@ func TestHostileSearches(t *testing.T) {
 	b.Post("/search", url.Values{"q": {"\xff"}}).Is(http.StatusBadRequest)
 }
 
-// A database that does not answer one question in time leaves the answers to the
-// others.
+// If the database does not answer the query for one kind in time, the results of the other kinds
+// are shown.
 func TestSearchDoesNotWaitForOneKind(t *testing.T) {
 	g, mine, _, _ := sameNames(t)
 	tx, err := g.SQL.Begin(t.Context())

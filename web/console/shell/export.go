@@ -9,8 +9,8 @@ import (
 	"dropbell/web/spreadsheet"
 )
 
-// A Sheet is a CSV file on its way to a browser, row by row, so that a file
-// of any length takes the same memory.
+// A Sheet is a CSV file that is sent to a browser row by row, so that a file of any length takes
+// the same memory.
 type Sheet struct {
 	to    *csv.Writer
 	cells []string
@@ -18,12 +18,12 @@ type Sheet struct {
 	masked bool
 }
 
-// Export sends a file with the head given and the rows that write writes. As
-// long as nothing was sent, an error can still be answered with a page.
+// Export sends a file with the header row head and the rows that write writes. Until the first byte
+// is sent, an error can still be answered with a page.
 func (sh *Shell) Export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*Sheet) error) error {
 	out := NewDownload(w, name+".csv")
 	t := &Sheet{to: csv.NewWriter(out), masked: !Actor(r).SeesContacts()}
-	// Spreadsheets take a file without this mark for one in an old encoding.
+	// Without this mark spreadsheets take a file for a file in an old encoding.
 	err := t.to.Write(append([]string{"\uFEFF" + head[0]}, head[1:]...))
 	if err == nil {
 		err = write(t)
@@ -42,8 +42,8 @@ func (sh *Shell) Export(w http.ResponseWriter, r *http.Request, name string, hea
 type File[Row any] struct {
 	Name string
 	Head []string
-	// Cells are the values of a row, one for each name in Head; none for a row that is
-	// left out.
+	// Cells returns the values of a row, one for each name in Head; no values = the row is left
+	// out.
 	Cells func(Row) []any
 }
 
@@ -88,16 +88,16 @@ func (t *Sheet) Row(values ...any) error {
 	return t.to.Write(t.cells)
 }
 
-// A Download is a file on its way. As long as nothing was written, an error
-// can still be answered with a page.
+// A Download is a file being sent. Until the first byte is written, an error can still be answered
+// with a page.
 type Download struct {
 	w     http.ResponseWriter
 	name  string
 	begun bool
 }
 
-// NewDownload returns a file of that name, which begins with the first byte
-// that is written to it.
+// NewDownload returns a file with that name. The answer begins with the first byte written to the
+// file.
 func NewDownload(w http.ResponseWriter, name string) *Download { return &Download{w: w, name: name} }
 
 // Write implements [io.Writer]. The first byte sends the head of the file.
@@ -113,8 +113,8 @@ func (d *Download) Write(p []byte) (int, error) {
 	return d.w.Write(p)
 }
 
-// Broken returns err if it can be answered. Else it cuts the connection, so that
-// a part is not taken for the whole file.
+// Broken returns err if it can still be answered. Otherwise it cuts the connection, so that the
+// client does not take a part for the whole file.
 func (d *Download) Broken(sh *Shell, r *http.Request, err error) error {
 	if !d.begun {
 		return err

@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/fault"
 )
 
-// A Filter reads the conditions that a list is narrowed down by. A condition that
-// cannot be read is an error of its field: left out it would select more than was
-// asked for, and a bulk step would then be done with everything.
+// A Filter reads the conditions of a list. A condition that cannot be read is an error of its
+// field: without the condition the list would select more rows than asked for, and a bulk step
+// would change all of them.
 type Filter struct {
 	r      *http.Request
 	Zone   *time.Location
@@ -59,7 +59,7 @@ func Choice[S ~string](r *http.Request, name string, choices []S, broken *fault.
 	return ""
 }
 
-// Chosen returns those of the choices that are ticked.
+// Chosen returns the ticked choices.
 func Chosen[S ~string](f *Filter, name string, choices []S) (list []S) {
 	ticked := f.r.Form[name]
 	for _, s := range choices {

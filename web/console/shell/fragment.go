@@ -26,10 +26,9 @@ func readFragment(raw []byte) (fragment, bool) {
 	return fragment{nodes[0], bytes.TrimSpace(raw)}, true
 }
 
-// since returns the elements that a page which shows before has to replace to
-// show f: the smallest ones with an id around everything that is another.
-// Countdowns, which browsers update, are no difference. ok is false if before is
-// another element altogether.
+// since returns the elements that a page showing before has to replace to show f: the smallest
+// elements with an id that contain all differences. Countdowns, which browsers update, are no
+// difference. ok is false if the root elements are not the same element.
 func (f fragment) since(before fragment) (elements []*html.Node, ok bool) {
 	if before.root == nil || attribute(before.root, "id") != attribute(f.root, "id") {
 		return nil, false
@@ -37,8 +36,8 @@ func (f fragment) since(before fragment) (elements []*html.Node, ok bool) {
 	return difference(before.root, f.root)
 }
 
-// difference is since for two nodes in the same place; ok is false if what
-// contains them must be replaced.
+// difference is [fragment.since] for two nodes in the same place. ok is false if their parent must
+// be replaced.
 func difference(before, now *html.Node) (list []*html.Node, ok bool) {
 	if before.Type != now.Type || before.Namespace != now.Namespace {
 		return nil, false
@@ -77,8 +76,8 @@ func difference(before, now *html.Node) (list []*html.Node, ok bool) {
 
 var plainID = regexp.MustCompile(`^[A-Za-z][\w-]*$`)
 
-// addressable reports whether a page can replace the element alone. Drawings
-// would lose their namespace on the way.
+// addressable reports whether a page can replace the element alone. Elements of an SVG would lose
+// their namespace.
 func addressable(n *html.Node) bool {
 	return n.Namespace == "" && plainID.MatchString(attribute(n, "id"))
 }
@@ -92,7 +91,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// replacing is what a page is sent to replace elements that it shows.
+// replacing returns the HTML by which a page replaces elements that it shows.
 func replacing(list []*html.Node) ([]byte, error) {
 	var b bytes.Buffer
 	for _, n := range list {

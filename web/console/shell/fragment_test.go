@@ -92,7 +92,7 @@ func drawTree(t *rapid.T, depth int, next *int) (n tree) {
 	return n
 }
 
-// drawLater is what becomes of a page: here and there something else.
+// drawLater draws a random later state of a page, with some elements changed.
 func drawLater(t *rapid.T, n tree, depth int, next *int) tree {
 	n.children = slices.Clone(n.children)
 	switch rapid.IntRange(0, 11).Draw(t, "change") {
@@ -111,8 +111,7 @@ func drawLater(t *rapid.T, n tree, depth int, next *int) tree {
 	return n
 }
 
-// From every former page, replacing the parts that are said to have changed makes the
-// new page.
+// Replacing the elements returned by since turns every former page into the new page.
 func TestFragmentsLeadToThePage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var one, two int

@@ -25,7 +25,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// MaxForm bounds what a form may send.
+// MaxForm bounds the size of a form in bytes.
 const MaxForm = 1 << 20
 
 var (
@@ -45,8 +45,7 @@ func Actor(r *http.Request) staff.Actor { return Frame(r).Member.Actor() }
 // Say returns the message key in the viewer's language.
 func Say(r *http.Request, key string, args ...any) string { return Frame(r).Locale.T(key, args...) }
 
-// protect sets the security headers of browsers, and makes the frame in which
-// pages are rendered.
+// protect sets the security headers for browsers, and makes the frame in which pages are rendered.
 func (sh *Shell) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := &ui.Frame{Languages: sh.Languages.All(), Assets: sh.Assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: sh.Now(), Zone: sh.DefaultZone}
@@ -76,8 +75,8 @@ func (sh *Shell) crossOrigin() func(http.Handler) http.Handler {
 	return guard.Handler
 }
 
-// readable refuses what no database and no page could hold, so that nothing
-// behind it has to ask again.
+// readable refuses text that no database and no page could hold, so that no handler behind it has
+// to check.
 func (sh *Shell) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if sh.readsItself(r) {
@@ -113,8 +112,8 @@ func Partial(r *http.Request) bool {
 		r.Header.Get("HX-History-Restore-Request") != "true"
 }
 
-// Show draws a page. It is drawn to the end before anything is sent, so that
-// a failure can still be answered properly.
+// Show renders a page completely before anything is sent, so that a failure can still be answered
+// properly.
 func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
 	if !Partial(r) && r.Method != http.MethodHead { // not visible
 		Frame(r).Flashes = append(Frame(r).Flashes, sh.popFlashes(r)...)
@@ -133,8 +132,8 @@ func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page t
 	return nil
 }
 
-// unread is how many notifications the member has not read. A page is shown without
-// the number rather than not at all.
+// unread returns the number of unread notifications of the member. If the number cannot be read,
+// the page is shown without it.
 func (sh *Shell) unread(r *http.Request) int {
 	if sh.alerts == nil || Frame(r).Member.ID == 0 || Frame(r).MustEnrol {
 		return 0
@@ -151,7 +150,7 @@ func (sh *Shell) unread(r *http.Request) int {
 // unreadFor is how long a page waits for the number of unread notifications.
 const unreadFor = time.Second / 2
 
-// Either draws the part if only that is asked for, else the whole page.
+// Either renders the part if the request asks for the part only, and otherwise the whole page.
 func (sh *Shell) Either(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
 	if Partial(r) {
 		return sh.Show(w, r, http.StatusOK, part)
@@ -168,16 +167,16 @@ func (sh *Shell) Done(w http.ResponseWriter, r *http.Request, to string, tone ui
 	return nil
 }
 
-// DoneUndoable is [Shell.Done] for a change that can be taken back: the form for it
-// is shown beside the text.
+// DoneUndoable is [Shell.Done] for a change that can be undone: the undo form is shown next to the
+// text.
 func (sh *Shell) DoneUndoable(w http.ResponseWriter, r *http.Request, to, text string, undo ui.Undo) error {
 	sh.pushFlash(r, ui.Flash{Kind: ui.Good, Text: text, Undo: &undo})
 	Redirect(w, r, to)
 	return nil
 }
 
-// Undone leads to the page of what was undone, and says so, or that it had been
-// undone before.
+// Undone redirects to the page of the undone change. The message says that the change is undone, or
+// that it had been undone before.
 func (sh *Shell) Undone(w http.ResponseWriter, r *http.Request, to, name string, u staff.Undone) error {
 	if u == staff.UndidBefore {
 		return sh.Done(w, r, to, ui.Info, Say(r, "undo.before", name))
@@ -185,8 +184,8 @@ func (sh *Shell) Undone(w http.ResponseWriter, r *http.Request, to, name string,
 	return sh.Done(w, r, to, ui.Good, Say(r, "undo.done", name))
 }
 
-// NotUndone leads back to the page, which says why the change can no longer be
-// taken back. Other errors it returns.
+// NotUndone redirects to the page, which says why the change can no longer be undone. Other errors
+// are returned.
 func (sh *Shell) NotUndone(w http.ResponseWriter, r *http.Request, to string, err error) error {
 	if !errors.Is(err, staff.ErrTooLate) {
 		return err
@@ -194,7 +193,7 @@ func (sh *Shell) NotUndone(w http.ResponseWriter, r *http.Request, to string, er
 	return sh.Done(w, r, to, ui.Warn, ui.FaultText(r.Context(), err))
 }
 
-// Redirect leads the browser to another page, also if it asked for a part only.
+// Redirect leads the browser to another page, even if it requested a part only.
 func Redirect(w http.ResponseWriter, r *http.Request, to string) {
 	if Partial(r) {
 		// A redirect would be followed unseen and its page swapped into a part.
@@ -224,12 +223,11 @@ func (sh *Shell) popFlashes(r *http.Request) []ui.Flash {
 	return list
 }
 
-// reloadAfter is after how many seconds a page that could not be shown, since
-// something does not answer, is loaded again by the browser. The header does
-// that without scripts and without a session.
+// reloadAfter is the time in seconds after which the browser reloads a page that could not be shown
+// because a dependency does not answer. The header does that without scripts and without a session.
 const reloadAfter = 5
 
-// Fail answers what a handler could not.
+// Fail answers a request with the error of its handler.
 func (sh *Shell) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has gone
@@ -288,8 +286,8 @@ func (sh *Shell) failure(r *http.Request, err error) pageparts.Failure {
 	return f
 }
 
-// refusal says in the viewer's language why err refused something, "" if there
-// are no words for it, and whether that is all there is to say.
+// refusal returns the text of a refusal in the viewer's language, "" if there is no text for it.
+// complete reports whether the text says everything.
 func (sh *Shell) refusal(r *http.Request, err error) (text string, complete bool) {
 	l := Frame(r).Locale
 	if complete = l.Has(fault.KeyOf(err)); complete || l.Has("fault."+fault.CodeOf(err)) {
@@ -301,8 +299,8 @@ func (sh *Shell) refusal(r *http.Request, err error) (text string, complete bool
 // Seconds writes a wait for the header Retry-After, rounded up.
 func Seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
 
-// readsItself reports whether the handler behind the address reads the body:
-// a file, part by part, or what a handler of [Shell.Handle] takes.
+// readsItself reports whether the handler of the address reads the body itself: a file, part by
+// part, or the body of a handler of [Shell.Handle].
 func (sh *Shell) readsItself(r *http.Request) bool {
 	for path := range sh.own {
 		if strings.HasPrefix(r.URL.Path, path) {

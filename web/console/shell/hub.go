@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A view is the state of what is watched. Equal views have equal digests.
+// A view is the state of a watched object. Equal views have equal digests.
 type view interface{ Digest() string }
 
-// Hub polls states for their viewers: one look per key and interval, whatever
-// the number of viewers, and none without viewers. Each look gets the result of
-// the one before, the first a zero view.
+// Hub polls states for their viewers: one look per key and interval, whatever the number of
+// viewers, and no look without viewers. Each look gets the result of the previous look; the first
+// look gets a zero view.
 type Hub[K comparable, S view] struct {
 	look func(ctx context.Context, key K, before S) (S, error)
-	// every says how long to wait between two looks.
+	// every returns the delay after a look.
 	every func(S) time.Duration
 
 	mu      sync.Mutex
@@ -31,19 +31,17 @@ type watch[S view] struct {
 	err     error // why there are no more states, if the last look failed
 }
 
-// NewHub returns a hub that looks with look; every says how long it waits after
-// each state.
+// NewHub returns a hub that polls with look. every returns the delay after each state.
 func NewHub[K comparable, S view](look func(context.Context, K, S) (S, error), every func(S) time.Duration) *Hub[K, S] {
 	return &Hub[K, S]{look: look, every: every, watched: map[K]*watch[S]{}}
 }
 
-// Always is the same interval after every look.
+// Always returns the same delay after every look.
 func Always[S view](d time.Duration) func(S) time.Duration { return func(S) time.Duration { return d } }
 
-// Join returns a channel on which the state arrives whenever it has
-// changed, always the newest; a slow viewer misses states, never the
-// last. The channel is closed when the state cannot be had any more. leave
-// must be called once.
+// Join returns a channel that receives the state whenever it has changed, always the newest state.
+// A slow viewer may miss states, but never the last state. The channel is closed when the state can
+// no longer be read. leave must be called once.
 func (h *Hub[K, S]) Join(key K) (states <-chan S, leave func()) {
 	ch, w := h.enter(key)
 	return ch, func() { h.leave(key, w, ch) }
@@ -103,8 +101,7 @@ func (h *Hub[K, S]) ended() bool {
 	return h.closed
 }
 
-// attempt looks, and turns a panic into an error, since there is no handler that
-// would recover it.
+// attempt calls look and turns a panic into an error, because no handler would recover the panic.
 func (h *Hub[K, S]) attempt(ctx context.Context, key K, before S) (s S, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -161,7 +158,7 @@ func (h *Hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 	}
 }
 
-// tell sends a state that differs from the one before; mu is held.
+// tell sends the state if it differs from the previous state; mu is held.
 func (w *watch[S]) tell(s S) {
 	if w.last != nil && (*w.last).Digest() == s.Digest() {
 		return

@@ -12,7 +12,7 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// fakeSource counts how often it is asked and answers what it is told to.
+// fakeSource counts its calls and returns the answers that the test sets.
 type fakeSource struct {
 	asked atomic.Int64
 	mu    sync.Mutex
@@ -92,8 +92,7 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	}
 }
 
-// All callers that wait for a look get its error: a failing database is not
-// queried by each of them.
+// All callers that wait for a look get its error: they do not each query a failing database.
 func TestHubFailsOnceForAll(t *testing.T) {
 	const viewers = 50
 	var asked atomic.Int64

@@ -12,14 +12,13 @@ import (
 	pageparts "dropbell/views/pages/parts"
 )
 
-// A List is a list that is read by keyset: page by page for the console, and all of it
-// for a file.
+// A List is a list that is read by keyset: page by page for the console, completely for a file.
 type List[Row any, Key comparable] struct {
 	Keys[Key]
 	// Broken are the filters that cannot be read. Nothing is read then.
 	Broken []fault.Field
-	// Read returns at most limit rows behind the row with the key after; the zero key is
-	// the beginning.
+	// Read returns at most limit rows after the row with the key after; the zero key is the
+	// beginning.
 	Read func(after Key, limit int) ([]Row, error)
 	// KeyOf returns the key of a row.
 	KeyOf func(Row) Key
@@ -84,10 +83,10 @@ type Keys[Key comparable] struct {
 	// Param is the parameter that holds the key of the last row of the page before.
 	Param string
 	Text  func(Key) string
-	// Parse returns the zero key for what Text has not written.
+	// Parse returns the zero key for text that Text has not written.
 	Parse func(string) Key
-	// URL returns the address of the page behind a key, which is empty for the first
-	// page. Nil is the address of the request with Param changed, which leaves out empty
+	// URL returns the address of the page after a key; the key is empty for the first page. If URL
+	// is nil, the address is the address of the request with Param changed and without empty
 	// parameters.
 	URL func(key string) string
 }
@@ -95,8 +94,8 @@ type Keys[Key comparable] struct {
 // In returns the key in the address.
 func (k Keys[Key]) In(r *http.Request) Key { return k.Parse(r.FormValue(k.Param)) }
 
-// Paged returns the addresses of other pages. The page has so many rows; behind next
-// there are more.
+// Paged returns the addresses of other pages. rows is the number of rows of this page. more reports
+// that there are rows after next.
 func (k Keys[Key]) Paged(r *http.Request, rows int, more bool, next Key) (p pageparts.Paged) {
 	if k.URL == nil {
 		k.URL = func(key string) string { return WithQuery(r, k.Param, key) }
@@ -141,8 +140,8 @@ type Place struct {
 // key in an address may have.
 const maxMicros = 253_402_300_799_999_999
 
-// Places are the keys of lists in the order of an instant, which is written in
-// microseconds of Unix and divided from the number by the separator.
+// Places are the keys of lists ordered by an instant. The text of a key is the instant in Unix
+// microseconds, the separator and the number.
 func Places(separator string) Keys[Place] {
 	return Keys[Place]{Param: "after", Text: func(p Place) string { return fmt.Sprintf("%d%s%d", p.At.UnixMicro(), separator, p.ID) }, Parse: func(s string) Place {
 		at, id, _ := strings.Cut(s, separator)

@@ -39,7 +39,7 @@ const (
 	PageSize = 25
 	// ExportPage is how many rows of an export are read at once.
 	ExportPage = 500
-	// MaxSearch bounds what is searched for, in characters.
+	// MaxSearch bounds the length of a search text, in characters.
 	MaxSearch = 200
 )
 
@@ -57,8 +57,8 @@ func ExportURL(r *http.Request) string {
 	return r.URL.Path + ".csv?" + q.Encode()
 }
 
-// Listed is either for lists with filters: the address that the browser then
-// shows has only the filters that are set.
+// Listed is [Shell.Either] for lists with filters. The address that the browser then shows has only
+// the filters that are set.
 func (sh *Shell) Listed(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
 	if Partial(r) {
 		w.Header().Set("HX-Push-Url", WithQuery(r, "", ""))
@@ -66,8 +66,8 @@ func (sh *Shell) Listed(w http.ResponseWriter, r *http.Request, part, whole temp
 	return sh.Either(w, r, part, whole)
 }
 
-// Shop returns the shop in the address if the viewer may change its templates;
-// [ErrNoPage] for one that the viewer may not see.
+// Shop returns the shop in the address if the viewer may change its templates. The error is
+// [ErrNoPage] for a shop that the viewer may not see.
 func (sh *Shell) Shop(r *http.Request) (template.Shop, error) {
 	number, err := PathID(r)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 const (
 	heartbeat     = 15 * time.Second
 	recheckAccess = 5 * time.Second
-	// WriteTimeout bounds one look at what is shown, and one write to a viewer.
+	// WriteTimeout bounds one look at a watched state, and one write to a viewer.
 	WriteTimeout = 10 * time.Second
-	// reconnectIn is how soon a browser comes back to a broken stream.
+	// reconnectIn is the delay after which a browser reconnects to a broken stream.
 	reconnectIn = time.Second
-	// ReloadEvent makes a page load anew because its layout has changed.
+	// ReloadEvent makes a page reload because its layout has changed.
 	ReloadEvent = "dropbell:reload"
 )
 
@@ -32,8 +32,8 @@ func Digest(values ...any) string {
 	return fmt.Sprintf("%x", h.Sum64())
 }
 
-// StreamParts sends what changes on a page, as server-sent events with the
-// HTML of the elements that have changed.
+// StreamParts sends the changes of a page as server-sent events with the HTML of the changed
+// elements.
 func (sh *Shell) StreamParts(w http.ResponseWriter, r *http.Request) error {
 	if len(r.Form["of"]) == 0 {
 		return ErrNoPage
@@ -47,22 +47,21 @@ func (sh *Shell) StreamParts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A Stream is one viewer's connection. It sends the changes of the page's own
-// state, if it has one, and of its live parts.
+// A Stream is one viewer's connection. It sends the changes of the page's own state, if the page
+// has a state, and of its live parts.
 type Stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
-	// Request is the request with the viewer's present session, first as it came.
+	// Request is the request with the viewer's present session; first is the request as it arrived.
 	Request, first *http.Request
 	parts          []watched
-	// Seen are the sums of the states that the viewer has: of the page's own,
-	// then of its parts. They are the id of every event, with which a broken
-	// connection is resumed.
+	// Seen are the digests of the states that the viewer has: of the page's own state, then of its
+	// parts. They are the id of every event, with which a broken connection is resumed.
 	Seen []string
 }
 
-// OpenStream begins the answer to a request for events. It fails if one of
-// the parts cannot be had.
+// OpenStream begins the answer to a request for events. It fails if one of the parts cannot be
+// read.
 func (sh *Shell) OpenStream(w http.ResponseWriter, r *http.Request) (*Stream, error) {
 	paths, err := partPaths(r)
 	if err != nil {
@@ -95,8 +94,8 @@ func (s *Stream) Close() {
 	}
 }
 
-// Pump sends what changes until the viewer leaves or the states end. update
-// is for states of the page's own.
+// Pump sends changes until the viewer leaves or the states end. update is called for states of the
+// page's own.
 func Pump[S view](sh *Shell, s *Stream, states <-chan S, update func(S) error) {
 	ctx := s.Request.Context()
 	if s.Request.Method == http.MethodHead || s.send([]byte(": welcome\n\n")) != nil {
@@ -132,8 +131,7 @@ func Pump[S view](sh *Shell, s *Stream, states <-chan S, update func(S) error) {
 	}
 }
 
-// updatePart sends the difference between what the viewer has of a part and
-// what there is.
+// updatePart sends the difference between the viewer's state of a part and its current state.
 func (sh *Shell) updatePart(s *Stream, n partState) error {
 	if n.part == nil {
 		if sh.live.hub.ended() {
@@ -153,8 +151,8 @@ func (sh *Shell) updatePart(s *Stream, n partState) error {
 	return s.Event("", data)
 }
 
-// stillWelcome ends the stream of a member who has been signed out meanwhile, or whose
-// rights have changed.
+// stillWelcome ends the stream if the member was signed out, or if the member's rights have
+// changed.
 func (sh *Shell) stillWelcome(s *Stream) error {
 	who, err := sh.present.of(s.Request.Context(), sh.SignedInAs(s.Request))
 	if errors.Is(err, staff.ErrUnauthenticated) {

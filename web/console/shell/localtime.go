@@ -8,22 +8,21 @@ import (
 	pageparts "dropbell/views/pages/parts"
 )
 
-// localLayouts are what browsers send for <input type="datetime-local">.
+// localLayouts are the formats in which browsers send <input type="datetime-local">.
 func localLayouts() []string {
 	return []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
 }
 
-// Which of the two instants is meant by a local time that happens twice.
+// The choice between the two instants of a local time that occurs twice.
 const (
-	// FirstTime is the earlier one, in summer time.
+	// FirstTime is the earlier instant, in summer time.
 	FirstTime = "first"
-	// secondTime is the later one.
+	// secondTime is the later instant.
 	secondTime = "second"
 )
 
-// Instant reads a local time typed for zone. fold decides where the time
-// happens twice because clocks go back. On failure it returns the key of the
-// rule that is broken.
+// Instant reads a local time typed for zone. If the local time occurs twice because clocks are set
+// back, fold selects the instant. On failure it returns the key of the broken rule.
 func Instant(text, fold string, zone *time.Location) (at time.Time, broken string) {
 	wall, ok := parseWall(text)
 	if !ok {
@@ -52,9 +51,8 @@ func parseWall(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// meanings returns the instants at which clocks in zone show wall: none while
-// they are put forward over it, two when they are put back. Offsets a day
-// around it are the only ones it can have.
+// meanings returns the instants at which clocks in zone show wall: none if clocks skip it, two if
+// clocks repeat it. Only the zone offsets one day before and one day after wall are possible.
 func meanings(wall time.Time, zone *time.Location) (early, late []time.Time) {
 	var found []time.Time
 	for _, around := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
@@ -74,8 +72,8 @@ func meanings(wall time.Time, zone *time.Location) (early, late []time.Time) {
 	return found[:1], found[1:]
 }
 
-// TypedTime writes t as it would be typed in zone, and which of two equal
-// times it is.
+// TypedTime returns t in the format in which it is typed in zone. fold says which of two equal
+// local times t is.
 func TypedTime(t time.Time, zone *time.Location) (text, fold string) {
 	local := t.In(zone)
 	text = local.Format("2006-01-02T15:04")
@@ -93,8 +91,8 @@ func TypedTime(t time.Time, zone *time.Location) (text, fold string) {
 	return text, secondTime
 }
 
-// Day reads a date, such as "2026-11-20", as the beginning of that day in
-// zone. It returns nil for an empty or impossible one.
+// Day reads a date, such as "2026-11-20", as the beginning of that day in zone. It returns nil for
+// an empty or impossible date.
 func Day(text string, zone *time.Location) *time.Time {
 	t, err := time.ParseInLocation(time.DateOnly, text, zone)
 	if err != nil || t.Year() < 1970 || t.Year() > 9000 {
@@ -113,7 +111,7 @@ func dayAfter(text string, zone *time.Location) *time.Time {
 	return &next
 }
 
-// TimeMessages are the English texts of what can be wrong with a typed time.
+// TimeMessages returns the English text for a broken rule of a typed time.
 func TimeMessages(broken string) string {
 	return map[string]string{
 		"rule.required":        "is required",

@@ -26,7 +26,7 @@ func TestInstant(t *testing.T) {
 		{"Europe/Berlin", "2026-10-25T02:00", "second", "2026-10-25T01:00:00Z", ""},
 		{"Europe/Berlin", "2026-10-25T02:59:59", "second", "2026-10-25T01:59:59Z", ""},
 		{"Europe/Berlin", "2026-10-25T03:00", "first", "2026-10-25T02:00:00Z", ""},
-		// A zone that moves by half an hour, and one that skipped a whole day.
+		// A zone whose clocks move by half an hour, and a zone that skipped a whole day.
 		{"Australia/Lord_Howe", "2026-10-04T02:15", "", "", "rule.time_gap"},
 		{"Australia/Lord_Howe", "2026-04-05T01:45", "first", "2026-04-04T14:45:00Z", ""},
 		{"Australia/Lord_Howe", "2026-04-05T01:45", "second", "2026-04-04T15:15:00Z", ""},

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// maxAddress is how long the address of a mail's page may be: proxies refuse
-	// longer ones.
+	// maxAddress is the greatest length of the address of a mail's page: proxies refuse longer
+	// addresses.
 	maxAddress = 7000
-	// maxDraft bounds a draft that is unpacked from an address, in bytes: more than any
-	// that [message.Draft.Bounded] lets pass.
+	// maxDraft bounds a draft that is unpacked from an address, in bytes. It is more than any draft
+	// that [message.Draft.Bounded] accepts.
 	maxDraft = 256 << 10
 )
 
-// MailPage returns where the page of a mail is drawn, for the frame of a preview:
-// below the message page of a drop or a shop. The draft is in the address, so that
-// nothing has to be stored of what is being typed; "" if it is too long for that.
-// user and ends may be empty.
+// MailPage returns the address of the page that renders a mail, for the frame of a preview: below
+// the message page of a drop or a shop. The draft is in the address, so that text being typed need
+// not be stored. The address is "" if the draft is too long for it. user and ends may be empty.
 func MailPage(base string, d message.Draft, user string, ends time.Time) string {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestCompression) // a level that exists
@@ -44,8 +43,9 @@ func MailPage(base string, d message.Draft, user string, ends time.Time) string 
 	return ""
 }
 
-// MailDraft reads what [MailPage] wrote. It returns [ErrMalformed], or a [fault.Fields] that
-// names what is too large to be rendered: a stranger can write such an address.
+// MailDraft reads the draft in an address of [MailPage]. It returns [ErrMalformed], or a
+// [fault.Fields] that names the fields that are too large to be rendered: a stranger can write such
+// an address.
 func MailDraft(r *http.Request) (d message.Draft, ends time.Time, err error) {
 	packed, err := base64.RawURLEncoding.DecodeString(r.FormValue("draft"))
 	if err == nil {

@@ -8,10 +8,10 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Merge updates a form that was open for a while with the stored values: fields
-// that the form has not changed take the stored value. It returns the fields
-// that both have changed, each with the stored value. A form that does not
-// contain its original values overwrites.
+// Merge updates a form that was open for a while with the stored values: fields that the member has
+// not changed take the stored value. It returns the fields that the member and another member have
+// both changed, each with the stored value. A form that does not contain its original values
+// overwrites.
 func Merge(r *http.Request, typed, now map[string]string) (both []fault.Field) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		was, told := r.PostForm["was_"+name]

@@ -26,20 +26,20 @@ type Name struct {
 	Name string
 }
 
-// Names finds things whose name begins with or holds a text, as the viewer may see
-// them, at most limit.
+// Names returns at most limit objects whose name begins with or contains a text, as the viewer may
+// see them.
 type Names func(r *http.Request, kind NameKind, text string, limit int) ([]Name, error)
 
-// NamesFrom sets where fields look names up.
+// NamesFrom sets the function by which fields look names up.
 func (sh *Shell) NamesFrom(n Names) { sh.names = n }
 
 // namesCompared is how many things of a similar name are compared with a text.
 const namesCompared = 20
 
-// Named returns the number of the thing that the text of a field means: a number, a
-// name with its number as fields offer it, "Moon cake night (#12)", or the whole
-// name of one thing, in any case. An empty text is 0. Text that means nothing, or
-// several things, breaks the rule of the field.
+// Named returns the number of the object that the text of a field means. The text is a number, a
+// name with its number as fields offer it, "Moon cake night (#12)", or the whole name of one
+// object, in any case. An empty text is 0. Text that means no object, or several objects, breaks
+// the rule of the field.
 func (sh *Shell) Named(r *http.Request, kind NameKind, field, text string, broken *fault.Fields) int64 {
 	text = strings.TrimSpace(text)
 	if text == "" {

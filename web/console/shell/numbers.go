@@ -14,15 +14,15 @@ import (
 	"dropbell/domain/template"
 )
 
-// A Reading turns typed values into a spec and collects what cannot be read.
+// A Reading turns typed values into a spec and collects the values that cannot be read.
 type Reading struct {
 	Values map[string]string
 	Zone   *time.Location
 	Broken fault.Fields
 }
 
-// Shop reads the number of a shop, which must be one of shops; later times are
-// read in its zone.
+// Shop reads the number of a shop, which must be one of shops. Times read afterwards are in its
+// zone.
 func (rd *Reading) Shop(shops []template.Shop) int64 {
 	n, _ := strconv.ParseInt(rd.Values["shop_number"], 10, 64)
 	for _, s := range shops {
@@ -38,8 +38,8 @@ func (rd *Reading) Shop(shops []template.Shop) int64 {
 	return n
 }
 
-// Narrow converts full-width characters, which Chinese and Japanese keyboards
-// make for digits and their signs, to the usual ones.
+// Narrow converts full-width characters, which Chinese and Japanese keyboards produce for digits
+// and signs, to ASCII.
 func Narrow(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -52,14 +52,14 @@ func Narrow(text string) string {
 	}, text)
 }
 
-// Thousands separators must form groups of three: a comma elsewhere is a decimal
-// point, and ignoring it would make the number ten times as large.
+// Thousands separators must form groups of three. A comma in another place is a decimal point, and
+// ignoring it would make the number ten times as large.
 var (
 	wholeForm  = regexp.MustCompile(`^-?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)$`)
 	amountForm = regexp.MustCompile(`^([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:\.([0-9]+))?$`)
 )
 
-// Amount reads major units, such as "12.50", into minor ones.
+// Amount reads major units, such as "12.50", and returns minor units.
 func (rd *Reading) Amount(name, currency string) money.Amount {
 	text := strings.TrimSpace(Narrow(rd.Values[name]))
 	if text == "" {
@@ -83,8 +83,8 @@ func (rd *Reading) Amount(name, currency string) money.Amount {
 	return money.Amount(n)
 }
 
-// Number reads a whole number. One that is too large for anything comes back
-// as large as that: the rule of the field then names its bounds.
+// Number reads a whole number. A number above the range is returned as the largest value: the rule
+// of the field then names its bounds.
 func (rd *Reading) Number(name string) int64 {
 	text := strings.TrimSpace(Narrow(rd.Values[name]))
 	if text == "" {
@@ -103,7 +103,7 @@ func (rd *Reading) Number(name string) int64 {
 	return n
 }
 
-// FieldsOf returns the fields that err is about, nil if it is about none.
+// FieldsOf returns the fields that err concerns, nil if it concerns no field.
 func FieldsOf(err error) []fault.Field {
 	if f, ok := err.(*fault.Fields); ok {
 		return f.List
@@ -111,7 +111,7 @@ func FieldsOf(err error) []fault.Field {
 	return nil
 }
 
-// PathID reads the decimal id in the address; anything else is no page.
+// PathID reads the decimal id in the address. Any other text is [ErrNoPage].
 func PathID(r *http.Request) (int64, error) {
 	n, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || n <= 0 || fmt.Sprint(n) != r.PathValue("id") {
@@ -130,8 +130,7 @@ func Missing(r *http.Request, names ...string) (list []fault.Field) {
 	return list
 }
 
-// When reads a local time; the field name_fold says which one is meant if it
-// happens twice.
+// When reads a local time. The field name_fold selects the instant if the local time occurs twice.
 func (rd *Reading) When(name string) time.Time {
 	text := strings.TrimSpace(rd.Values[name])
 	if text == "" {

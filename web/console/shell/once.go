@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// A secret that is shown once waits for the page that shows it in two halves,
-// neither of which says anything alone: one with the session, the other in a
-// cookie of that page. So a reload shows nothing and does nothing again, and
-// no store has ever held the secret.
+// A secret that is shown once waits for its page in two halves, of which neither reveals anything
+// alone: one half in the session, the other half in a cookie of that page. So a reload neither
+// shows the secret nor repeats the action, and no store has ever held the secret.
 const (
 	onceKey    = "secret_once"
 	onceCookie = "dropbell_once"
 	onceLife   = time.Minute
 )
 
-// SecretFor keeps a secret, and the name of what it belongs to, for the next
-// look at the page below path.
+// SecretFor keeps a secret, and the name of its object, for the next request of the page below
+// path.
 func (sh *Shell) SecretFor(w http.ResponseWriter, r *http.Request, path, name, secret string) {
 	pad := make([]byte, len(secret))
 	_, _ = rand.Read(pad) // never fails
@@ -30,7 +29,7 @@ func (sh *Shell) SecretFor(w http.ResponseWriter, r *http.Request, path, name, s
 	http.SetCookie(w, sh.onceCookie(path, base64.RawURLEncoding.EncodeToString(pad), int(onceLife/time.Second)))
 }
 
-// SecretOnce returns what waits for the page, which then waits no longer.
+// SecretOnce returns the secret that waits for the page, and removes it.
 func (sh *Shell) SecretOnce(w http.ResponseWriter, r *http.Request, path string) (name, secret string) {
 	if r.Method == http.MethodHead {
 		return "", "" // its answer would not be seen

@@ -14,8 +14,8 @@ import (
 	"dropbell/web/security"
 )
 
-// origin gives the audit entries of a request its address and id, and writes the
-// changes of a successful request to the security log.
+// origin gives the audit entries of a request the client's address and the request id. It writes
+// the changes of a successful request to the security log.
 func (sh *Shell) origin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := &staff.Origin{Address: ClientIP(r), RequestID: requestID(r)}
@@ -26,8 +26,7 @@ func (sh *Shell) origin(next http.Handler) http.Handler {
 	})
 }
 
-// Refused writes a refusal to the security log. The actor is the member, if
-// known.
+// Refused writes a refusal to the security log. The actor is the member, if known.
 func (sh *Shell) Refused(r *http.Request, e security.Event, m staff.Member, detail string) {
 	by := security.Unknown()
 	if m.ID != 0 {
@@ -36,8 +35,7 @@ func (sh *Shell) Refused(r *http.Request, e security.Event, m staff.Member, deta
 	sh.security.Note(security.Occurrence{Event: e, Actor: by, Address: ClientIP(r), Detail: detail, RequestID: requestID(r)})
 }
 
-// denied writes a request that the member has no permission for to the security
-// log.
+// denied writes a request without the required permission to the security log.
 func (sh *Shell) denied(r *http.Request, err error) {
 	if m := Frame(r).Member; fault.KindOf(err) == fault.Denied && m.ID != 0 {
 		sh.Refused(r, security.AccessDenied, m, r.Method+" "+chi.RouteContext(r.Context()).RoutePattern())
@@ -65,8 +63,8 @@ func requestID(r *http.Request) string {
 	return ""
 }
 
-// Network names the network whose requests are counted together, as the API counts
-// requests: one subscriber has a whole /64 of IPv6 addresses.
+// Network returns the network whose requests are counted together, by the same rule as the API: one
+// subscriber has a whole /64 of IPv6 addresses.
 func Network(r *http.Request) string {
 	return NetworkOf(ClientIP(r))
 }

@@ -22,16 +22,15 @@ import (
 type liveParts struct {
 	hub    *Hub[partKey, *liveFragment]
 	routes chi.Router
-	// own says of which patterns of routes the part is drawn for one member
-	// alone.
+	// own is the set of route patterns whose part is rendered for one member alone.
 	own map[string]bool
 }
 
 // MaxParts is how many live parts one page may have.
 const MaxParts = 8
 
-// A partKey identifies a live part of a page. A part is rendered once for all
-// viewers that see the same: their permissions and language are in the key.
+// A partKey identifies a live part of a page. A part is rendered once for all viewers that see the
+// same content: their permissions and language are in the key.
 type partKey struct {
 	path     string // where the part comes from, with its query
 	language *i18n.Locale
@@ -50,8 +49,8 @@ func (sh *Shell) KeyOf(f *ui.Frame, path string) partKey {
 	return k
 }
 
-// viewer is a member with the permissions of the key, without an identity unless
-// the part is one member's.
+// viewer returns a member with the permissions of the key. The member has an id only if the part is
+// rendered for one member alone.
 func (k partKey) viewer() (m staff.Member) {
 	m.ID, m.Role = k.member, k.role
 	_ = json.Unmarshal([]byte(k.shops), &m.Shops) // was written by keyOf
@@ -63,7 +62,7 @@ type liveFragment struct {
 	fragment
 	sum   string
 	every time.Duration // until the next look
-	// patch turns a page in the state before into this one.
+	// Patch turns a page in the state before into this state.
 	before string
 	Patch  []byte
 }
@@ -71,7 +70,7 @@ type liveFragment struct {
 // Digest returns the sum of the part's HTML.
 func (p *liveFragment) Digest() string { return p.sum }
 
-// since is what a page is sent that shows the state with that sum.
+// since returns the HTML that turns a page showing the state with that sum into the current state.
 func (p *liveFragment) since(sum string) ([]byte, error) {
 	switch {
 	case sum == p.sum:
@@ -82,8 +81,7 @@ func (p *liveFragment) since(sum string) ([]byte, error) {
 	return replacing([]*html.Node{p.root})
 }
 
-// ErrReload says that a part has become something that only another page can
-// show.
+// ErrReload says that the state of a part can only be shown by loading the page again.
 var ErrReload = errors.New("the page is to be loaded anew")
 
 // LookAtPart draws a part by asking the route that it comes from.
@@ -144,8 +142,8 @@ type drawing struct {
 func (d *drawing) Header() http.Header    { return d.header }
 func (d *drawing) WriteHeader(status int) { d.status = status }
 
-// routesOfParts serves parts to lookAtPart only. own are the patterns of parts
-// in which staff who are limited to shops also see what they began themselves.
+// routesOfParts returns a router that serves parts to LookAtPart only. own is the set of patterns
+// of parts in which staff who are limited to shops also see their own objects.
 func routesOfParts(table []Route) (r chi.Router, own map[string]bool) {
 	r, own = chi.NewRouter(), map[string]bool{}
 	for _, rt := range table {
@@ -179,8 +177,8 @@ func partPaths(r *http.Request) ([]string, error) {
 	return paths, nil
 }
 
-// A partState is a new state of one of a page's parts; the part is nil if it is
-// no longer available.
+// A partState is a new state of one of a page's parts. The part is nil if it is no longer
+// available.
 type partState struct {
 	index int
 	part  *liveFragment

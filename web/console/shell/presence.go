@@ -15,8 +15,8 @@ const (
 	maxPresent = 10_000
 )
 
-// accessCache caches for a moment which member a sign-in belongs to, so that a
-// page with several requests causes one query.
+// accessCache caches the member of a sign-in for a short time, so that a page with several requests
+// causes one query.
 type accessCache struct {
 	ask func(ctx context.Context, signInID string) (staff.Presence, error)
 	now func() time.Time

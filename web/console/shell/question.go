@@ -17,10 +17,10 @@ import (
 	"dropbell/views/ui"
 )
 
-// maxReason bounds what is kept of a reason, in bytes.
+// maxReason bounds the stored part of a reason, in bytes.
 const maxReason = 2000
 
-// Reason returns what was typed as the reason of a step.
+// Reason returns the typed reason of a step.
 func Reason(r *http.Request) string {
 	s := strings.TrimSpace(r.FormValue("reason"))
 	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
@@ -34,8 +34,7 @@ func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pagep
 	return sh.Show(w, r, status, p.Page())
 }
 
-// ShownVersion returns the version of what a form was about; 0 if the form does
-// not say.
+// ShownVersion returns the version of the object that a form shows; 0 if the form has no version.
 func ShownVersion(r *http.Request) int64 {
 	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	if err != nil {
@@ -44,8 +43,8 @@ func ShownVersion(r *http.Request) int64 {
 	return version
 }
 
-// ConfirmedAt stores in the session when the member last proved who they are;
-// the zero time = not in this session.
+// ConfirmedAt stores in the session when the member last authenticated; the zero time = not in this
+// session.
 func (sh *Shell) ConfirmedAt(r *http.Request, at time.Time) {
 	if at.IsZero() {
 		sh.Sessions.Remove(r.Context(), confirmedKey)
@@ -54,7 +53,7 @@ func (sh *Shell) ConfirmedAt(r *http.Request, at time.Time) {
 	sh.Sessions.Put(r.Context(), confirmedKey, at.Unix())
 }
 
-// Confirmed reports whether the member proved lately who they are.
+// Confirmed reports whether the member has authenticated recently.
 func (sh *Shell) Confirmed(r *http.Request) bool {
 	at := sh.Sessions.GetInt64(r.Context(), confirmedKey)
 	return at != 0 && staff.Confirmed(time.Unix(at, 0), sh.Now())
@@ -95,18 +94,18 @@ func Carried(form url.Values) (list [][2]string) {
 }
 
 const (
-	// confirmedKey is where a session keeps when the member last proved who
-	// they are, in seconds of Unix.
+	// confirmedKey is the session key of the instant of the member's last authentication, in Unix
+	// seconds.
 	confirmedKey = "confirmed_at"
 	// ConfirmPath is the page on which members authenticate again.
 	ConfirmPath = "/confirm"
-	// confirmFields begin with this: they travel together with the fields of
-	// the form that is sent again.
+	// confirmFields is the prefix of the confirmation's fields. They are sent together with the
+	// fields of the form that is sent again.
 	confirmFields = "confirm_"
 )
 
-// CreationKey makes sending a form twice create one object. The key contains the
-// member, so that members' forms are independent.
+// CreationKey returns an idempotency key, so that sending a form twice creates one object. The key
+// contains the member, so that forms of different members are independent.
 func CreationKey(r *http.Request) string {
 	key := r.PostFormValue("request_key")
 	if key == "" {
@@ -123,8 +122,8 @@ func RequestKey(r *http.Request) string {
 	return rand.Text()
 }
 
-// AskStep shows the confirmation of a step, or that it is not possible: a
-// confirmation with nothing to submit is sent with status 409.
+// AskStep shows the confirmation of a step, or that the step is not possible. A confirmation
+// without a submit button is sent with status 409.
 func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation) error {
 	status := http.StatusOK
 	if p.Submit == "" {
@@ -133,8 +132,8 @@ func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pageparts.Con
 	return sh.Ask(w, r, status, p)
 }
 
-// StepRefused shows the confirmation again with the error; label names the
-// fields that the cause is about.
+// StepRefused shows the confirmation again with the error. label is the name of the fields that
+// caused it.
 func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation, cause error, label func(context.Context, string) string) error {
 	p.Reason = Reason(r)
 	if p.Submit != "" { // else it says so itself

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Recent is a value that is loaded once for concurrent and recent requests: a
-// request within the value's life gets the result of the last load. Without
-// requests it is not loaded.
+// Recent is a value that is loaded once for concurrent and recent requests: a request within the
+// value's life gets the result of the last load. Without requests the value is not loaded.
 type Recent[T any] struct {
 	life   time.Duration
 	look   func(context.Context) (T, error)
@@ -21,19 +20,19 @@ type Recent[T any] struct {
 	mu    sync.Mutex
 	at    time.Time
 	value T
-	// forgotten counts calls of Forget: the result of a look that began before the last
-	// one is not kept.
+	// forgotten counts calls of Forget: the result of a load that began before the last call is not
+	// cached.
 	forgotten int
 }
 
-// NewRecent returns the value that look finds, which is believed for life.
+// NewRecent returns a value that look loads and that is cached for life.
 func NewRecent[T any](life time.Duration, look func(context.Context) (T, error)) *Recent[T] {
 	return &Recent[T]{life: life, look: look}
 }
 
-// Get returns the cached value, or loads it. Concurrent requests wait for the
-// same load and share its error; one whose context ends returns at once. The
-// load itself ends after [WriteTimeout] at the latest.
+// Get returns the cached value, or loads it. Concurrent requests wait for the same load and share
+// its error. A request whose context ends returns at once. The load itself ends after
+// [WriteTimeout] at the latest.
 func (r *Recent[T]) Get(ctx context.Context) (T, error) {
 	value, turn, known := r.known()
 	if known {
@@ -49,7 +48,7 @@ func (r *Recent[T]) Get(ctx context.Context) (T, error) {
 	}
 }
 
-// Look looks now, for this request alone, and changes nothing of what is known.
+// Look loads the value for this request alone, and does not change the cached value.
 func (r *Recent[T]) Look(ctx context.Context) (T, error) { return r.look(ctx) }
 
 func (r *Recent[T]) known() (value T, turn int, known bool) {
@@ -61,9 +60,8 @@ func (r *Recent[T]) known() (value T, turn int, known bool) {
 	return value, r.forgotten, false
 }
 
-// attempt looks on behalf of all requests that wait, so that the end of the
-// first one is not theirs. No caller stands behind it to catch a panic, which
-// would end the program.
+// attempt loads the value for all waiting requests. It is not cancelled with the first request. It
+// recovers a panic, which no caller would catch and which would end the program.
 func (r *Recent[T]) attempt(ctx context.Context, turn int) (value T, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
 	defer cancel()
@@ -84,7 +82,7 @@ func (r *Recent[T]) attempt(ctx context.Context, turn int) (value T, err error) 
 	return value, nil
 }
 
-// Forget makes the next request look, also while a look is under way.
+// Forget makes the next request load the value, even if a load is under way.
 func (r *Recent[T]) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// slowLook answers each look with what it is sent, or with an error.
+// slowLook answers each look with the next value or error that the test sends.
 type slowLook struct {
 	begun   int
 	answers chan any
@@ -32,13 +32,13 @@ func (l *slowLook) look(ctx context.Context) (string, error) {
 	}
 }
 
-// got is what one request was answered.
+// got is the answer to one request.
 type got struct {
 	value string
 	err   error
 }
 
-// ask sends n requests, which then wait; answers returns what they got.
+// ask sends n requests, which then wait; answers returns their answers.
 func ask(ctx context.Context, r *Recent[string], n int) (answers func() []got) {
 	list := make([]got, n)
 	var all sync.WaitGroup
@@ -49,8 +49,8 @@ func ask(ctx context.Context, r *Recent[string], n int) (answers func() []got) {
 	return func() []got { all.Wait(); return list }
 }
 
-// Concurrent requests wait for one look; if the first one is cancelled, the
-// others still get its result.
+// Concurrent requests wait for one look. If the first request is cancelled, the other requests
+// still get the result.
 func TestRecentLooksOnceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slowLook{answers: make(chan any)}
@@ -80,8 +80,7 @@ func TestRecentLooksOnceForAll(t *testing.T) {
 	})
 }
 
-// The result of a look that began before Forget goes to requests from before
-// Forget only.
+// The result of a look that began before Forget goes only to requests from before Forget.
 func TestRecentForgetsDuringALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slowLook{answers: make(chan any)}
@@ -104,7 +103,7 @@ func TestRecentForgetsDuringALook(t *testing.T) {
 	})
 }
 
-// Errors and panics are shared by those who wait, and not kept.
+// Errors and panics are shared by the waiting requests, and not cached.
 func TestRecentFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slowLook{answers: make(chan any)}
@@ -126,7 +125,7 @@ func TestRecentFails(t *testing.T) {
 	})
 }
 
-// A look without an answer ends.
+// A look that never answers ends after [WriteTimeout].
 func TestRecentLookEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRecent(time.Hour, (&slowLook{answers: make(chan any)}).look)

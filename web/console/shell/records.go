@@ -14,8 +14,8 @@ type Records interface {
 	Records(ctx context.Context, q staff.AuditQuery) ([]staff.Record, error)
 }
 
-// LastChangedBy returns the name of the member who changed the object last, ""
-// if the log has no entry about it.
+// LastChangedBy returns the name of the member who last changed the object; "" if the log has no
+// entry about it.
 func LastChangedBy(r *http.Request, log Records, kind string, id int64) (string, error) {
 	last, err := log.Records(r.Context(), staff.AuditQuery{ObjectKind: kind, ObjectID: strconv.FormatInt(id, 10), Limit: 1})
 	if err != nil || len(last) == 0 {

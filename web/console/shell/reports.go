@@ -8,31 +8,29 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Replica is a second database, a little behind the first, from which pages that
-// only report are read.
+// Replica is a second database with a small replication lag, from which reports are read.
 type Replica interface {
-	// Begin begins a report for a member who has changed something last at the
-	// position after, empty for nothing. In the context that it returns reports
-	// are read from the replica if that shows the change. The context ends when
-	// the replica fails.
+	// Begin begins a report. after is the position of the member's last change, empty if there is
+	// none. In the returned context reports are read from the replica if the replica has that
+	// change. The context ends when the replica fails.
 	Begin(ctx context.Context, after string) (context.Context, ReportSource)
-	// Position returns a position behind everything that is stored by now; one
-	// that no replica reaches if it cannot be told.
+	// Position returns a position after all data stored by now. If the position cannot be read, it
+	// returns a position that no replica reaches.
 	Position(ctx context.Context) string
 }
 
-// A ReportSource is where the reports of one request are read.
+// A ReportSource is the database of the reports of one request.
 type ReportSource interface {
-	// Lag returns how old the data is that was read, at most, and whether any was
-	// read from the replica.
+	// Lag returns the greatest age of the data that was read, and whether any data was read from
+	// the replica.
 	Lag() (lag time.Duration, used bool)
-	// Again says that the request is answered from the first database after all.
+	// Again says that the request is answered again, from the first database.
 	Again()
 	End()
 }
 
-// Report is a route that decides nothing by what it reads: where there is a
-// replica, its page or file may be read from that.
+// Report marks a route whose result decides nothing. Its page or file may be read from the replica,
+// if there is a replica.
 func Report(r Route) Route {
 	r.Reports = true
 	return r
@@ -43,8 +41,8 @@ const wroteKey = "wrote"
 
 type sourceKey struct{}
 
-// report answers from the replica, or from the first database if the replica
-// does not answer or lacks what is asked for.
+// report answers from the replica. If the replica does not answer or has no such object yet, it
+// answers from the first database.
 func (sh *Shell) report(w http.ResponseWriter, r *http.Request, serve Handler) error {
 	ctx, source := sh.replica.Begin(r.Context(), sh.Sessions.GetString(r.Context(), wroteKey))
 	defer source.End()
@@ -56,13 +54,13 @@ func (sh *Shell) report(w http.ResponseWriter, r *http.Request, serve Handler) e
 	if ctx.Err() == nil && kind != fault.Unavailable && kind != fault.NotFound {
 		return err
 	}
-	// Nothing was sent yet: pages are drawn to their end first, and a file that
-	// breaks off ends the connection instead.
+	// Nothing was sent yet: pages are rendered completely first, and a file that fails halfway ends
+	// the connection.
 	source.Again()
 	return serve(w, r)
 }
 
-// behind is how old the data is that the request's page shows, at most.
+// behind returns the greatest age of the data on the request's page.
 func behind(r *http.Request) time.Duration {
 	source, _ := r.Context().Value(sourceKey{}).(ReportSource)
 	if source == nil {
@@ -75,8 +73,8 @@ func behind(r *http.Request) time.Duration {
 	return lag
 }
 
-// A noting writer keeps the position of the member's change in the session
-// before the answer begins, since the session is stored then.
+// A noting writer stores the position of the member's change in the session before the answer
+// begins, because the session is stored at that time.
 type noting struct {
 	http.ResponseWriter
 	note func()
@@ -96,8 +94,8 @@ func (n *noting) noteOnce() {
 	}
 }
 
-// noteChange returns a writer after whose answer the member's next reports show
-// what the request has changed.
+// noteChange returns a writer that makes the member's next reports show the changes of this
+// request.
 func (sh *Shell) noteChange(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	return &noting{w, func() {
 		if sh.SignedInAs(r) != "" {

@@ -18,25 +18,24 @@ type Route struct {
 	// Needs is the permission; open routes need none, not even a sign-in.
 	Needs staff.Permission
 	Open  bool
-	// Everywhere says that what it shows or does concerns every shop, so that it
-	// is not for those who are limited to some.
+	// Everywhere is set if the route shows or changes data of every shop. Members who are limited
+	// to some shops may not use it.
 	Everywhere bool
 	Serve      Handler
-	// Every is the interval in which a live part from this route is loaded while
-	// it has viewers; 0 = it does not change.
+	// Every is the interval at which a live part from this route is loaded while it has viewers; 0
+	// = the part does not change.
 	Every time.Duration
-	// Own: staff who are limited to shops also see what they began themselves, so
-	// that their rendering is not shared.
+	// Own is set if staff who are limited to shops also see their own objects, so that a rendering
+	// cannot be shared.
 	Own bool
-	// Reports: the route only shows what it reads; see [Report].
+	// Reports is set if the route only shows data; see [Report].
 	Reports bool
-	// Sure requires the member to authenticate again, unless they did lately.
+	// Sure requires the member to authenticate again, unless the member did so recently.
 	Sure bool
-	// Upload says that the body is a form with a file, which the handler reads
-	// part by part.
+	// Upload is set if the body is a form with a file, which the handler reads part by part.
 	Upload bool
-	// Enrolling is set for what is open to a member who must have a second
-	// factor and has none.
+	// Enrolling is set for routes that are open to a member who must have a second factor and has
+	// none.
 	Enrolling bool
 }
 
@@ -70,27 +69,25 @@ func Live(every time.Duration, r Route) Route {
 	return r
 }
 
-// Own is a live route that shows members who are limited to shops what they
-// began themselves besides.
+// Own marks a live route on which members who are limited to shops also see their own objects.
 func Own(r Route) Route {
 	r.Own = true
 	return r
 }
 
-// Everywhere is a route for members who are not limited to shops.
+// Everywhere marks a route for members who are not limited to shops.
 func Everywhere(r Route) Route {
 	r.Everywhere = true
 	return r
 }
 
-// Sure is a route for members who proved lately who they are.
+// Sure marks a route that requires a recent authentication.
 func Sure(r Route) Route {
 	r.Sure = true
 	return r
 }
 
-// Upload is a route whose body is a form with a file. Serve reads it part by
-// part.
+// Upload marks a route whose body is a form with a file. Serve reads the file part by part.
 func Upload(r Route) Route {
 	r.Upload = true
 	return r
@@ -107,8 +104,7 @@ func routesOfUploads(table []Route) chi.Router {
 	return r
 }
 
-// Enrolling is a route that is open to members who must have a second factor
-// and have none.
+// Enrolling marks a route that is open to members who must have a second factor and have none.
 func Enrolling(r Route) Route {
 	r.Enrolling = true
 	return r
@@ -120,8 +116,8 @@ func Open(r Route) Route {
 	return r
 }
 
-// head serves HEAD like GET. The middleware of chi consults the root router,
-// which takes every method of what is mounted.
+// head serves HEAD like GET. chi's own middleware asks the root router, which accepts every method
+// for a mounted handler.
 func head(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {

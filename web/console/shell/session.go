@@ -25,8 +25,8 @@ const (
 	// LocaleCookie and ThemeCookie keep preferences of browsers without a sign-in.
 	LocaleCookie = "dropbell_locale"
 	ThemeCookie  = "dropbell_theme"
-	// SetupCookie keeps whether a browser shows the first steps: [SetupHidden],
-	// [SetupShown] also when all are taken, or, without it, until all are.
+	// SetupCookie says whether a browser shows the first steps: [SetupHidden] = never, [SetupShown]
+	// = also when all steps are done, without the cookie = until all steps are done.
 	SetupCookie = "dropbell_setup"
 	SetupHidden = "hidden"
 	SetupShown  = "shown"
@@ -51,8 +51,8 @@ func newSessions(d Deps, failed func(http.ResponseWriter, *http.Request, error))
 // Secure reports whether browsers reach the console over https only.
 func Secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https://") }
 
-// identify sets the member of the request. A session whose sign-in was revoked,
-// or whose member was disabled, has none.
+// identify sets the member of the request. A session whose sign-in was revoked, or whose member was
+// disabled, has no member.
 func (sh *Shell) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = withSession(r)
@@ -81,8 +81,8 @@ func (sh *Shell) identify(next http.Handler) http.Handler {
 	})
 }
 
-// askToSignIn leads to the sign-in and from there back to the page that was
-// open. The changes of the request are lost, and that is said there.
+// askToSignIn redirects to the sign-in and from there back to the page that was open. The changes
+// of the request are lost, and the sign-in page says so.
 func (sh *Shell) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/live") && Reads(r) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -106,8 +106,7 @@ func (sh *Shell) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// openPage is the page in front of which the request was made; "/" if nothing
-// trustworthy says which.
+// openPage returns the page from which the request was made; "/" if no trustworthy header names it.
 func openPage(r *http.Request) string {
 	says := r.Header.Get("HX-Current-URL")
 	switch {
@@ -136,7 +135,7 @@ func cookie(r *http.Request, name string) string {
 	return ""
 }
 
-// Theme returns s if it is a theme, else "": as the browser's system has it.
+// Theme returns s if it is a theme, else "": the theme of the browser's system.
 func Theme(s string) string {
 	if s == "light" || s == "dark" {
 		return s
@@ -144,8 +143,7 @@ func Theme(s string) string {
 	return ""
 }
 
-// LocalPath returns s if it is a path of this site, else "/", against open
-// redirects.
+// LocalPath returns s if it is a path of this site, else "/", to prevent open redirects.
 func LocalPath(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") ||
@@ -155,7 +153,7 @@ func LocalPath(s string) string {
 	return s
 }
 
-// askToEnrol leads a member who must have a second factor to where one is added.
+// askToEnrol redirects a member who must have a second factor to the page for adding it.
 func (sh *Shell) askToEnrol(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/live") && Reads(r) {
 		w.WriteHeader(http.StatusForbidden) // the page behind the stream is loaded again
@@ -174,8 +172,8 @@ func (sh *Shell) askToEnrol(w http.ResponseWriter, r *http.Request) {
 
 type sessionKey struct{}
 
-// withSession notes that the request has a session. There is none while the
-// database, which keeps sessions, does not answer.
+// withSession marks the request as having a session. There is no session while the database, which
+// stores sessions, does not answer.
 func withSession(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), sessionKey{}, true))
 }

@@ -1,8 +1,7 @@
-// Package shell is what all pages of the console share: the frame they are
-// rendered in, sessions and the check of permissions in front of every route,
-// forms and filters, lists, live parts, exports, and the confirmation by a new
-// authentication. It has no subject; a package per subject returns its routes,
-// and [Shell.Mount] serves them.
+// Package shell holds the common parts of all console pages: the frame they are rendered in,
+// sessions and the check of permissions in front of every route, forms and filters, lists, live
+// parts, exports, and the confirmation by a new authentication. It has no subject. A package per
+// subject returns its routes, and [Shell.Mount] serves them.
 package shell
 
 import (
@@ -27,23 +26,22 @@ type ShopList interface {
 	Shops(ctx context.Context) ([]template.Shop, error)
 }
 
-// Deps are what every page needs. All are required unless stated
-// otherwise.
+// Deps are the dependencies of every page. All are required unless stated otherwise.
 type Deps struct {
-	// Staff finds the member behind a sign-in.
+	// Staff finds the member of a sign-in.
 	Staff *staff.Service
 	// Security logs refusals and changes of access; nil = no log.
 	Security *security.Log
 	ShopList ShopList
 	// Sessions stores sessions.
 	Sessions SessionStore
-	// Replica is read by reports; nil = they read what everything else does.
+	// Replica is the database for reports; nil = reports read the same database as all other pages.
 	Replica Replica
-	// Unread returns how many notifications a member has not read; nil = there are
-	// none.
+	// Unread returns the number of unread notifications of a member; nil = there are no
+	// notifications.
 	Unread func(ctx context.Context, m staff.Member) (int, error)
-	// PublicURL is where browsers reach the console; with https its cookies
-	// are never sent over anything else.
+	// PublicURL is the address at which browsers reach the console. With https its cookies are sent
+	// over https only.
 	PublicURL string
 	// DefaultZone shows instants that belong to no shop.
 	DefaultZone *time.Location
@@ -51,9 +49,9 @@ type Deps struct {
 	Log         *slog.Logger
 }
 
-// A Shell is what all pages share: the frame they are drawn in, sessions and
-// the check of rights in front of every route, live parts, exports, and the
-// question whether the member is still the one who signed in.
+// A Shell is the common part of all pages: the frame they are rendered in, sessions and the check
+// of rights in front of every route, live parts, exports, and the confirmation by a new
+// authentication.
 type Shell struct {
 	// PublicURL is where browsers reach the console.
 	PublicURL string
@@ -77,8 +75,7 @@ type Shell struct {
 	alerts   func(ctx context.Context, m staff.Member) (int, error)
 	present  *accessCache
 	live     liveParts
-	// uploads are the routes that take files, own the handlers of [Shell.Handle]
-	// by path.
+	// uploads are the routes that receive files. own holds the handlers of [Shell.Handle] by path.
 	uploads chi.Router
 	own     map[string]http.Handler
 	jobs    map[string]JobView
@@ -88,9 +85,8 @@ type Shell struct {
 	watched  []func() int
 }
 
-// New returns a shell, on which [Shell.mount] must be called before it
-// answers requests. It panics if the catalogues or assets, which are part of
-// the program, cannot be read.
+// New returns a shell. Call [Shell.Mount] before it answers requests. New panics if the catalogues
+// or assets embedded in the program cannot be read.
 func New(d Deps) *Shell {
 	languages, err := i18n.Load()
 	if err != nil {
@@ -117,8 +113,8 @@ func (sh *Shell) OnSignIn(f func(w http.ResponseWriter, r *http.Request, in staf
 	sh.onSignIn = append(sh.onSignIn, f)
 }
 
-// BeginSession makes the session that of a sign-in. It gets a new token, against
-// session fixation.
+// BeginSession turns the session into the session of a sign-in. The session gets a new token,
+// against session fixation.
 func (sh *Shell) BeginSession(w http.ResponseWriter, r *http.Request, in staff.SignIn) error {
 	for _, f := range sh.onSignIn {
 		if err := f(w, r, in); err != nil {
@@ -138,12 +134,12 @@ func (sh *Shell) Keep(w http.ResponseWriter, name, value string) {
 		HttpOnly: true, Secure: Secure(sh.PublicURL), SameSite: http.SameSiteLaxMode})
 }
 
-// Handle has h answer every request for the path and below. h checks rights and
-// reads bodies itself, behind the same middleware as the routes.
+// Handle makes h answer every request for the path and below. h checks rights and reads bodies
+// itself, behind the same middleware as the routes.
 func (sh *Shell) Handle(path string, h http.Handler) { sh.own[path] = h }
 
-// Mount returns the handler of the routes, of the static files, and of what
-// [Shell.Handle] was told.
+// Mount returns the handler of the routes, of the static files, and of the handlers of
+// [Shell.Handle].
 func (sh *Shell) Mount(table []Route) http.Handler {
 	sh.live.routes, sh.live.own = routesOfParts(table)
 	sh.uploads = routesOfUploads(table)
@@ -165,7 +161,7 @@ func (sh *Shell) Mount(table []Route) http.Handler {
 	return r
 }
 
-// CountWatched adds what f counts to [Shell.Watched].
+// CountWatched adds the count of f to [Shell.Watched].
 func (sh *Shell) CountWatched(f func() int) { sh.watched = append(sh.watched, f) }
 
 // Watched returns the number of watched live parts and other watched states.
@@ -180,8 +176,7 @@ func (sh *Shell) Watched() int {
 // BeforeClose has f called by [Shell.Close].
 func (sh *Shell) BeforeClose(f func()) { sh.closers = append(sh.closers, f) }
 
-// Close ends all live streams, which would not end otherwise, and waits for the
-// security log.
+// Close ends all live streams, which would not end by themselves, and waits for the security log.
 func (sh *Shell) Close() {
 	for _, f := range sh.closers {
 		f()
@@ -189,8 +184,7 @@ func (sh *Shell) Close() {
 	sh.live.hub.Close()
 }
 
-// AccessChanged makes the next request of each member read the permissions from
-// the database again.
+// AccessChanged makes the next request of each member read the permissions from the database again.
 func (sh *Shell) AccessChanged() { sh.present.clear() }
 
 // SignedInAs returns the id of the request's sign-in, "" without one.
@@ -198,6 +192,5 @@ func (sh *Shell) SignedInAs(r *http.Request) string {
 	return sh.Sessions.GetString(r.Context(), SignInKey)
 }
 
-// ForgetSignIn makes the next request with the sign-in ask the database for the
-// member behind it again.
+// ForgetSignIn makes the next request with the sign-in read its member from the database again.
 func (sh *Shell) ForgetSignIn(id string) { sh.present.forget(id) }

@@ -12,16 +12,15 @@ import (
 // SessionStore stores sessions.
 type SessionStore interface {
 	scs.CtxStore
-	// ExtendCtx moves a session's end and leaves its data as they are. A session that is
-	// gone stays gone.
+	// ExtendCtx changes the expiry of a session without changing its data. It does not restore a
+	// session that is gone.
 	ExtendCtx(ctx context.Context, token string, expiry time.Time) error
 }
 
-// steadyStore stores the data of a session only if the request has changed them. With a
-// limit for idle sessions the manager stores each session at the end of every request, as
-// it was when the request began. So a page's part that is loaded again and again would
-// take back what another request of the same browser has stored meanwhile, such as the
-// message about a change.
+// steadyStore stores the data of a session only if the request has changed them. With an idle limit
+// the manager stores each session at the end of every request with the data from the request's
+// beginning. So a live part that is loaded repeatedly would overwrite data that another request of
+// the same browser has stored meanwhile, such as the message about a change.
 type steadyStore struct {
 	SessionStore
 	codec scs.Codec
@@ -35,7 +34,7 @@ type loaded struct {
 
 type loadedKey struct{}
 
-// steady makes a request remember the session that it loads. It comes before the session
+// steady makes a request remember the session that it loads. It must run before the session
 // manager.
 func steady(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -37,8 +37,8 @@ func (k *kept) DeleteCtx(_ context.Context, token string) error {
 	return nil
 }
 
-// A request that changes nothing takes back nothing that another request of the same
-// session has stored meanwhile, and does not bring back a session that was ended.
+// A request that changes nothing does not overwrite data that another request of the same session
+// has stored meanwhile, and does not restore a session that was ended.
 func TestReadingLeavesTheSessionAlone(t *testing.T) {
 	store := &kept{data: map[string][]byte{}}
 	s := newSessions(Deps{Sessions: store}, func(_ http.ResponseWriter, _ *http.Request, err error) { t.Error(err) })

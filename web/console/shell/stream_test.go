@@ -30,8 +30,7 @@ func (noSessions) FindCtx(context.Context, string) ([]byte, bool, error) {
 func (noSessions) CommitCtx(context.Context, string, []byte, time.Time) error { return nil }
 func (noSessions) ExtendCtx(context.Context, string, time.Time) error         { return nil }
 
-// newShell returns a shell with one live part, "/thing", and ask as what is
-// known of sign-ins.
+// newShell returns a shell with one live part, "/thing". ask returns the members of sign-ins.
 func newShell(t *testing.T, ask func(context.Context, string) (staff.Presence, error)) *Shell {
 	t.Helper()
 	sh := New(Deps{Staff: &staff.Service{}, Sessions: noSessions{}, PublicURL: "http://127.0.0.1", DefaultZone: time.UTC, Now: time.Now,

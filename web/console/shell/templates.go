@@ -13,8 +13,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// Templates finds one template that the actor may see: [template.ErrNotFound]
-// and [staff.ErrForbidden] say that there is none.
+// Templates finds a template that the actor may see. [template.ErrNotFound] and
+// [staff.ErrForbidden] say that there is no such template.
 type Templates interface {
 	Template(ctx context.Context, by staff.Actor, id int64) (template.Template, error)
 }
@@ -62,8 +62,8 @@ func VisibleTemplate(r *http.Request, from Templates, id int64) (*template.Templ
 
 var numberAtEnd = regexp.MustCompile(`^(?:.*\(#|#)?([0-9]{1,19})\)?$`)
 
-// TemplateRef returns the number in a template field's text: a number, or a name
-// with its number. Other text stays as it is.
+// TemplateRef returns the number in a template field's text: a number, or a name with its number.
+// Other text is returned unchanged.
 func TemplateRef(typed string) string {
 	if m := numberAtEnd.FindStringSubmatch(strings.TrimSpace(typed)); m != nil {
 		return m[1]

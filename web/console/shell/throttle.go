@@ -21,8 +21,8 @@ func NewThrottle(burst int, every time.Duration, now func() time.Time) *Throttle
 	return &Throttle{middleware.NewAttempts(burst, every), now}
 }
 
-// Allow counts one attempt; see [staff.Throttle]. A refused attempt does not
-// count, so that waiting as told is enough.
+// Allow counts one attempt; see [staff.Throttle]. A refused attempt does not count, so that an
+// attempt after the returned delay succeeds.
 func (t *Throttle) Allow(_ context.Context, name string) (time.Duration, error) {
 	return t.attempts.Allow(hashed(name), t.now()).RetryAfter, nil
 }
@@ -33,8 +33,8 @@ func (t *Throttle) Return(_ context.Context, name string) error {
 	return nil
 }
 
-// hashed returns a key for a name of any length, so that input does not
-// determine how much is stored.
+// hashed returns a key of fixed size for a name of any length, so that input does not determine how
+// much memory is used.
 func hashed(name string) middleware.LimitKey {
 	h := sha256.Sum256([]byte(name))
 	return middleware.LimitKey{High: binary.BigEndian.Uint64(h[:]), Low: binary.BigEndian.Uint64(h[8:])}

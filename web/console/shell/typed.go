@@ -12,8 +12,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// ShownRate is the rate per second that the form had shown; nil if the form does
-// not say.
+// ShownRate returns the rate per second that the form showed; nil if the form has no rate.
 func ShownRate(r *http.Request) *int {
 	n, err := strconv.Atoi(r.PostFormValue("was_rate_per_second"))
 	if err != nil {
@@ -35,14 +34,14 @@ func DateIn(t time.Time, zone *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// TypedCount reads a number that may have thousands separators and digits of full
-// width. The error is of [strconv.ParseInt].
+// TypedCount reads a number that may have thousands separators and full-width digits. The error is
+// the error of [strconv.ParseInt].
 func TypedCount(s string) (int64, error) {
 	return strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(Narrow(s)), 10, 64)
 }
 
-// TypedShops reads the numbers or names of shops, between commas; numbers may be
-// between spaces. Not ok: one of them is neither.
+// TypedShops reads the numbers or names of shops, separated by commas; numbers may be separated by
+// spaces. ok is false if a part is neither a number nor a name.
 func TypedShops(text string, known []template.Shop) (list []int64, ok bool) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;，、；\t\r\n", r) }) {
 		word = strings.TrimSpace(word)

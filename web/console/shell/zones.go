@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Zones are the time zones to choose from: one or more for every offset in use,
-// and the one already chosen.
+// Zones are the time zones to choose from: one or more for every offset in use, and the zone inUse.
 func Zones(inUse string) []string {
 	list := []string{"UTC", "Africa/Cairo", "Africa/Johannesburg", "Africa/Lagos", "Africa/Nairobi", "America/Anchorage", "America/Argentina/Buenos_Aires",
 		"America/Bogota", "America/Chicago", "America/Denver", "America/Halifax", "America/Lima", "America/Los_Angeles", "America/Mexico_City",
@@ -25,8 +24,8 @@ func Zones(inUse string) []string {
 	return list
 }
 
-// ShopZone returns the time zone named by the tag of a shop, the console's own
-// for a tag that is empty or unknown.
+// ShopZone returns the time zone named by the tag of a shop; for an empty or unknown tag it returns
+// the console's own zone.
 func (sh *Shell) ShopZone(tag string) *time.Location {
 	if zone, err := time.LoadLocation(tag); err == nil && tag != "" {
 		return zone

@@ -28,7 +28,7 @@ func (h *handlers) listAlerts(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// alertSettings is the page with the form as it begins.
+// alertSettings returns the page with the form's initial values.
 func (h *handlers) alertSettings(r *http.Request) (p workpages.AlertSettings, err error) {
 	actor := shell.Actor(r)
 	muted, err := h.Alerts.Muted(r.Context(), shell.Frame(r).Member)

@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// The bell counts what the member has not read; the list shows it, and then it is
-// read. Muted kinds are not shown.
+// The bell counts the member's unread notifications. The list shows them and marks them as read.
+// Muted kinds are not shown.
 func TestNotificationsOfAMember(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -36,8 +36,8 @@ func TestNotificationsOfAMember(t *testing.T) {
 	b.Get("/alerts/settings").Is(200).HasNot("Add a group")
 }
 
-// Groups are added, tested and removed by members who manage their shop; an address
-// and a secret are never shown, and a mistake loses nothing else.
+// Chat groups are added, tested and removed by members who manage their shop. An address and a
+// secret are never shown, and a mistake in one field loses no other field.
 func TestChatGroups(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

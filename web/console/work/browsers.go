@@ -10,8 +10,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// pushWorkerPath is where the service worker is, which does not change: browsers look
-// there for a newer one. Its folder is its scope.
+// pushWorkerPath is the address of the service worker. It must not change: browsers look there for
+// a newer script. Its folder is its scope.
 const pushWorkerPath = "/alerts/push-worker.js"
 
 // pushWorker answers with the service worker's script. Browsers ask for it also
@@ -41,8 +41,8 @@ func (h *handlers) addBrowser(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "browsers.added"))
 }
 
-// followBrowser makes a sign-in that of the browser in which it happens, if its member
-// is notified there.
+// followBrowser assigns the browser's subscription to the new sign-in, if the member gets
+// notifications in this browser.
 func (h *handlers) followBrowser(w http.ResponseWriter, r *http.Request, in staff.SignIn) error {
 	digest := shell.KeptBrowser(r)
 	if digest == "" {

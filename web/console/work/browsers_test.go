@@ -19,8 +19,8 @@ func subscription(endpoint string) url.Values {
 	return url.Values{"endpoint": {endpoint}, "p256dh": {base64.RawURLEncoding.EncodeToString(make([]byte, 65))}, "auth": {base64.RawURLEncoding.EncodeToString(make([]byte, 16))}}
 }
 
-// A member turns notifications on and off in browsers of their own, and they end when
-// the member signs out there. Without keys the page says what is missing.
+// A member turns notifications on and off for each browser. They end when the member signs out in
+// that browser. Without keys the page says which setting is missing.
 func TestBrowsersOfAMember(t *testing.T) {
 	g := consoletest.New(t)
 	anna := g.Hire(staff.Viewer)
@@ -47,8 +47,8 @@ func TestBrowsersOfAMember(t *testing.T) {
 	if n := g.Number(`select count(*) from alert_pushes where browser_id = 2`); n != 1 {
 		t.Errorf("%d pushes", n)
 	}
-	// The browser belongs to its latest sign-in: ending the others leaves it on, signing
-	// out turns it off.
+	// The browser belongs to its latest sign-in: ending other sign-ins leaves its notifications on,
+	// signing out turns them off.
 	b.SignIn(anna.Email)
 	b.Post("/account/revoke", url.Values{}).To("/account")
 	b.Get("/alerts/settings").Is(200).Has("/alerts/browsers/2/test")
@@ -75,8 +75,8 @@ func TestBrowsersOfAMember(t *testing.T) {
 	b.Post("/alerts/browsers", subscription("https://push.example/x")).Is(http.StatusNotFound)
 }
 
-// stubbed stands in for the push service, which is another company's: the browser
-// subscribes to this endpoint. All else is the browser's own.
+// stubbed replaces the push service, which belongs to another company: the browser subscribes to
+// this endpoint. All other parts are the browser's own.
 const stubbed = `(() => {
 	const held = () => JSON.parse(sessionStorage.getItem("held") ?? "null");
 	const made = () => ({endpoint: held(), getKey: n => new Uint8Array(n === "auth" ? 16 : 65).buffer, unsubscribe: async () => sessionStorage.removeItem("held")});
@@ -88,9 +88,9 @@ const stubbed = `(() => {
 	};
 })();`
 
-// A click asks for permission, registers the service worker and stores the
-// subscription; a push is shown as a notification that leads to its page. A
-// subscription that was turned off elsewhere is given back.
+// A click asks for permission, registers the service worker and stores the subscription. A push
+// message is shown as a notification that leads to its page. A subscription that was turned off in
+// another browser is unsubscribed.
 func TestABrowserIsNotified(t *testing.T) {
 	g := consoletest.New(t)
 	m := g.Hire(staff.Viewer)

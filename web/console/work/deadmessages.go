@@ -66,8 +66,8 @@ func (h *handlers) settleDeadMessage(w http.ResponseWriter, r *http.Request) err
 
 // DeadMessages keeps the events that handlers gave up on.
 type DeadMessages interface {
-	// Open returns events that were neither replayed nor discarded, the newest
-	// first: those with an id less than before, 0 = from the newest on.
+	// Open returns events that were neither replayed nor discarded, the newest first: events with
+	// an id less than before; 0 = from the newest event on.
 	Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error)
 	Requeue(ctx context.Context, by staff.Actor, id int64) error
 	Discard(ctx context.Context, by staff.Actor, id int64) error

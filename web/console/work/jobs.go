@@ -26,7 +26,7 @@ func (h *handlers) listWork(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// jobs are those that the filter of the list selects.
+// jobs returns the jobs that the filter of the list selects.
 func (h *handlers) jobs(r *http.Request) (p workpages.WorkList, l shell.List[job.Job, int64], _ error) {
 	var q job.Query
 	var broken fault.Fields
@@ -120,7 +120,7 @@ func (h *handlers) stopWork(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, url, ui.Good, shell.Say(r, "jobs.cancelled", j.Title))
 }
 
-// mayReadRows refuses rows of the job to members who may not see them.
+// mayReadRows refuses members who may not see the rows of the job.
 func (h *handlers) mayReadRows(r *http.Request, j job.Job) error {
 	if view := h.JobView(j.Kind); view.MayReadRows != nil {
 		return view.MayReadRows(shell.Actor(r))
@@ -128,8 +128,8 @@ func (h *handlers) mayReadRows(r *http.Request, j job.Job) error {
 	return nil
 }
 
-// workErrors sends every row that failed or has a note as a file, whose last
-// column distinguishes the two.
+// workErrors sends every row that failed or has a note as a file. The last column distinguishes
+// failed rows and notes.
 func (h *handlers) workErrors(w http.ResponseWriter, r *http.Request) error {
 	j, err := h.loadWork(r)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// monitor lets operators change the queues and other staff of all shops read
-// them: the shops share the queues.
+// monitor lets operators change the queues, and other staff of all shops read them: the shops share
+// the queues.
 func (h *handlers) monitor() http.Handler {
 	readOnly, writable := h.Monitor(false), h.Monitor(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,8 +40,8 @@ func (h *handlers) monitor() http.Handler {
 	})
 }
 
-// recordQueueChange records what an operator is about to change in the queue
-// dashboard, such as "queue.pause" of the queue "email".
+// recordQueueChange records a change that an operator is about to make in the queue dashboard, such
+// as "queue.pause" of the queue "email".
 func (h *handlers) recordQueueChange(r *http.Request) error {
 	path := strings.TrimPrefix(r.URL.Path, MonitorPath+"/api/")
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path, "queues/"), "/")

@@ -26,7 +26,7 @@ func (h *handlers) showDashboard(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, workpages.QueueDashboard{Inside: path.Join(MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
 }
 
-// dashboardURL is the page that shows what the dashboard has at a path.
+// dashboardURL returns the address of the page that shows the dashboard's page at a path.
 func dashboardURL(inside string) string {
 	if at := strings.Trim(strings.TrimPrefix(inside, MonitorPath), "/"); at != "" {
 		return dashboardPath + "?at=" + url.QueryEscape(at)
@@ -63,11 +63,10 @@ func (h *handlers) showQueue(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// maxPage keeps the position of a page within what Redis takes.
+// maxPage keeps the offset of a page within the range that Redis accepts.
 const maxPage = 1 << 20
 
-// queueState is the state that was asked for, or the first in which there is a
-// task.
+// queueState returns the requested state, or the first state that has a task.
 func queueState(r *http.Request, q queue.Queue) queue.State {
 	for _, s := range queue.States() {
 		if string(s) == r.FormValue("state") {

@@ -53,8 +53,8 @@ func (q *queues) put(n int, at time.Time) {
 	q.Must(q.Enqueue(q.Context(), list...))
 }
 
-// Staff see the queues and their tasks by page; operators pause them and take
-// steps with tasks, each of which is in the audit log.
+// Staff see the queues and their tasks page by page. Operators pause queues and take steps with
+// tasks; each step is in the audit log.
 func TestQueuePages(t *testing.T) {
 	g := newQueues(t)
 	g.put(2*shell.PageSize+1, g.Now().Add(time.Hour))
@@ -99,7 +99,7 @@ func TestQueuePages(t *testing.T) {
 	g.As(staff.Admin).Get("/audit?kind=queue").Is(200).Has("paused", "resumed", "changed")
 }
 
-// While Redis is away the pages say so, and nothing is changed unrecorded.
+// While Redis does not answer the pages say so, and no change is made without a record.
 func TestQueuesWithoutRedis(t *testing.T) {
 	g := newQueues(t)
 	op := g.As(staff.Operator)

@@ -16,8 +16,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// TestWebhookPages registers an endpoint, whose secret is shown once, and follows what
-// it is sent: a test, a failure with its answer, a replay, and its end.
+// TestWebhookPages registers an endpoint, whose secret is shown once, and follows its deliveries: a
+// test, a failure with its answer, a replay, and its removal.
 func TestWebhookPages(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into shops (number, name, timezone) values (10, 'Tea House', 'UTC'), (11, 'Coffee House', 'UTC') on conflict (number) do update set name = excluded.name`)
@@ -88,7 +88,8 @@ func TestWebhookPages(t *testing.T) {
 	b.Get("/webhooks").Is(200).Has("还没有端点")
 }
 
-// TestWebhooksOfOtherShops are not there for members who are limited to shops.
+// TestWebhooksOfOtherShops: endpoints of other shops do not exist for members who are limited to
+// shops.
 func TestWebhooksOfOtherShops(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into shops (number, name, timezone) values (10, 'Tea House', 'UTC'), (11, 'Coffee House', 'UTC') on conflict do nothing`)

@@ -1,6 +1,5 @@
-// Package work holds the console's pages about what runs in the background:
-// jobs, the queues and their dashboard, events that no handler could process, and
-// endpoints of shops' servers.
+// Package work holds the console's pages about background work: jobs, the queues and their
+// dashboard, events that no handler could process, and endpoints of shops' servers.
 package work
 
 import (
@@ -27,20 +26,20 @@ type Uploads interface {
 	Upload(ctx context.Context, id int64) (job.Upload, error)
 }
 
-// Deps are what the pages of this package stand on.
+// Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Jobs         *job.Service
 	Uploads      Uploads
 	DeadMessages DeadMessages
 	Hooks        *hook.Service
 	Audit        AuditLog
-	// Queues are those that the dashboard shows as well.
+	// Queues are the queues that the dashboard also shows.
 	Queues *queue.Service
 	Alerts *alert.Service
-	// Browsers are those in which members are notified.
+	// Browsers are the browsers in which members get notifications.
 	Browsers alert.Browsers
-	// Monitor returns the queue dashboard, which serves [MonitorPath] and
-	// everything below and sets its own content security policy.
+	// Monitor returns the queue dashboard, which serves [MonitorPath] and all paths below it, and
+	// sets its own content security policy.
 	Monitor func(writable bool) http.Handler
 }
 
@@ -50,8 +49,8 @@ type handlers struct {
 	Deps
 }
 
-// Routes returns the routes about jobs, queues and events, and gives the queue
-// dashboard to the shell.
+// Routes returns the routes about jobs, queues and events, and registers the queue dashboard with
+// the shell.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())

@@ -15,7 +15,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Of a job whose worker died no pace is told, but since when it stalled.
+// The page of a job whose worker died shows no pace, but since when the job has stalled.
 func TestAJobThatStandsStill(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

@@ -33,8 +33,8 @@ func ReadingOf(r *http.Request) job.Reading {
 	return how
 }
 
-// KeepPreviews reads the beginning of a new file, of a workbook that of each
-// sheet, and keeps it: its page reads the file no more.
+// KeepPreviews reads the beginning of a new file, or of each sheet of a workbook, and stores it, so
+// that the file's page need not read the file.
 func (f *Files) KeepPreviews(r *http.Request, upload int64) error {
 	first, err := f.Sample(r, upload, job.Reading{})
 	if err != nil && (!errors.Is(err, errEmptyFile) || len(first.Sheets) < 2) {
@@ -62,8 +62,7 @@ func (f *Files) KeepPreviews(r *http.Request, upload int64) error {
 	return f.Uploads.SavePreviews(r.Context(), upload, list)
 }
 
-// Kept returns the beginning of the table that is meant, from what was kept
-// if it is there.
+// Kept returns the beginning of the selected table, from the stored previews if it is there.
 func (f *Files) Kept(r *http.Request, u job.Upload, how job.Reading) (job.Preview, error) {
 	for i, p := range u.Previews {
 		if how == (job.Reading{}) && i == 0 || how.Sheet != 0 && p.Sheet == how.Sheet || len(p.Sheets) == 0 && how.Sheet == 0 && p.Encoding == how.Encoding {
@@ -104,7 +103,7 @@ func (f *Files) Sample(r *http.Request, upload int64, how job.Reading) (job.Prev
 	return s, nil
 }
 
-// shortened copies cells as far as a page shows them.
+// shortened copies the part of cells that a page shows.
 func shortened(cells []string) []string {
 	list := make([]string, len(cells))
 	for i, c := range cells {

@@ -1,5 +1,5 @@
-// Package upload receives files that jobs of several subjects read, and keeps
-// what pages show of their beginning.
+// Package upload receives files for jobs of several subjects, and stores the previews that pages
+// show.
 package upload
 
 import (
@@ -28,10 +28,9 @@ type Files struct {
 type Uploads interface {
 	// Upload returns a file without its content, or [job.ErrUploadNotFound].
 	Upload(ctx context.Context, id int64) (job.Upload, error)
-	// SaveUpload stores what r has; more than limit bytes are
-	// [job.ErrUploadTooLarge].
+	// SaveUpload stores the content of r. More than limit bytes are [job.ErrUploadTooLarge].
 	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
-	// SavePreviews keeps what the page of a file shows of it.
+	// SavePreviews stores the previews that the page of a file shows.
 	SavePreviews(ctx context.Context, id int64, previews []job.Preview) error
 	// RemoveUpload removes a file that was refused.
 	RemoveUpload(ctx context.Context, id int64) error
@@ -45,7 +44,7 @@ var (
 	errEmptyFile = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_empty", Message: "the file is empty; choose one with a row of names and rows below it"}}}
 )
 
-// unreadable says at the field of the file why it cannot be read.
+// unreadable returns why the file cannot be read, as the error of the file's field.
 func unreadable(err error) []fault.Field {
 	f := fault.Field{Key: "rule.file_unreadable", Message: err.Error()}
 	if why, ok := errors.AsType[*fault.Fields](err); ok && len(why.List) > 0 {
@@ -55,8 +54,8 @@ func unreadable(err error) []fault.Field {
 	return []fault.Field{f}
 }
 
-// Receive stores the file of a form, and returns its other fields, of which
-// those before the file are complete.
+// Receive stores the file of a form and returns the form's other fields. Only fields before the
+// file are complete.
 func (f *Files) Receive(r *http.Request) (u job.Upload, fields map[string]string, err error) {
 	fields = map[string]string{}
 	parts, err := r.MultipartReader()
@@ -93,8 +92,8 @@ func (f *Files) Receive(r *http.Request) (u job.Upload, fields map[string]string
 	}
 }
 
-// Refused says at the field of the file why it cannot be read, and with
-// which status; nil for an error that is not about the file.
+// Refused returns the error about a file, for its field in the form, and the status of the answer.
+// list is nil for an error that is not about the file.
 func Refused(w http.ResponseWriter, err error) (status int, list []fault.Field) {
 	switch {
 	case errors.Is(err, job.ErrBusy):
@@ -106,8 +105,7 @@ func Refused(w http.ResponseWriter, err error) (status int, list []fault.Field) 
 	return 0, nil
 }
 
-// Remove removes an uploaded file that was refused. Where that fails,
-// housekeeping does it later.
+// Remove removes a refused upload. If that fails, housekeeping removes it later.
 func (f *Files) Remove(r *http.Request, upload int64) {
 	if upload == 0 {
 		return
