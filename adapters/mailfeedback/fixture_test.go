@@ -21,8 +21,8 @@ type source interface {
 	Read(h http.Header, u *url.URL, body []byte) (feedback.Call, error)
 }
 
-// recorded returns an example of a provider's documents, with the reference of a
-// mail where {ref} stands.
+// recorded returns an example of a provider's documents, with {ref} replaced by the reference of
+// a mail.
 func recorded(t *testing.T, name, ref string) string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + name)

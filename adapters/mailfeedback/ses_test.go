@@ -38,7 +38,7 @@ type sns struct {
 	asked  []string
 }
 
-// snsKey is made once: it takes longer than everything else here.
+// snsKey is made once, because making it takes longer than all tests here.
 var snsKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

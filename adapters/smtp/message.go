@@ -22,10 +22,10 @@ const (
 	maxDisplayName = 80
 )
 
-// compose builds the mail for m: plain text and HTML, to one recipient. complete is
-// asked when all of the mail has been written but its end, which makes it the
-// server's; an error keeps the end from being written. With a key the mail is signed;
-// an error means that it could not be.
+// compose builds the mail for m: plain text and HTML, to one recipient. complete is called after
+// all of the mail except its end has been written; the server takes the mail with the end. An
+// error of complete keeps the end from being written. With a DKIM key the mail is signed; an
+// error means that signing failed.
 func (s *Sender) compose(m delivery.Message, complete func() error) (*gomail.Msg, error) {
 	mime := gomail.NewMsg(gomail.WithEncoding(encodingOf(m.Content)), gomail.WithNoDefaultUserAgent())
 	mime.FromMailAddress(&s.cfg.From)
@@ -52,15 +52,15 @@ func (s *Sender) compose(m delivery.Message, complete func() error) (*gomail.Msg
 		mime.SetBodyWriter(gomail.TypeTextPlain, last(text))
 	} else {
 		mime.SetBodyString(gomail.TypeTextPlain, text)
-		// A page has so many equals signs that quoted-printable hardly saves a byte, and
+		// An HTML page has so many equals signs that quoted-printable saves hardly a byte and
 		// takes three times as long as base64.
 		mime.AddAlternativeWriter(gomail.TypeTextHTML, last(html), gomail.WithPartEncoding(gomail.EncodingB64))
 	}
 	if !signing {
 		return mime, nil
 	}
-	// The mail is written twice and must be the same each time. The library does not quote the
-	// boundary, so it has letters and digits only (RFC 2045, section 5.1).
+	// The mail is written twice, and both writes must be equal. The library does not quote the
+	// boundary, so the boundary has letters and digits only (RFC 2045, section 5.1).
 	mime.SetBoundary(rand.Text())
 	err := s.sign(mime)
 	signing = false

@@ -162,8 +162,8 @@ func TestMessageIDIsStableOverRetries(t *testing.T) {
 	}
 }
 
-// The way out stands in the mail itself as well, in the reader's language, for
-// programs that know no button.
+// TestUnsubscribeLink: the mail's body contains the unsubscribe link, in the reader's language,
+// for mail programs without an unsubscribe button.
 func TestUnsubscribeLink(t *testing.T) {
 	const link = "https://shop.example/u/AQE?a=1&b=<2>"
 	got := deliver(t, nil, func(m *delivery.Message) { m.OptOutURL, m.To.Locale = link, "zh-CN" })

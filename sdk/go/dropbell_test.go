@@ -91,8 +91,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswer: a connection that breaks in the middle of an answer is like one
-// that breaks before.
+// TestBrokenAnswer: a connection that breaks in the middle of an answer is treated like a
+// connection that breaks before the answer.
 func TestBrokenAnswer(t *testing.T) {
 	body := `{"claim_id":"5","coupon_id":"17","state":"issued"}`
 	c, s := client(t, []answer{{status: 201, body: body, breaks: true}, {status: 201, body: body}})
@@ -111,8 +111,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestRetriesEnd: refusals are returned at once; retries end by number, by a longer
-// pause than allowed, by the caller's deadline, and where a change may have happened.
+// TestRetriesEnd: refusals are returned at once. Retries end after the number of tries, at a
+// longer pause than allowed, at the caller's deadline, and when a change may have happened.
 func TestRetriesEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers  []answer

@@ -130,7 +130,7 @@ func (b *Broadcasts) once(ctx context.Context, method, address string, header ht
 		return got.Header, live.Answer{Verdict: live.Done}, ""
 	}
 	var said answer
-	_ = json.Unmarshal(got.Body, &said) // no reason is one that is unknown
+	_ = json.Unmarshal(got.Body, &said) // an unreadable body is an unknown reason
 	a := live.Answer{After: delivery.RetryAfter(got.Header.Get("Retry-After"), b.service.cfg.Time()),
 		Detail: delivery.DetailOf("APNs answered " + strconv.Itoa(got.Status) + " " + said.Reason)}
 	if said.Reason == "ChannelNotRegistered" {

@@ -25,8 +25,8 @@ type aps struct {
 	Alert    alert  `json:"alert"`
 	Sound    string `json:"sound"`
 	ThreadID string `json:"thread-id,omitempty"`
-	// Level is time-sensitive for what is due at an instant; apps without that
-	// entitlement show it as any other.
+	// Level is time-sensitive for a push that is due at an instant. An app without Apple's
+	// entitlement for that level shows the push like any other push.
 	Level string `json:"interruption-level,omitempty"`
 }
 

@@ -52,9 +52,9 @@ type Config struct {
 	PerMinute int
 	// Admit shares that among all workers; nil = this process has it alone.
 	Admit push.Admit
-	// Configured says that staff have configured the service: answers that are about its
-	// settings name the provider's instead of the environment's, and the caller of Push
-	// keeps to the quota by [Service.Turn].
+	// Configured says that staff have configured the service. Details of refusals that concern
+	// the settings then point to the provider's settings instead of environment variables, and
+	// the caller of Push obeys the quota by [Service.Turn].
 	Configured bool
 	// OnGone is called, possibly concurrently, for every phone that Google says the
 	// app was removed from. May be nil.
@@ -94,7 +94,7 @@ func ParseAccount(raw []byte) (a Account, err error) {
 	return a, nil
 }
 
-// readable reports whether the key is one that access tokens can be asked for with.
+// readable reports whether the key can sign requests for access tokens.
 func readable(key string) bool {
 	block, _ := pem.Decode([]byte(key))
 	if block == nil {
@@ -149,8 +149,8 @@ func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) d
 	if err := ctx.Err(); err != nil {
 		return delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}
 	}
-	// The quota is a pace, not a failure: the message is tried again at its turn, and no
-	// message to another device waits for it.
+	// A message beyond the quota is not a failure: it is tried again at its turn. Messages to
+	// other devices do not wait for it.
 	if !s.Configured {
 		if wait := s.Turn(ctx); wait > 0 {
 			return delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: wait, Detail: "not sent: the messages per minute of FCM are used up for the moment"}

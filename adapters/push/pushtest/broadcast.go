@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// A Broadcast is one that was accepted.
+// A Broadcast is an accepted broadcast.
 type Broadcast struct {
 	Channel string
 	Header  http.Header
 	Body    []byte
 }
 
-// Channels imitate Apple's broadcast channels by their published protocol: their
-// management and the broadcasts to them.
+// Channels imitates Apple's broadcast channels by their published protocol: the management of
+// channels, and broadcasts to them.
 type Channels struct {
 	apple *APNs
 

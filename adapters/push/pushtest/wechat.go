@@ -20,7 +20,7 @@ type WeChat struct {
 	pushes
 	// AppID and Secret are the mini program's, Template is its subscription message.
 	AppID, Secret, Template string
-	// Fields are those that the message has.
+	// Fields are the fields of the message.
 	Fields []string
 	// Now is its clock.
 	Now func() time.Time

@@ -34,8 +34,8 @@ type Config struct {
 	// endpoints come from users' browsers, and otherwise only https to public
 	// addresses is called.
 	AllowInsecure bool
-	// TLS roots, proxies and the like belong into Transport; nil builds one that
-	// refuses private addresses and uses no proxy.
+	// Transport is for TLS roots, proxies and similar settings. nil = a transport that refuses
+	// private addresses and uses no proxy.
 	Transport http.RoundTripper
 	// Now is the clock for TTL and Retry-After; default [time.Now].
 	Now func() time.Time
@@ -92,8 +92,8 @@ func (c *Config) setDefaults() {
 
 const detailPrivate = "the push endpoint is not a public address"
 
-// checkEndpoint refuses addresses that no browser hands out, and returns the
-// host of the others.
+// checkEndpoint refuses addresses that no browser issues, and returns the host of an accepted
+// address.
 func (c *Config) checkEndpoint(raw string) (host string, err error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil {

@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// maxPayload is what fits one encrypted record of 4096 bytes (RFC 8291):
-// less the header (86), the tag (16) and the delimiter (1).
+// maxPayload is the most bytes of text in one encrypted record (RFC 8291): 4096 bytes without
+// the header (86), the tag (16) and the delimiter (1).
 const maxPayload = 3993
 
 // note is what the service worker in the browser receives.

@@ -112,9 +112,9 @@ func language(locale string) string {
 	return "en_US"
 }
 
-// A rule is what WeChat permits in values of a type (订阅消息参数值内容限制说明): how many
-// characters, which ones, and the text that stands for a value of which nothing is
-// left, since WeChat refuses an empty one.
+// A rule is WeChat's limit for the values of a type (订阅消息参数值内容限制说明): how many characters, which
+// characters, and the text that replaces a value without permitted characters, since WeChat
+// refuses an empty value.
 type rule struct {
 	most  int
 	takes func(r rune) bool

@@ -1,6 +1,6 @@
-// Package smstest imitates the providers of text messages by their published
-// interfaces: they check signatures, take messages, answer with the providers' codes and
-// send receipts. Only tests import it.
+// Package smstest imitates the providers of text messages by their published interfaces. The
+// imitations check signatures, take messages, answer with the providers' codes and send
+// receipts. Only tests import it.
 package smstest
 
 import (
@@ -41,8 +41,7 @@ func (p *Provider) start(h http.HandlerFunc) {
 	p.Start(p)
 }
 
-// ServeHTTP answers one call, also one that came to another server, which tests put in
-// front.
+// ServeHTTP answers one call. Tests may pass it a call that another server received.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	answer := p.answer
