@@ -59,7 +59,8 @@ type App struct {
 	// Stores are the stores of DB. Reports may be read from Replica.
 	Stores Stores
 	Redis  goredis.UniversalClient
-	// Erased knows the users who claim and reserve nothing, once the program looks.
+	// Erased knows the erased users, after the program's first look. Erased users claim and
+	// reserve nothing.
 	Erased *lookup.Erased
 
 	closers []func() error

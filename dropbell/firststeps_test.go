@@ -19,7 +19,7 @@ import (
 
 const stepsKey = "dbk_firststepsfirststepsfirst"
 
-// steps runs what the page of the first steps prints.
+// steps runs the commands on the page of the first steps.
 type steps struct {
 	*testing.T
 	address, dir, drop string
@@ -123,7 +123,7 @@ func awaitReady(t *testing.T, address string, ended func() error) {
 	}
 }
 
-// run runs the command of a section and returns what it prints.
+// run runs the command of a section and returns its output.
 func (s *steps) run(section string) string {
 	s.Helper()
 	script := strings.Replace(s.printed["key"], "dbk_…", stepsKey, 1) + "\nDROP=" + s.drop + "\n" + s.printed[section]

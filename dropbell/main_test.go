@@ -165,7 +165,7 @@ func body(t *testing.T, url string) string {
 	return string(text)
 }
 
-// journal keeps what a program logs; it is written and read at once.
+// journal keeps a program's log. It may be written and read concurrently.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

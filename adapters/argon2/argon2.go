@@ -42,7 +42,7 @@ func newHasher(concurrent int, memory uint32) *Hasher {
 	return h
 }
 
-// Hash returns what is stored of password.
+// Hash returns the hash of password for storing.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	if err := h.wait(ctx); err != nil {
 		return "", err

@@ -40,7 +40,7 @@ func (s session) Namespace() (*imap.NamespaceData, error) {
 // refuses is the prefix of a server on which no folder can be made.
 const refuses = "-"
 
-// mailbox is an IMAP server with one user, who has an inbox.
+// mailbox is an IMAP server with one user and the user's inbox.
 func mailbox(t *testing.T, caps imap.CapSet) (*imapmemserver.User, *bouncemail.Mailbox) {
 	t.Helper()
 	return mailboxBelow(t, caps, "")

@@ -40,7 +40,7 @@ func NewReader(address string, refs feedback.Refs) Reader {
 	return Reader{refs, user, domain}
 }
 
-// Read returns what the mail says. A mail that makes a library panic is unreadable.
+// Read returns the mail's report. A mail that makes a library panic is unreadable.
 func (r Reader) Read(m feedback.Mail) (out feedback.Returned) {
 	defer func() {
 		if recover() != nil {

@@ -26,7 +26,7 @@ import (
 const (
 	timeout   = 10 * time.Second
 	maxAnswer = 16 << 10
-	// maxText is what WeCom takes at most, in bytes; the others take more.
+	// maxText is WeCom's limit for a text, in bytes; the other services accept longer texts.
 	maxText = 2048
 )
 
@@ -172,7 +172,7 @@ func sign(timestamp, secret string) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// cut shortens text to so many bytes, at a character.
+// cut shortens text to at most most bytes, at the boundary of a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

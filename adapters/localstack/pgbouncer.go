@@ -20,9 +20,9 @@ import (
 
 const pgbouncerStop = 5 * time.Second
 
-// TransactionPooler starts a PgBouncer in transaction mode until the end of the test. It uses so
-// many sessions for the database at url. It returns the URL by which clients reach the database
-// through PgBouncer.
+// TransactionPooler starts a PgBouncer in transaction mode until the end of the test, with at
+// most sessions connections to the database at url. It returns the URL by which clients reach the
+// database through PgBouncer.
 func TransactionPooler(tb testing.TB, url string, sessions int) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)

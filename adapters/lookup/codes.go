@@ -18,7 +18,7 @@ type CodeSource interface {
 	Batch(ctx context.Context, id int64) (redeemcode.Batch, error)
 }
 
-// maxSpans bounds what is known about ranges: 24 bytes each.
+// maxSpans is the largest number of known ranges, at 24 bytes each.
 const maxSpans = 100_000
 
 // span is the range of one batch, from first to last inclusive. A range never changes, so a

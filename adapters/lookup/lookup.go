@@ -48,7 +48,7 @@ type entry struct {
 	missing  bool
 }
 
-// A finding is what the cache said until an instant, or until something is forgotten.
+// A finding is a result of the cache. It is valid until an instant, or until Forget is called.
 type finding struct {
 	id        int64
 	until     time.Time
@@ -114,7 +114,7 @@ func (t *Templates) Shared(ctx context.Context, id int64) (*template.Template, e
 	return &e.template, nil
 }
 
-// find returns what was found last or what is in the cache.
+// find returns the last finding if it is valid, and otherwise the entry of the cache.
 func (t *Templates) find(ctx context.Context, id int64) (*entry, error) {
 	now, forgotten := t.now(), t.forgotten.Load()
 	if f := t.last.Load(); f != nil && f.id == id && f.forgotten == forgotten && now.Before(f.until) && !now.Before(f.until.Add(-lastFor)) {

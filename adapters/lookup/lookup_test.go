@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// source counts what it is asked. Ids up to newest exist, except gaps.
+// source counts its calls. Ids up to newest exist, except gaps.
 type source struct {
 	mu      sync.Mutex
 	newest  int64

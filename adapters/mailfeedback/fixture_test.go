@@ -16,7 +16,7 @@ var (
 	mine = feedback.Ref{Batch: 77, User: 4711}
 )
 
-// source is what all sources have.
+// source has the methods that all sources have.
 type source interface {
 	Read(h http.Header, u *url.URL, body []byte) (feedback.Call, error)
 }

@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// sendGrid is a source and what signs as its provider does.
+// sendGrid returns a source and a function that signs as SendGrid does.
 func sendGrid(t *testing.T) (*mailfeedback.SendGrid, func(body string) http.Header) {
 	t.Helper()
 	return sendGridAt(t, new(time.Unix(1790000000, 0)))

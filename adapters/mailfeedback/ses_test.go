@@ -32,7 +32,7 @@ const (
 type sns struct {
 	key *rsa.PrivateKey
 	pem []byte
-	// status is what it answers; 0 = 200. asked are the addresses it was asked for.
+	// status is the status of its answers; 0 = 200. asked are the requested addresses.
 	mu     sync.Mutex
 	status int
 	asked  []string

@@ -21,7 +21,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// snsMessage is what Amazon SNS sends to HTTP endpoints.
+// snsMessage is the body of the calls of Amazon SNS to HTTP endpoints.
 type snsMessage struct {
 	Type             string
 	MessageID        string `json:"MessageId"`

@@ -53,7 +53,7 @@ type Provider struct {
 	until  time.Time // failed holds until then
 }
 
-// found is what discovery told.
+// found is the result of discovery.
 type found struct {
 	provider *gooidc.Provider
 	endpoint oauth2.Endpoint
@@ -175,7 +175,7 @@ func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (st
 	keys := &listening{KeySet: f.keys}
 	id, err := gooidc.NewVerifier(p.o.Issuer, keys, &gooidc.Config{ClientID: p.o.ClientID, SupportedSigningAlgs: f.algs, Now: p.o.Now}).Verify(ctx, raw)
 	if err != nil {
-		// The verifier keeps the words of an error and loses what it was.
+		// The verifier keeps only the text of an error; keys.err is the error itself.
 		return staff.Identity{}, why("id_token", errors.Join(err, keys.err))
 	}
 	who, err := p.identity(id, a)

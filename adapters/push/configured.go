@@ -61,7 +61,7 @@ func (s *Sender) Serves(shop int64) bool {
 // service reaches. Without the limit each such message would cause a reading.
 const lookEvery = time.Second
 
-// lookAgain returns once what is configured has been read within [lookEvery].
+// lookAgain reads the configuration again, unless it was read less than [lookEvery] ago.
 func (s *Sender) lookAgain() {
 	s.looking.Lock()
 	defer s.looking.Unlock()

@@ -38,7 +38,7 @@ func (a app) Push(ctx context.Context, m delivery.Message) []delivery.Result {
 	return a.service(ctx, m)
 }
 
-// circuits are open for the providers in open, and remember what was reported.
+// circuits has an open circuit for each provider in open, and records the reports.
 type circuits struct {
 	open    map[int64]time.Duration
 	reports []delivery.Call

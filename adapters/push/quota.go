@@ -12,7 +12,7 @@ import (
 // took. If admitted is 0, wait is the delay before the next question.
 type Admit func(ctx context.Context, n, perMinute int) (admitted int, wait time.Duration)
 
-// A Quota keeps pushes below what a service takes a minute. It is safe for concurrent use.
+// A Quota keeps pushes below a service's limit per minute. It is safe for concurrent use.
 type Quota struct {
 	perMinute int
 	admit     Admit

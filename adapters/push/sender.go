@@ -52,7 +52,7 @@ type Sender struct {
 	unready map[int64]unready // by the provider's id
 }
 
-// Options are the limits of a [Sender], and what watches it.
+// Options are the limits and the observer of a [Sender].
 type Options struct {
 	// Parallel is how many messages of one [Sender.Send] are under way at once; 0 = all.
 	Parallel int
@@ -166,7 +166,7 @@ func noService(u *user.User) delivery.Result {
 	return skipped
 }
 
-// answered tells what watches the sender of the answers about a user's devices.
+// answered passes the answers about a user's devices to [Options.Answered].
 func (s *Sender) answered(service Service, devices []delivery.Result) []delivery.Result {
 	if s.options.Answered != nil {
 		for _, answer := range devices {

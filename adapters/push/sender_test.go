@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A service answers for each device with what its function says.
+// A service is a function that answers for each device.
 type service func(ctx context.Context, m delivery.Message) []delivery.Result
 
 func (s service) Push(ctx context.Context, m delivery.Message) []delivery.Result { return s(ctx, m) }

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A Reply is what a provider answers to one call.
+// A Reply is a provider's answer to one call.
 type Reply struct {
 	// Results has a result for each message of the call, in order.
 	Results []delivery.Result

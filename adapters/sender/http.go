@@ -30,7 +30,7 @@ func Public(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return netrule.Dialled(address)
 }
 
-// Options are what the configurations of all providers have.
+// Options are the common options of all providers' configurations.
 type Options struct {
 	// Timeout bounds one call; 0 = as the provider's package says.
 	Timeout time.Duration

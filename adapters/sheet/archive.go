@@ -67,7 +67,7 @@ func tooLarge(path string, m *zip.File) bool {
 	return !known && unpacked > maxMember || unpacked > smallMember && unpacked/maxRatio > packed
 }
 
-// countEntries counts what may be an entry of the directory.
+// countEntries counts the places in the file that look like an entry of the directory.
 func countEntries(file io.ReaderAt, size int64) (n int, err error) {
 	const overlap = len(directoryEntry) - 1
 	buf := make([]byte, 64<<10)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// sniffBytes is how much of a file is looked at to find out what it is.
+	// sniffBytes is how much of a file is read to detect its format.
 	sniffBytes = 64 << 10
 	// rowBytes limits one row. Without the limit an unclosed quote would read the remaining file
 	// into one cell.

@@ -39,7 +39,7 @@ const (
 	unmistakable = 0.8
 )
 
-// tally counts what a text would be in one encoding, in characters beyond ASCII.
+// tally counts the characters beyond ASCII of a text that is read in one encoding.
 type tally struct {
 	good, bad int
 	// common counts the good characters in everyday use. wide counts the good characters without

@@ -27,7 +27,7 @@ var (
 	ErrBadRow = fault.New(fault.Invalid, "sheet_bad_row", "the row cannot be read")
 )
 
-// Limits bound what a file may make us hold and do. Zero means the default.
+// Limits bound the memory and the work that a file may cause. Zero means the default.
 type Limits struct {
 	Rows     int64 // rows, blank ones included; default 20,000,000
 	Columns  int   // cells of a row; default 100
@@ -96,7 +96,7 @@ type Reader struct {
 	decoded bool
 }
 
-// Open looks at the file to find out what it is; see [Resume].
+// Open detects the format of the file; see [Resume].
 func Open(r io.Reader, l Limits) (*Reader, error) { return open(r, l, job.Reading{}, place{}) }
 
 func open(r io.Reader, l Limits, how job.Reading, from place) (*Reader, error) {
@@ -146,7 +146,7 @@ func Resume(r io.ReadSeeker, l Limits, how job.Reading, position json.RawMessage
 	return s, nil
 }
 
-// Format returns what the file turned out to be; see [job.Formatted].
+// Format returns the detected format of the file; see [job.Formatted].
 func (r *Reader) Format() job.Format { return r.rows.format() }
 
 // Position is where [Resume] continues: after the last row that Next returned.
@@ -185,7 +185,7 @@ func (r *Reader) Next() (line int64, cells []string, err error) {
 	}
 }
 
-// Close frees what reading took, such as temporary files.
+// Close frees the resources of reading, such as temporary files.
 func (r *Reader) Close() error { return r.rows.close() }
 
 // check tidies the cells and returns [ErrBadRow] if one of them cannot be used.

@@ -258,7 +258,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Reading on from any place yields what reading in one go does, lines included.
+// TestResume: reading from any position gives the same rows and lines as reading the whole file.
 func TestResume(t *testing.T) {
 	t.Run("csv", func(t *testing.T) {
 		cell := rapid.StringMatching(`[a-z0-9,"\n\r äñ李]{0,8}`)

@@ -96,7 +96,7 @@ func (t *texts) add(text string) error {
 	return t.spill()
 }
 
-// spill moves what is in memory to the temporary file.
+// spill moves the texts in memory to the temporary file.
 func (t *texts) spill() (err error) {
 	if t.file == nil {
 		if t.file, err = os.CreateTemp("", "dropbell-workbook-"); err != nil {
@@ -179,7 +179,7 @@ func (t *tokens) text(element string, most int) (string, error) {
 	}
 }
 
-// ended makes the end of a document within an element what it is: damage.
+// ended turns the end of a document within an element into an error: the document is damaged.
 func ended(err error) error {
 	if err == io.EOF {
 		return errBroken()

@@ -19,7 +19,7 @@ type tokens struct {
 	xml   *xml.Decoder
 	left  int
 	depth int
-	// err is what the file said, as against what is wrong with its XML.
+	// err is an error of reading the file, unlike an error in its XML.
 	err error
 }
 

@@ -16,7 +16,7 @@ type Turns struct {
 	wait time.Duration
 }
 
-// NewTurns returns turns for which a caller waits so long at most.
+// NewTurns returns turns for which a caller waits at most wait.
 func NewTurns(wait time.Duration) *Turns { return &Turns{make(chan struct{}, 1), wait} }
 
 // take waits for a turn and returns the function that ends the turn. It returns [job.ErrBusy]

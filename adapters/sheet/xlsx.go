@@ -19,7 +19,7 @@ import (
 const (
 	// maxSheets bounds how many sheets are offered.
 	maxSheets = 256
-	// maxRelations bounds what a workbook may refer to.
+	// maxRelations is the largest number of relations of a workbook.
 	maxRelations = 4 * maxMembers
 )
 
@@ -82,7 +82,7 @@ func damaged(err error) bool {
 // A relation is something that one part of a workbook refers to.
 type relation struct{ kind, path string }
 
-// relations returns what the part refers to, by id.
+// relations returns the relations of the part, by id.
 func (w *workbook) relations(part string) (map[string]relation, error) {
 	list := map[string]relation{}
 	dir, name := path.Split(part)
@@ -182,7 +182,7 @@ func (w *workbook) sheets(book string, relations map[string]relation) (paths []s
 	return paths, visible, err
 }
 
-// cut shortens a name to what programs for spreadsheets allow.
+// cut shortens a sheet's name to the length that spreadsheet programs allow.
 func cut(name string) string {
 	if r := []rune(name); len(r) > 31 {
 		return string(r[:31])
@@ -280,7 +280,7 @@ func columnOf(cell string) (n int) {
 	return n
 }
 
-// value reads on to the end of the cell and returns what it holds.
+// value reads to the end of the cell and returns the cell's value.
 func (w *workbook) value(kind string) (value string, err error) {
 	var b strings.Builder
 	inside := false
@@ -314,7 +314,7 @@ func (w *workbook) value(kind string) (value string, err error) {
 	}
 }
 
-// meant returns what a cell of the kind holds by the value stored in it.
+// meant returns the text of a cell of the kind, from its stored value.
 func (w *workbook) meant(kind, stored string) (string, error) {
 	switch kind {
 	case "s":

@@ -30,13 +30,13 @@ type Account interface {
 	Secrets() []string
 }
 
-// Said is what the body of an answer says.
+// Said is the content of an answer's body.
 type Said struct {
 	Accepted bool
 	// Code and Words are the provider's refusal. An empty Code means that the body is not in the
 	// provider's format.
 	Code, Words string
-	// Result is what the refusal means; its Detail is made of Code and Words.
+	// Result is the meaning of the refusal. Its Detail is built from Code and Words.
 	Result delivery.Result
 }
 

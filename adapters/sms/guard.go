@@ -18,7 +18,7 @@ type Budget interface {
 	// budget, all or nothing; drop 0 = messages about no drop. short names the budget without
 	// enough room.
 	Take(ctx context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error)
-	// GiveBack returns what was taken for messages that the provider has not taken.
+	// GiveBack returns the size of messages that the provider has not taken to the budgets.
 	GiveBack(ctx context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error
 }
 
@@ -185,7 +185,7 @@ func (g *Guard) now() time.Time {
 	return g.Now()
 }
 
-// fullFor is how long a budget is not asked again for what it had no room for.
+// fullFor is how long a budget is not asked again for a size that did not fit.
 const fullFor = 5 * time.Second
 
 // full remembers the smallest size for which a budget had no room.

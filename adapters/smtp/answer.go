@@ -17,7 +17,7 @@ import (
 // enhanced matches an enhanced status code (RFC 3463) before the server's words.
 var enhanced = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
 
-// An answer is what became of one mail.
+// An answer is the outcome of one mail.
 type answer struct {
 	result delivery.Result
 	// broken: the connection must not be used again.

@@ -66,7 +66,7 @@ func open(t *testing.T, raw []byte) letter {
 	}
 }
 
-// deliver sends one message after change and returns what arrived.
+// deliver sends one message after change and returns the received mail.
 func deliver(t *testing.T, cfg func(*smtp.Config), change func(*delivery.Message)) letter {
 	t.Helper()
 	r := new(relay).start(t, nil)

@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// limits admits as its map says and remembers what it is told.
+// limits admits mails by its map permits and records its calls.
 type limits struct {
 	permits map[string]smtp.Permit
 	asked   []map[string]smtp.Mails

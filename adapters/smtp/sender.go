@@ -34,7 +34,7 @@ func New(cfg Config) (*Sender, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	// The library says clearly and early what it does not like.
+	// The library reports invalid options here, before the first mail.
 	p := newPool(cfg)
 	if _, err := gomail.NewClient(cfg.Host, p.options()...); err != nil {
 		return nil, err
@@ -95,11 +95,11 @@ type run struct {
 	stop   func() bool
 	// losses counts the connections lost since a mail last got through.
 	losses int
-	// slow are domains that get no more mails in this Send, with how long these wait.
+	// slow are the domains that get no more mails in this Send, with the wait of their mails.
 	slow map[string]time.Duration
-	// asking is the domain that asked for fewer mails since one last got through.
+	// asking is the domain that asked for fewer mails since a mail last got through.
 	asking string
-	// over is the answer to everything that is left, once there is no hope.
+	// over is the result of all remaining messages once the run has ended; nil = it has not.
 	over *delivery.Result
 	// recorded waits until the last mail that got through is recorded; nil = it is.
 	recorded func(context.Context) error
@@ -139,7 +139,7 @@ func (r *run) complete() error {
 	return r.ctx.Err()
 }
 
-// completed ends what complete began, and reports whether the end may have been written.
+// completed resets completing, and reports whether the end of the mail may have been written.
 func (r *run) completed() bool {
 	r.cutting.Lock()
 	defer r.cutting.Unlock()

@@ -42,7 +42,7 @@ const (
 type Config struct {
 	// URL is the endpoint; http or https; required.
 	URL string
-	// Secret signs the calls: "whsec_" and base64, as the specification has it; required.
+	// Secret signs the calls: "whsec_" and base64, as in the specification; required.
 	Secret string
 	// Timeout bounds one call from dialling to the answer; default 15 s.
 	Timeout time.Duration
@@ -58,7 +58,7 @@ type Sender struct {
 	cfg    Config
 	client *http.Client
 	key    []byte
-	// room is what the last body took, in bytes, and some more.
+	// room is the size of the last body in bytes, plus an eighth.
 	room atomic.Int64
 }
 

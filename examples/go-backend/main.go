@@ -39,7 +39,7 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// user returns the user who is signed in; "" = none. A shop has its own sessions.
+// user returns the id of the signed-in user; "" = none. A real shop has its own sessions.
 func user(r *http.Request) string {
 	c, err := r.Cookie("user")
 	if err != nil {
@@ -109,7 +109,7 @@ func store(_ context.Context, e dropbell.Event) error {
 	return nil
 }
 
-// answer writes a value, or what Dropbell refused.
+// answer writes a value, or Dropbell's refusal.
 func answer(w http.ResponseWriter, value any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

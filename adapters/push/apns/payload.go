@@ -13,7 +13,7 @@ import (
 // maxCollapse is the size of a collapse id in bytes.
 const maxCollapse = 64
 
-// A note is what the app receives ("Generating a remote notification").
+// A note is the payload for the app ("Generating a remote notification").
 type note struct {
 	APS  aps    `json:"aps"`
 	URL  string `json:"url,omitempty"`

@@ -23,7 +23,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// DefaultURL is Google's service, and scope what its access token is for.
+// DefaultURL is Google's service, and scope the scope of its access tokens.
 const (
 	DefaultURL = "https://fcm.googleapis.com"
 	scope      = "https://www.googleapis.com/auth/firebase.messaging"

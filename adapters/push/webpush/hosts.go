@@ -12,9 +12,9 @@ const (
 	firstPause, longestPause = 5 * time.Second, 30 * time.Second
 	// forgiving is how long waiting for a host uses up no attempts.
 	forgiving = 15 * time.Minute
-	// lately is how long what a host did says something about now.
+	// lately is how long the outcome of a call says something about the host's present state.
 	lately = 5 * time.Minute
-	// maxHosts bounds what is remembered: endpoints name any host they like.
+	// maxHosts is the largest number of remembered hosts: endpoints may name any host.
 	maxHosts = 256
 )
 

@@ -13,7 +13,7 @@ import (
 // the header (86), the tag (16) and the delimiter (1).
 const maxPayload = 3993
 
-// note is what the service worker in the browser receives.
+// note is the payload for the service worker in the browser.
 type note struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// maxSubscriptions bounds what one user can make us do; the newest count.
+	// maxSubscriptions is the largest number of subscriptions of a user that are called; the
+	// newest ones count.
 	maxSubscriptions = 20
 	// maxDrain is how much of an answer is read to keep the connection.
 	maxDrain = 16 << 10
@@ -107,7 +108,7 @@ func (s *Sender) leftAlone(r rest) delivery.Result {
 	return result
 }
 
-// A post is what one call carries: ttl is in seconds.
+// A post is the content of one call. ttl is in seconds.
 type post struct {
 	body  []byte
 	topic string

@@ -96,7 +96,7 @@ func with(values map[string]string, name, v string) map[string]string {
 	return all
 }
 
-// language is the language in which WeChat shows what it adds to the message.
+// language is the language of the words that WeChat adds to the message.
 func language(locale string) string {
 	tag := strings.ToLower(locale)
 	switch {
@@ -139,7 +139,7 @@ var rules = map[string]rule{
 // printable are characters without line feeds and other control characters.
 func printable(r rune) bool { return !unicode.IsControl(r) && r != unicode.ReplacementChar }
 
-// fit cuts a value to what WeChat permits in its type.
+// fit cuts a value to WeChat's limits for its type.
 func fit(kind, text string) string {
 	limit, ok := rules[kind]
 	if !ok { // a value of a list, which stands as it is

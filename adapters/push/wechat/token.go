@@ -16,16 +16,16 @@ const (
 	lead = 4 * time.Minute
 	// turn is for how long one process has the turn to ask for a token.
 	turn = 5 * time.Second
-	// lookAgain is after how long the others look whether it is there.
+	// lookAgain is how often processes without the turn look for the stored token.
 	lookAgain = 100 * time.Millisecond
 )
 
 // Shared keeps the access token of a mini program for all processes. Errors of Shared cost no
 // message: the process then asks WeChat itself, which issues the same token to all processes.
 type Shared interface {
-	// Load returns what was stored last, or nil.
+	// Load returns the value that was stored last, or nil.
 	Load(ctx context.Context) ([]byte, error)
-	// Store keeps the value for so long.
+	// Store keeps the value until lasting has passed.
 	Store(ctx context.Context, value []byte, lasting time.Duration) error
 	// Turn reports whether the caller may ask WeChat for a new token. The turn ends after
 	// lasting.

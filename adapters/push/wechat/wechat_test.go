@@ -198,7 +198,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// memory is what processes share.
+// memory is the storage that processes share.
 type memory struct {
 	mu    sync.Mutex
 	value []byte

@@ -96,7 +96,7 @@ func number(s string) string {
 	return sms.NumberOf("+" + strings.TrimPrefix(s, "+"))
 }
 
-// Answer is what the service expects.
+// Answer returns the answer that the service expects.
 func (s Source) Answer([]string) (contentType string, body []byte) {
 	return "application/json", []byte(`{"code":0,"msg":"OK"}`)
 }

@@ -26,7 +26,7 @@ type Sent struct {
 	At       time.Time
 }
 
-// A Provider is what all fakes have. Its faults are the provider's codes.
+// A Provider is the common part of all fakes. Its faults are the provider's codes.
 type Provider struct {
 	providertest.Fake[Sent, string]
 
@@ -83,7 +83,7 @@ func (p *Provider) set(answer func(http.ResponseWriter, *http.Request) bool, non
 	}
 }
 
-// Sent returns what the fake has taken, in order.
+// Sent returns the accepted messages, in order.
 func (p *Provider) Sent() []Sent { return p.Accepted() }
 
 // Calls returns how many calls were made.

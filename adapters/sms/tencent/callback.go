@@ -130,7 +130,7 @@ func passing(code string) bool {
 
 func number(country, national string) string { return sms.NumberOf("+" + country + national) }
 
-// Answer is what the service expects.
+// Answer returns the answer that the service expects.
 func (s Source) Answer([]string) (contentType string, body []byte) {
 	return "application/json", []byte(`{"result":0,"errmsg":"OK"}`)
 }

@@ -229,7 +229,7 @@ func (s *Sender) request(ctx context.Context, body request) (*http.Request, erro
 	return r, nil
 }
 
-// result is what a code means, of a number or of a call.
+// result returns the meaning of a code about a number or a call.
 func (s *Sender) result(code, words string) delivery.Result {
 	if code == "Ok" {
 		return delivery.Result{Status: delivery.Delivered}

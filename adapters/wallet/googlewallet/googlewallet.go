@@ -28,7 +28,7 @@ import (
 const (
 	// DefaultURL is Google's service.
 	DefaultURL = "https://walletobjects.googleapis.com"
-	// scope is what the service account must be allowed to do.
+	// scope is the permission that the service account needs.
 	scope = "https://www.googleapis.com/auth/wallet_object.issuer"
 	// timeout bounds one call.
 	timeout = 10 * time.Second

@@ -156,7 +156,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestMistakes: an error names what is wrong and holds no key.
+// TestMistakes: an error names the mistake and contains no key.
 func TestMistakes(t *testing.T) {
 	id, other := identity(t), identity(t)
 	for name, change := range map[string]func(*pkpass.Config){

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An Identity is what Apple issues for a pass type; PEM.
+// An Identity has the certificates and the key that Apple issues for a pass type; PEM.
 type Identity struct {
 	TypeID, TeamID         string
 	Certificate, Key, WWDR []byte
