@@ -19,7 +19,7 @@ import (
 // maxPerMinute is the largest number of messages per minute that a provider's settings may have.
 const maxPerMinute = 10_000_000
 
-// PushShared holds what the services of push share with other processes, and their callback. The
+// PushShared holds the parts that push services share with other processes, and a callback. The
 // zero value is for a process that shares nothing.
 type PushShared struct {
 	// Tokens keeps the access token of a mini program.

@@ -42,9 +42,9 @@ func nameOf(base string) string {
 // is unmounted for a while comes back sooner.
 const abandonedAfter = 3 * 24 * time.Hour
 
-// removeAbandoned removes the folders below root that belong to a folder that is gone. It keeps
-// a folder that was used lately, that has no note or a wrong note, or on whose data a server
-// still runs.
+// removeAbandoned removes each folder below root whose owner folder no longer exists. It keeps
+// folders that were used lately, folders with no note or a wrong note, and folders with a server
+// that still runs.
 func removeAbandoned(root string, say func(format string, args ...any)) {
 	list, err := os.ReadDir(root)
 	if err != nil {

@@ -119,7 +119,7 @@ func majorVersion(ctx context.Context, path string) (int, error) {
 }
 
 // findRedis returns a Redis server. If there is none, findRedis installs a Redis server. If
-// installing fails and standIn is true, it returns the stand-in.
+// installing fails and standIn is true, findRedis returns the in-memory stand-in.
 func findRedis(ctx context.Context, log io.Writer, standIn bool) (program, error) {
 	m := thisMachine()
 	cache, err := cacheDir()

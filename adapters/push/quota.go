@@ -44,9 +44,8 @@ func NewQuota(perMinute int, admit Admit) *Quota {
 }
 
 // Turn waits up to a second and returns zero when one push may go. Otherwise Turn puts the push
-// off and returns the delay before its next attempt: the turn behind the turn of the push put
-// off before, at most a minute ahead. While pushes that were put off have turns to come, Turn
-// waits a millisecond at most.
+// off and returns the delay before its next attempt, at most a minute. Each push that is put off
+// gets the turn after the last turn. While such turns are still to come, Turn hardly waits.
 func (q *Quota) Turn(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -110,8 +109,8 @@ func (q *Quota) further(ctx context.Context) (admitted int, pause time.Duration)
 	return 1, 0
 }
 
-// putOff returns the delay until the turn behind the last turn. It is rounded up to whole
-// seconds, so that the pushes of a second are tried together.
+// putOff puts a push off and returns the delay until its turn, which comes after the last turn.
+// The delay is rounded up to whole seconds, so that the pushes of a second are tried together.
 func (q *Quota) putOff() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()

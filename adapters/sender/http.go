@@ -118,8 +118,8 @@ func JSON(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Unreached reports whether the error of a call says that no connection was made: the
-// provider has certainly not taken anything.
+// Unreached reports whether the error of a call means that no connection was made. The provider
+// has then certainly taken no message.
 func Unreached(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial"

@@ -55,8 +55,8 @@ func (t tally) share(n int) float64 {
 }
 
 // detect finds the encoding of a text: UTF-8 if the text is valid, otherwise GB18030 or Big5 if
-// nearly all characters are common in that encoding. Any other text is read as UTF-8, whose
-// check names the broken rows. ambiguous means that another encoding is possible.
+// nearly all characters are common in that encoding. Any other text is read as UTF-8, and its
+// invalid rows are reported. ambiguous means that another encoding is possible.
 func detect(text io.Reader) (name string, ambiguous bool, err error) {
 	var utf, gb, big tally
 	buf, n := make([]byte, sniffBytes), 0

@@ -77,8 +77,8 @@ func wordsOf(err *gomail.SendError, code int) string {
 	return words
 }
 
-// classify sorts a server's reply to the command that reason names; code 0
-// means there was no reply.
+// classify returns the result of a server's reply to the command that reason names; code 0 = no
+// reply.
 func classify(reason gomail.SendErrReason, code int, words string) delivery.Result {
 	if code == 0 {
 		return delivery.Result{Detail: "connection lost while " + reason.String()}

@@ -74,8 +74,8 @@ func (s *Sender) messageID(m delivery.Message) string {
 	return hex.EncodeToString(sum[:16]) + "@" + s.domain
 }
 
-// addUnsubscribe adds the header for the mail program's own button (RFC 8058),
-// which requires https.
+// addUnsubscribe adds the headers for the unsubscribe button of mail programs (RFC 8058). The
+// address must be https.
 func addUnsubscribe(to *gomail.Msg, m delivery.Message) {
 	u, err := url.Parse(m.OptOutURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
@@ -85,8 +85,8 @@ func addUnsubscribe(to *gomail.Msg, m delivery.Message) {
 	to.SetGenHeaderPreformatted("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 }
 
-// headerText makes s fit one header line: no control characters, so that no
-// further header can be injected, and at most n runes.
+// headerText returns s as the text of one header line of at most n runes. It contains no control
+// characters, so that no further header can be injected.
 func headerText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {

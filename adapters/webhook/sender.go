@@ -62,8 +62,8 @@ type Sender struct {
 	room atomic.Int64
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without
-// the secret. It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the secret.
+// New does not connect.
 func New(cfg Config) (*Sender, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

@@ -1,7 +1,6 @@
-// Package apns delivers to iPhones by the Apple Push Notification service: HTTP/2
-// with a provider token ("Sending notification requests to APNs", "Establishing a
-// token-based connection to APNs" and "Handling notification responses from APNs"
-// of Apple's documentation).
+// Package apns delivers to iPhones by the Apple Push Notification service, over HTTP/2 with a
+// provider token. See "Sending notification requests to APNs", "Establishing a token-based
+// connection to APNs" and "Handling notification responses from APNs" in Apple's documentation.
 package apns
 
 import (
@@ -43,14 +42,14 @@ type Config struct {
 	KeyID, TeamID string
 	// Topic is the bundle id of the app; required.
 	Topic string
-	// URL is the service, https, or http on this machine for tests; empty =
+	// URL is the service's address: https, or http on this machine for tests; empty =
 	// [DefaultURL].
 	URL string
 	// Configured says that staff have configured the service. Details of refusals that concern
 	// the settings then point to the provider's settings instead of environment variables.
 	Configured bool
-	// OnGone is called, possibly concurrently, for every phone that Apple says the
-	// app was removed from. May be nil.
+	// OnGone is called, possibly concurrently, for every phone from which the app was removed
+	// according to Apple. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
 	// Transport replaces the connection to Apple; nil = HTTP/2.
 	Transport http.RoundTripper
@@ -174,8 +173,8 @@ func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, 
 	}
 	switch reason {
 	case "BadDeviceToken", "DeviceTokenNotForTopic", "Unregistered", "ExpiredToken":
-		// A token of the other environment, or another app, gets the same answer as a
-		// spoilt one: the phone is kept, so that a wrong address or account removes none.
+		// Apple gives the same answer to a broken token and to a token of the other environment or
+		// of another app. So the phone is kept: a wrong address or account removes no phone.
 		if s.Configured && d.App == "" && (reason == "BadDeviceToken" || reason == "DeviceTokenNotForTopic") {
 			detail += ": the phone has registered without naming its app"
 		}

@@ -26,8 +26,8 @@ type Broadcasts struct {
 	manage  string // address of the management of channels
 }
 
-// ManageURL returns the address at which channels are managed for the service at url:
-// Apple has one for each of its two environments.
+// ManageURL returns the address for managing the channels of the service at url. Apple has one
+// such address for each of its two environments.
 func ManageURL(url string) string {
 	switch {
 	case strings.HasPrefix(url, "https://api.sandbox.push.apple.com"), strings.HasPrefix(url, "https://api.development.push.apple.com"):
@@ -38,8 +38,8 @@ func ManageURL(url string) string {
 	return url // an imitation
 }
 
-// NewBroadcasts returns the channels of the app that cfg names, or an error as [New]
-// does.
+// NewBroadcasts returns the channels of the app that cfg names. Its errors are the errors of
+// [New].
 func NewBroadcasts(cfg Config) (*Broadcasts, error) {
 	s, err := New(cfg)
 	if err != nil {

@@ -33,8 +33,8 @@ const (
 const DefaultPerMinute = 600_000
 
 const (
-	// quotaPause is how long a project that is over its quota waits, if Google names
-	// no time ("set it to 60 s if the header is absent").
+	// quotaPause is how long a project waits after it has exceeded its quota, if Google names no
+	// time ("set it to 60 s if the header is absent").
 	quotaPause = time.Minute
 	// tokenPause follows an access token that was refused or not issued.
 	tokenPause = 10 * time.Second
@@ -44,10 +44,10 @@ const (
 type Config struct {
 	// Account is the service account's key file, JSON; required.
 	Account []byte
-	// URL is the service, https, or http on this machine for tests; empty =
+	// URL is the service's address: https, or http on this machine for tests; empty =
 	// [DefaultURL].
 	URL string
-	// PerMinute is how many messages the project may send a minute; 0 =
+	// PerMinute is how many messages per minute the project may send; 0 =
 	// [DefaultPerMinute].
 	PerMinute int
 	// Admit shares that among all workers; nil = this process has it alone.
@@ -56,8 +56,8 @@ type Config struct {
 	// the settings then point to the provider's settings instead of environment variables, and
 	// the caller of Push obeys the quota by [Service.Turn].
 	Configured bool
-	// OnGone is called, possibly concurrently, for every phone that Google says the
-	// app was removed from. May be nil.
+	// OnGone is called, possibly concurrently, for every phone from which the app was removed
+	// according to Google. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
 	sender.Options
 }

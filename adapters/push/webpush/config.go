@@ -22,13 +22,13 @@ type Config struct {
 	// PublicKey and PrivateKey are the P-256 pair in base64url; required.
 	PublicKey  string
 	PrivateKey string
-	// Subject is how a push service can reach the operator: a mailto: or https:
+	// Subject is the operator's address for questions of a push service: a mailto: or https:
 	// address; required.
 	Subject string
 	// Timeout bounds one push; default 10 s.
 	Timeout time.Duration
-	// OnGone is called, possibly concurrently, for every subscription that the
-	// push service says no longer exists. May be nil.
+	// OnGone is called, possibly concurrently, for every subscription that no longer exists
+	// according to the push service. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.PushSubscription)
 	// AllowInsecure permits plain http to this machine. For tests only:
 	// endpoints come from users' browsers, and otherwise only https to public

@@ -33,8 +33,8 @@ func payload(m delivery.Message) []byte {
 	})
 }
 
-// topic makes push services replace an undelivered push by its repetition
-// (RFC 8030, section 5.4: at most 32 characters of base64url).
+// topic returns the header Topic, by which a push service replaces an undelivered push by its
+// repetition (RFC 8030, section 5.4: at most 32 characters of base64url).
 func topic(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:24])

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// maxSubscriptions is the largest number of subscriptions of a user that are called; the
-	// newest ones count.
+	// maxSubscriptions is how many subscriptions of one user are called: the newest ones.
 	maxSubscriptions = 20
 	// maxDrain is how much of an answer is read to keep the connection.
 	maxDrain = 16 << 10
@@ -36,8 +35,7 @@ type Sender struct {
 	hosts   *hosts
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without
-// the private key.
+// New returns a sender. An error names the mistake in cfg and never contains the private key.
 func New(cfg Config) (*Sender, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err

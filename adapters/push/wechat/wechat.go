@@ -1,7 +1,7 @@
-// Package wechat delivers reminders to mini programs of WeChat by one-time subscription
-// messages (小程序一次性订阅消息): "sendMessage" (cgi-bin/message/subscribe/send) and
-// "getStableAccessToken" (cgi-bin/stable_token) of WeChat's documentation. A message can
-// be sent once for each time the user accepted wx.requestSubscribeMessage.
+// Package wechat delivers reminders to mini programs of WeChat by one-time subscription messages
+// (小程序一次性订阅消息). Each acceptance of wx.requestSubscribeMessage by the user permits one
+// message. See "sendMessage" (cgi-bin/message/subscribe/send) and "getStableAccessToken"
+// (cgi-bin/stable_token) in WeChat's documentation.
 package wechat
 
 import (
@@ -34,8 +34,8 @@ const (
 type Config struct {
 	// AppID and Secret identify the mini program; required.
 	AppID, Secret string
-	// Template is the id of the subscription message that the mini program has chosen
-	// from WeChat's library; required.
+	// Template is the id of the subscription message, which the mini program has chosen from
+	// WeChat's library; required.
 	Template string
 	// Data are the fields of the subscription message, one per line, such as thing1 = {{drop}}.
 	// The variables are the variables of the texts of reminders.

@@ -39,8 +39,8 @@ type Sender struct {
 	cfg Config
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without
-// the token. It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the token.
+// New does not connect.
 func New(cfg Config) (*Sender, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

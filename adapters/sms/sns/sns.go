@@ -51,8 +51,8 @@ type account struct {
 
 var region = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-\d$`)
 
-// New returns a sender, or an error that says what is wrong with cfg, without the key.
-// It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the key.
+// New does not connect.
 func New(cfg Config) (*sms.Sender, error) {
 	if !region.MatchString(cfg.Region) {
 		return nil, errors.New("the region of Amazon SNS is missing, such as us-east-1")

@@ -65,8 +65,8 @@ type Sender struct {
 	url *url.URL
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without the key.
-// It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the key.
+// New does not connect.
 func New(cfg Config) (*Sender, error) {
 	base, err := sms.Endpoint(cfg.URL, DefaultURL)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// A Source reads Twilio's status callbacks and the messages that people send to the
-// shop's number.
+// A Source reads Twilio's status callbacks and its callbacks for messages that people send to
+// the shop's number.
 type Source struct {
 	// AuthToken signs callbacks.
 	AuthToken string

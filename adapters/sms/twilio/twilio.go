@@ -40,8 +40,8 @@ type account struct {
 	url string
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without the
-// token. It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the token.
+// New does not connect.
 func New(cfg Config) (*sms.Sender, error) {
 	base, err := sms.Endpoint(cfg.URL, DefaultURL)
 	if err != nil {

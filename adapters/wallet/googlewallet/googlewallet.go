@@ -58,8 +58,7 @@ type Issuer struct {
 	tokens *sender.Tokens
 }
 
-// New returns the issuer, or an error that says what is wrong with cfg, without the
-// key.
+// New returns the issuer. An error names the mistake in cfg and never contains the key.
 func New(cfg Config) (*Issuer, error) {
 	var account struct {
 		KeyID string `json:"private_key_id"`

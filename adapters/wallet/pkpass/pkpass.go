@@ -1,6 +1,6 @@
-// Package pkpass makes passes for Apple's Wallet and tells devices that they changed
-// ("Creating the Source for a Pass", "Building a Pass" and "Adding a Web Service to
-// Update Passes" of Apple's documentation).
+// Package pkpass makes passes for Apple's Wallet and tells devices that passes have changed. See
+// "Creating the Source for a Pass", "Building a Pass" and "Adding a Web Service to Update Passes"
+// in Apple's documentation.
 package pkpass
 
 import (
@@ -38,8 +38,8 @@ type Config struct {
 	// Service is the address below which devices ask for changed passes: https, without a slash
 	// at the end; "" = passes do not change.
 	Service string
-	// PushURL is Apple's push service, https, or http on this machine for tests; "" =
-	// [DefaultPushURL].
+	// PushURL is the address of Apple's push service: https, or http on this machine for tests;
+	// "" = [DefaultPushURL].
 	PushURL string
 	// Transport replaces the connection to it; nil = HTTP/2 with the certificate.
 	Transport http.RoundTripper
@@ -55,8 +55,7 @@ type Issuer struct {
 	client *http.Client
 }
 
-// New returns the issuer, or an error that says what is wrong with cfg, without the
-// key.
+// New returns the issuer. An error names the mistake in cfg and never contains the key.
 func New(cfg Config) (*Issuer, error) {
 	pair, err := tls.X509KeyPair(cfg.Certificate, cfg.Key)
 	if err != nil {

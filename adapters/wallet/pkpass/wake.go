@@ -38,8 +38,8 @@ func http2Only(address string, pair tls.Certificate) http.RoundTripper {
 	return t
 }
 
-// Wake makes the device ask for its changed passes, by a push without content whose topic is the
-// pass type; see [wallet.Waker].
+// Wake sends the device an empty push, after which the device asks for its changed passes. The
+// push's topic is the pass type. See [wallet.Waker].
 func (i *Issuer) Wake(ctx context.Context, pushToken string) wallet.Answer {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.cfg.PushURL+"/3/device/"+url.PathEscape(pushToken), strings.NewReader("{}"))
 	if err != nil {
