@@ -1,6 +1,6 @@
-// Package app is what the programs web and worker share: reading the
-// environment, opening stores, health, and the gates through which coupons are
-// claimed. Together with the programs it is where adapters meet use cases.
+// Package app holds the common parts of the programs web and worker: reading the environment,
+// opening stores, health, and the gates that decide claims of coupons. In package app and in the
+// programs, adapters meet use cases.
 package app
 
 import (
@@ -25,8 +25,8 @@ import (
 // Clock returns now, in UTC and to the microsecond, as PostgreSQL stores it.
 func Clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// Load reads the environment of the program called name, whose log goes to out.
-// The error is a [config.Mistake] that names every variable to correct.
+// Load reads the environment of the program called name and writes its log to out. The error is
+// a [config.Mistake] that names every variable to correct.
 func Load(name string, getenv func(string) string, out io.Writer) (config.Config, *slog.Logger, error) {
 	cfg, err := config.Load(getenv)
 	if err != nil {
@@ -42,12 +42,12 @@ type Options struct {
 	// Statements bounds every database statement; 0 = no bound.
 	Statements time.Duration
 	// Replica opens the standby that the configuration names, for reports of the console. The
-	// caller runs [postgres.Replica.Watch].
+	// caller must run [postgres.Replica.Watch].
 	Replica bool
 }
 
-// An App is a program's configuration and open stores. Close it, also after
-// [Open] has returned an error.
+// An App is a program's configuration and its open stores. Close it, even after [Open] has
+// returned an error.
 type App struct {
 	Config   config.Config
 	Log      *slog.Logger
@@ -56,17 +56,17 @@ type App struct {
 	DB       *postgres.DB
 	// Replica is nil without [Options.Replica] or DATABASE_REPLICA_URL. It does not have to answer.
 	Replica *postgres.Replica
-	// Stores are those of DB, whose reports may be read from Replica.
+	// Stores are the stores of DB. Reports may be read from Replica.
 	Stores Stores
 	Redis  goredis.UniversalClient
-	// Erased knows the users who claim and reserve nothing, once the program looks.
+	// Erased knows the erased users, after the program's first look. Erased users claim and
+	// reserve nothing.
 	Erased *lookup.Erased
 
 	closers []func() error
 }
 
-// Open opens the stores that cfg names. Neither PostgreSQL nor Redis has to
-// answer yet.
+// Open opens the stores that cfg names. PostgreSQL and Redis do not have to answer yet.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (*App, error) {
 	a := &App{Config: cfg, Log: log, Registry: prometheus.NewRegistry()}
 	service := "dropbell-" + o.Name

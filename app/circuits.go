@@ -9,10 +9,10 @@ import (
 	"dropbell/domain/provider"
 )
 
-// Circuits returns the circuit of every channel, in channel order: of the providers that
-// its messages can go to, see [provider.Reached], that of the one that does best. So a
-// channel's circuit is open once those of all its providers are. environment are the
-// channels that the environment configures.
+// Circuits returns one circuit per channel, in channel order. A channel may have several
+// providers, see [provider.Reached]; its circuit is the best circuit among them. A channel's
+// circuit is therefore open only when the circuits of all its providers are open. environment
+// are the channels that the environment configures.
 func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]redis.State, error) {
 	breaker := redis.NewBreaker(a.Redis, redis.BreakerConfig{})
 	states, err := breaker.States(ctx)
@@ -39,9 +39,10 @@ func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]
 	return states, nil
 }
 
-// FailingPushProviders returns the enabled providers of push whose circuit is not closed: one that
-// has paused is half open until the next message comes, and its failure has not ended. Each holds
-// up the devices of its own app alone, so that the channel's circuit says nothing about them.
+// FailingPushProviders returns the enabled providers of push whose circuit is not closed. A
+// half-open circuit counts as failing: a provider stays half open after a pause until its next
+// message. A failing provider holds up only the devices of its own app, so the channel's circuit
+// does not show the failure.
 func (a *App) FailingPushProviders(ctx context.Context) (failing []provider.Provider, err error) {
 	all, err := a.Stores.Providers.All(ctx)
 	if err != nil {

@@ -19,16 +19,15 @@ type Claims struct {
 	Gate *redisgate.Gate
 }
 
-// gateFacts is what the gate reads from the database; templates come from the
-// cache.
+// gateFacts is the data of the gate: facts from the database, and templates from the cache.
 type gateFacts struct {
 	couponsdb.Gates
 	*lookup.Templates
 }
 
-// NewClaims opens the gates of this process; Close of the App closes them.
-// durable and gate say how large groups may be and observe them. Grants by staff after
-// a drop's shards have been taken down are decided in PostgreSQL.
+// NewClaims opens the gates of this process; Close of the App closes them. durable and gate set
+// the largest size of groups and observe them. After a drop's shards have been removed, grants
+// by staff are decided in PostgreSQL.
 func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redisgate.Options) Claims {
 	c := Claims{Erased: a.Erased, Templates: templates, Durable: couponsdb.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })
@@ -37,19 +36,18 @@ func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, 
 	return c
 }
 
-// Others are the gates that decide instead of the durable one, by the
-// template's mode.
+// Others returns the gates that decide instead of the durable gate, by the template's mode.
 func (c Claims) Others() map[template.ClaimMode]claim.Gate {
 	return map[template.ClaimMode]claim.Gate{template.Gate: c.Gate}
 }
 
-// All passes each claim to the gate of its template, so that no coupon is given
-// away behind it, and refuses users who were erased.
+// All passes each claim to the gate of its template, so that no coupon is issued without that
+// gate. It refuses erased users.
 func (c Claims) All() claim.Gate {
 	return c.Living(claim.Gates{Templates: c.Templates, Durable: c.Durable, Others: c.Others()})
 }
 
-// Living is the gate for users who were not erased.
+// Living returns gate with a check that refuses erased users.
 func (c Claims) Living(gate claim.Gate) claim.Gate {
 	return claim.NotErased{Gate: gate, Erased: c.Erased.Has}
 }

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Decoded adapts a handler of payloads to one of events. A payload that does not
-// decode is [fault.ErrInvalid]: it will not decode the next time either.
+// Decoded turns a handler of payloads into a handler of events. A payload that cannot be decoded
+// is [fault.ErrInvalid], because a retry cannot decode it either.
 func Decoded[T any](handle func(ctx context.Context, eventID string, payload T) error) watermill.HandlerFunc {
 	return func(ctx context.Context, e watermill.Event) error {
 		var payload T

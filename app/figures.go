@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// recountHorizon is how long before its opening the reservations of a drop are recounted
-// each time.
+// recountHorizon is how long before its opening a drop's reservations begin to be recounted
+// every time.
 const recountHorizon = 24 * time.Hour
 
 // Figures are sums that handlers of events keep.
 type Figures []Figure
 
-// A Figure can be compared with the rows, and replaced by what they say.
+// A Figure is a sum that can be compared with the database rows and replaced by their sum.
 type Figure struct {
 	Name string
-	// Due returns templates whose figure is to be compared with the rows, and Impossible
-	// those whose figure cannot be true.
+	// Due returns templates whose figure is to be compared with the rows. Impossible returns
+	// templates whose figure cannot be true.
 	Due, Impossible func(ctx context.Context, limit int) ([]int64, error)
-	// Off returns by how much the figure of the template differs from the rows; Recount
-	// also replaces it.
+	// Off returns the difference between the figure of the template and the rows. Recount
+	// returns the same difference and replaces the figure.
 	Off, Recount func(ctx context.Context, templateID int64) (int64, error)
 }
 

@@ -9,14 +9,15 @@ import (
 	"dropbell/domain/user"
 )
 
-// sharesLife is how old the shares of mail domains may be, and contactsLife the part of a drop's
-// bookings with a contact: a page that shows a forecast asks every few seconds.
+// sharesLife is the largest age of the shares of mail domains. contactsLife is the largest age
+// of the part of a drop's bookings with a contact. A page with a forecast asks for both every
+// few seconds.
 const (
 	sharesLife   = 10 * time.Minute
 	contactsLife = time.Minute
 )
 
-// Forecaster returns what forecasts reminders, with the limits of the environment.
+// Forecaster returns the forecaster of reminders, with the limits of the environment.
 func (a *App) Forecaster() *forecast.Forecaster {
 	store := a.Stores.Forecasts
 	contacts := func(ctx context.Context, templates []int64) (map[int64]forecast.Contacts, error) {
@@ -26,8 +27,8 @@ func (a *App) Forecaster() *forecast.Forecaster {
 		Mails: forecast.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: a.Stores.WarmUps.Sent, Shares: forecast.KeptShares(sharesLife, Clock, store.MailShares)}}
 }
 
-// pushQuotas are those of the Firebase projects: of the environment, and of the providers
-// that are enabled.
+// pushQuotas returns the quotas of the Firebase projects of the environment and of the enabled
+// providers.
 func (a *App) pushQuotas(ctx context.Context) (quotas []forecast.PushQuota, err error) {
 	if perSecond := a.Config.AndroidPerSecond(); perSecond > 0 {
 		quotas = append(quotas, forecast.PushQuota{Account: provider.Account{App: provider.App{Platform: user.Android, Name: a.Config.FCMProject()}}, PerSecond: perSecond})

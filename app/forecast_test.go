@@ -14,7 +14,7 @@ import (
 )
 
 // TestQuotasOfProjects: a forecast knows the messages per minute of the environment's project
-// and of every provider of FCM that is enabled.
+// and of every enabled FCM provider.
 func TestQuotasOfProjects(t *testing.T) {
 	w := pgtest.New(t)
 	store := NewStores(w.DB).Providers

@@ -14,8 +14,7 @@ import (
 // readyWithin bounds an answer of /readyz.
 const readyWithin = 2 * time.Second
 
-// SchemaReady returns an error while the database lacks migrations that this
-// program needs.
+// SchemaReady returns an error while the database lacks migrations that this program needs.
 func (a *App) SchemaReady(ctx context.Context) error {
 	latest, err := migrations.Released.Latest()
 	if err != nil {
@@ -24,10 +23,9 @@ func (a *App) SchemaReady(ctx context.Context) error {
 	return a.DB.Ready(ctx, latest)
 }
 
-// Ready answers /readyz: 200, or 503 and a line for each dependency that fails.
-// own returns what else the program waits for, one reason a line; databaseReady
-// says whether the database answers and has its migrations. bus returns the
-// error of the event bus.
+// Ready answers /readyz: 200, or 503 with a line for each dependency that fails. own returns the
+// program's further reasons to wait, one reason per line; databaseReady says whether the
+// database answers and has its migrations. bus returns the error of the event bus.
 func (a *App) Ready(bus func() error, own func(databaseReady bool) []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyWithin)

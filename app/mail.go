@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/provider"
 )
 
-// MailExtras adds to the mail server's settings the address that reports are mailed to,
-// the key that signs mails and what limits them; pace may be nil.
+// MailExtras adds settings to the mail server's settings: the address to which reports are
+// mailed, the key that signs mails, and pace, which limits mails and may be nil.
 func MailExtras(cfg config.Config, pace smtp.Pace, to *smtp.Config) error {
 	to.Pace = pace
 	to.ReturnPath = cfg.Mail.BounceAddress
@@ -29,9 +29,9 @@ func MailExtras(cfg config.Config, pace smtp.Pace, to *smtp.Config) error {
 	return nil
 }
 
-// fitting leaves out of the environment's settings what is of another domain than a
-// configured provider's sender: a key that would sign for a stranger, and an address for
-// reports by which SPF would no longer agree with the sender (RFC 7489, section 3.1).
+// fitting removes settings of the environment that do not fit the domain of a configured
+// provider's sender. It removes a DKIM key that would sign for another organization. It removes
+// an address for reports that would break SPF alignment with the sender (RFC 7489, section 3.1).
 func fitting(m config.Mail, from string) config.Mail {
 	domain := func(address string) string { return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:]) }
 	sender, signer := domain(from), strings.ToLower(m.DKIMDomain)

@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/provider"
 )
 
-// The environment's key and address for reports are used for a configured mail server
-// only if they are of its sender's domain.
+// TestExtrasOfConfiguredMailServers: the environment's DKIM key and address for reports are used
+// for a configured mail server only if they belong to the domain of its sender.
 func TestExtrasOfConfiguredMailServers(t *testing.T) {
 	const key, reports = "shop.example", "bounces@mail.shop.example"
 	for from, want := range map[string]config.Mail{

@@ -13,11 +13,13 @@ import (
 )
 
 const (
-	// enterEvery is how often a process renews its row among those that run.
+	// enterEvery is how often a process renews its row in the list of running processes.
 	enterEvery = workdb.ProcessGoneAfter / 3
-	// othersFor is how old the number of processes may be that limits without Redis follow.
+	// othersFor is the largest age of the number of processes by which limits are divided while
+	// Redis does not answer.
 	othersFor = 500 * time.Millisecond
-	// othersWithin bounds the reading of it: the last known ones count meanwhile.
+	// othersWithin is the longest duration of reading this number. Meanwhile the last known
+	// number is used.
 	othersWithin = 500 * time.Millisecond
 )
 
@@ -25,7 +27,8 @@ const (
 type Processes struct {
 	store workdb.Processes
 	self  workdb.Process
-	// alone counts what limits admitted or refused while Redis did not answer, by limit.
+	// alone counts, by limit, the requests and messages that limits admitted or refused while
+	// Redis did not answer.
 	alone *prometheus.CounterVec
 
 	mu     sync.Mutex
@@ -33,8 +36,8 @@ type Processes struct {
 	readAt time.Time
 }
 
-// NewProcesses returns the processes of the program, of which this one delivers the channels,
-// and counts those limits.
+// NewProcesses returns the processes of the program. This process delivers the channels. limits
+// are the names of the limits that [Processes.Alone] counts.
 func (a *App) NewProcesses(program string, channels delivery.ChannelSet, limits ...string) *Processes {
 	p := &Processes{store: workdb.NewProcesses(a.DB), self: workdb.Process{ID: uuid.New(), Program: program, Channels: channels},
 		alone: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_limits_alone_total",
@@ -49,7 +52,7 @@ func (a *App) NewProcesses(program string, channels delivery.ChannelSet, limits 
 // Alone counts n of a limit that this process keeps by itself.
 func (p *Processes) Alone(limit string, n int) { p.alone.WithLabelValues(limit).Add(float64(n)) }
 
-// Enter says that this process runs, and counts the others.
+// Enter records that this process runs, and counts the other processes.
 func (p *Processes) Enter(ctx context.Context) error {
 	if err := p.store.Enter(ctx, p.self); err != nil {
 		return err
@@ -57,8 +60,9 @@ func (p *Processes) Enter(ctx context.Context) error {
 	return p.read(ctx)
 }
 
-// Run is [Processes.Enter] until ctx ends, and then says that this process has ended. The
-// database may be away: the last known processes count, and its failures show elsewhere.
+// Run repeats [Processes.Enter] until ctx ends, and then records that this process has ended.
+// While the database does not answer, the last known processes count. Run reports no failures of
+// the database: other parts show them.
 func (p *Processes) Run(ctx context.Context) {
 	tick := time.NewTicker(enterEvery)
 	defer tick.Stop()
@@ -92,7 +96,7 @@ func (p *Processes) current(ctx context.Context) []delivery.ChannelSet {
 	p.mu.Lock()
 	due := time.Since(p.readAt) > othersFor
 	if due {
-		p.readAt = time.Now() // others take the last known ones meanwhile
+		p.readAt = time.Now() // other callers use the last known processes meanwhile
 	}
 	p.mu.Unlock()
 	if due {

@@ -16,11 +16,11 @@ import (
 	"dropbell/domain/user"
 )
 
-// maxPerMinute bounds what a provider may be said to take a minute.
+// maxPerMinute is the largest number of messages per minute that a provider's settings may have.
 const maxPerMinute = 10_000_000
 
-// PushShared is what the services of push share with all processes, and what they tell. The
-// zero value is for a process that has everything alone.
+// PushShared holds the parts that push services share with other processes, and a callback. The
+// zero value is for a process that shares nothing.
 type PushShared struct {
 	// Tokens keeps the access token of a mini program.
 	Tokens wechat.Shared
@@ -30,8 +30,8 @@ type PushShared struct {
 	PhoneGone func(ctx context.Context, id user.ID, gone user.Device)
 }
 
-// PushService builds the service of a provider of push. The error is a [fault.Fields]
-// without any secret.
+// PushService builds the service of a push provider. The error is a [fault.Fields] without
+// secrets.
 func PushService(cfg config.Config, p provider.Provider, secrets map[string]string, shared PushShared) (push.ConfiguredService, error) {
 	perMinute, err := PerMinute(p)
 	if err != nil {
@@ -72,8 +72,9 @@ func publicAddress(p provider.Provider) string {
 	return apns.DefaultURL
 }
 
-// PerMinute returns how many messages a minute staff have said that the provider takes; of
-// one that they have not said it of, Google's quota, and otherwise 0 = no limit.
+// PerMinute returns how many messages per minute the provider takes, by its settings. If the
+// setting is empty, PerMinute returns Google's default quota for FCM, and 0 = no limit for other
+// providers.
 func PerMinute(p provider.Provider) (int, error) {
 	typed := p.Settings["per_minute"]
 	if typed == "" {
@@ -89,8 +90,8 @@ func PerMinute(p provider.Provider) (int, error) {
 	return n, nil
 }
 
-// UnusablePush stands for the service of a provider of push that cannot be built: its
-// messages wait.
+// UnusablePush returns the replacement for the service of a push provider that cannot be built.
+// Its messages wait.
 func UnusablePush(p provider.Provider) push.ConfiguredService {
 	if p.Kind == provider.WeChat {
 		return wechat.NewUnusable(p.Settings["app_id"])

@@ -30,14 +30,14 @@ type ClosingSender interface {
 	Close() error
 }
 
-// SMSSender builds the sender of a provider of SMS; variables are those that it refuses
-// if there is an error. callback is the address of the provider's reports; empty = none.
-// control judges the addresses that are called; nil = none does.
+// SMSSender builds the sender of an SMS provider. If there is an error, variables are the names
+// of the variables to correct. callback is the address for the provider's reports; empty = no
+// reports. control judges the addresses that are called; nil = every address is permitted.
 func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedback.Serials, control sender.Control) (s ClosingSender, variables string, err error) {
 	o := sender.Options{Control: control}
 	switch c.Provider {
 	case config.SMSTwilio:
-		if !strings.HasPrefix(callback, "https://") { // Twilio calls no other
+		if !strings.HasPrefix(callback, "https://") { // Twilio calls only https addresses
 			callback = ""
 		}
 		s, err = twilio.New(twilio.Config{URL: c.URL, Account: c.KeyID, AuthToken: c.KeySecret, From: c.From, Callback: callback, Options: o})
@@ -59,14 +59,14 @@ func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedb
 	return s, "SMS_URL, SMS_TOKEN", err
 }
 
-// SMSBudget returns what the environment bounds text messages to.
+// SMSBudget returns the budget for text messages that the environment sets.
 func (a *App) SMSBudget() deliverydb.SMSBudget {
 	return deliverydb.NewSMSBudget(a.DB, a.Config.SMS.BudgetPerDay, a.Config.SMS.BudgetPerDrop).WithMoney(a.Config.SMS.MicrosPerDay)
 }
 
-// staffControl judges the addresses of providers that staff configure: those that are not public
-// would let a member of the staff call into the network that the servers stand in. Providers
-// of the environment are called wherever they are.
+// staffControl judges the addresses of providers that staff configure. Addresses that are not
+// public would let a member of the staff call into the servers' network. Providers of the
+// environment may have any address.
 func staffControl(cfg config.Config) sender.Control {
 	if cfg.ProvidersPrivate {
 		return nil
@@ -86,9 +86,9 @@ func ProviderCallback(publicURL string, p provider.Provider) string {
 	return strings.TrimSuffix(publicURL, "/") + "/callbacks/" + p.ReportsAt() + "/" + strconv.FormatInt(p.ID, 10)
 }
 
-// ProviderSender builds the sender of a configured provider; of a provider of SMS it
-// returns the registered texts, too. pace limits mails; nil = nothing does. The error is a [fault.Fields] that names the field
-// to be corrected, without any secret.
+// ProviderSender builds the sender of a configured provider. For an SMS provider it also returns
+// the registered texts. pace limits mails; nil = no limit. The error is a [fault.Fields] that
+// names the field to correct, without secrets.
 func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]string, serials feedback.Serials, pace smtp.Pace) (s ClosingSender, texts sms.Templates, err error) {
 	field := "url"
 	switch p.Kind {

@@ -14,9 +14,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestProvidersOfStaffStayOutside: no kind of provider that staff configure connects to an address of
-// the network that the servers stand in, also by a name that leads there, unless
-// PROVIDERS_PRIVATE says so. A listener counts the connections.
+// TestProvidersOfStaffStayOutside: no kind of provider that staff configure connects to an
+// address of the servers' network, not even by a name that resolves to it, unless
+// PROVIDERS_PRIVATE permits this. A listener counts the connections.
 func TestProvidersOfStaffStayOutside(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

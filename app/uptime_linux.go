@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewUptime returns a clock that nothing sets. It continues while the process is halted, and
-// while the machine is suspended.
+// NewUptime returns a clock that changes of the system time do not affect. The clock continues
+// while the process is stopped and while the machine is suspended.
 func NewUptime() func() time.Duration {
 	return func() time.Duration {
 		var up unix.Timespec

@@ -4,8 +4,8 @@ package app
 
 import "time"
 
-// NewUptime returns a clock that nothing sets. It continues while the process is halted, but
-// perhaps not while the machine is suspended.
+// NewUptime returns a clock that changes of the system time do not affect. The clock continues
+// while the process is stopped, but perhaps not while the machine is suspended.
 func NewUptime() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }

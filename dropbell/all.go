@@ -13,9 +13,9 @@ import (
 	worker "dropbell/worker/program"
 )
 
-// all runs web and worker until ctx ends or one of them fails, which ends the
-// other in order. It returns the error of the one that failed first. Both
-// write to out at the same time, a line per call.
+// all runs web and worker until ctx ends or one of the two fails. A failure stops the other
+// program in order. all returns the error of the program that failed first. Both programs write
+// to out concurrently, a line per call.
 func all(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, err := config.Load(getenv)
 	if err != nil {
@@ -33,8 +33,8 @@ func all(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	return both.Wait()
 }
 
-// apart returns an error that names two variables if the servers of web and of
-// worker would listen on the same address. Port 0 is another one each time.
+// apart returns an error with the names of two variables if web and worker would listen on the
+// same address. Port 0 is a different port each time.
 func apart(cfg config.Config) error {
 	if strings.HasSuffix(cfg.WorkerHTTPAddr, ":0") {
 		return nil

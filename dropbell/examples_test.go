@@ -34,9 +34,8 @@ type example struct {
 	server, address, coupon string
 }
 
-// TestExamples runs each example as its README says, beside both programs: a user
-// claims with a token of the example, pays there with the coupon, and webhooks are
-// verified.
+// TestExamples runs each example as its README says, next to both programs. A user claims with a
+// token of the example and pays there with the coupon, and webhooks are verified.
 func TestExamples(t *testing.T) {
 	server := serveAll(t, "AUTH_JWT_SECRET", exampleSecret)
 	drop := openDrop(t, server)
@@ -74,8 +73,8 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// openDrop publishes a drop that opens in a moment and returns its id. The moment is
-// longer where a slow machine publishes the drop only after its opening.
+// openDrop publishes a drop that opens after a moment and returns its id. On a slow machine the
+// drop may be published only after its opening; openDrop then tries a longer moment.
 func openDrop(t *testing.T, server string) string {
 	t.Helper()
 	admin, err := dropbell.New(server, dropbell.ServiceKey(stepsKey))

@@ -19,16 +19,16 @@ import (
 
 const stepsKey = "dbk_firststepsfirststepsfirst"
 
-// steps runs what the page of the first steps prints.
+// steps runs the commands on the page of the first steps.
 type steps struct {
 	*testing.T
 	address, dir, drop string
 	printed            map[string]string // commands by the section they are in
 }
 
-// TestFirstSteps runs the requests of /docs/start against both programs, as the
-// page prints them, with the shell: a reminder arrives and a coupon is claimed.
-// Only the opening is moved in between, which spares the wait of minutes.
+// TestFirstSteps runs the requests of /docs/start in the shell against both programs, exactly as
+// the page prints them. A reminder arrives and a coupon is claimed. The test moves the opening
+// in between, which saves minutes of waiting.
 func TestFirstSteps(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -65,8 +65,8 @@ func TestFirstSteps(t *testing.T) {
 	s.until("claim", `"coupon_id"`, 0)
 }
 
-// serveAll runs both programs in this process, with more variables in pairs, until
-// the test ends and returns the address of web.
+// serveAll runs both programs in this process until the test ends, and returns the address of
+// web. more are further environment variables, as pairs of name and value.
 func serveAll(t *testing.T, more ...string) string {
 	t.Helper()
 	ports := [2]string{}
@@ -104,8 +104,8 @@ func serveAll(t *testing.T, more ...string) string {
 	return "http://" + ports[0]
 }
 
-// awaitReady waits until the program at the address is ready. It fails the test as soon
-// as ended returns the reason why the program will never be.
+// awaitReady waits until the program at the address is ready. The test fails as soon as ended
+// returns an error, because the program can no longer become ready.
 func awaitReady(t *testing.T, address string, ended func() error) {
 	t.Helper()
 	for {
@@ -123,7 +123,7 @@ func awaitReady(t *testing.T, address string, ended func() error) {
 	}
 }
 
-// run runs the command of a section and returns what it prints.
+// run runs the command of a section and returns its output.
 func (s *steps) run(section string) string {
 	s.Helper()
 	script := strings.Replace(s.printed["key"], "dbk_…", stepsKey, 1) + "\nDROP=" + s.drop + "\n" + s.printed[section]
@@ -143,9 +143,9 @@ func (s *steps) succeeds(section, want string) {
 	}
 }
 
-// until repeats the command of a section, as the page says, until it prints
-// want. The opening is moved again, to after from then, where a slow machine has
-// missed the instant that matters.
+// until repeats the command of a section, as the page says, until the command prints want. On a
+// slow machine the command may miss its instant; until then moves the opening again, to after
+// from now.
 func (s *steps) until(section, want string, after time.Duration) {
 	s.Helper()
 	moved := time.Now()
@@ -162,8 +162,8 @@ func (s *steps) until(section, want string, after time.Duration) {
 	}
 }
 
-// opensIn moves the opening of the drop to a few seconds more than after from
-// now: more of them, if the server has refused an instant as past.
+// opensIn moves the drop's opening to after from now, plus a few seconds. If the server refuses
+// the instant as past, opensIn adds more seconds.
 func (s *steps) opensIn(after time.Duration) {
 	s.Helper()
 	for seconds := 2; ; seconds *= 2 {

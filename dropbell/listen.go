@@ -32,14 +32,15 @@ last ten minutes are kept for it while it is away.
 `
 
 const (
-	// askEvery is the first pause before a server that does not answer is asked again,
-	// longestWait the longest. A server that answers at once without events is asked every askEvery.
+	// askEvery is the first pause before a server that does not answer is asked again, and
+	// longestWait the longest pause. A server that answers at once without events is asked again
+	// after askEvery.
 	askEvery    = time.Second
 	longestWait = 10 * time.Second
 	// longestRetry is the longest pause before a failed event is posted again.
 	longestRetry = 30 * time.Second
-	// renewEvery is how often the server is asked while an event is posted again and
-	// again, so that it keeps the next ones.
+	// renewEvery is how often the server is asked while an event is posted again and again. The
+	// question makes the server keep the following events.
 	renewEvery = time.Minute
 	// waitAtServer is for how many seconds the server waits for an event.
 	waitAtServer = "10"
@@ -129,8 +130,8 @@ type pageEvent struct{ ID, Type, Payload string }
 // errRefused is an answer that stays the same however often the server is asked.
 var errRefused = errors.New("the server refused")
 
-// run forwards events until ctx ends. It returns an error only if the server
-// refuses the request itself.
+// run forwards events until ctx ends. It returns an error only if the server refuses the request
+// itself.
 func (l *listener) run(ctx context.Context) error {
 	wait, began := l.pause, l.after
 	for ctx.Err() == nil {
@@ -165,8 +166,8 @@ func (l *listener) sayPosition() {
 	}
 }
 
-// pass posts the events one after the other and moves the position behind each that
-// was accepted.
+// pass posts the events one after the other. After each accepted event it moves the position
+// behind this event.
 func (l *listener) pass(ctx context.Context, p page) {
 	for _, e := range p.Events {
 		if !l.post(ctx, e) {

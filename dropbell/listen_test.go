@@ -21,9 +21,9 @@ import (
 	"dropbell/adapters/config"
 )
 
-// TestListenForwards: events are posted in their order, signed, each until it is
-// accepted, although the server fails, breaks the connection in the middle, and
-// restarts, and the shop refuses events; the command goes on where it was.
+// TestListenForwards: events are posted in order and signed, each until it is accepted. The
+// server fails, breaks the connection in the middle and restarts, and the shop refuses events.
+// The command continues at the position it had reached.
 func TestListenForwards(t *testing.T) {
 	t.Run("a server that waits", func(t *testing.T) { listenForwards(t, true) })
 	t.Run("an older server", func(t *testing.T) { listenForwards(t, false) })

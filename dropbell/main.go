@@ -1,5 +1,5 @@
-// Dropbell is both programs and the commands of an operator in one file: for a
-// small shop one process does everything.
+// Dropbell contains both programs and the operator's commands in one binary. For a small shop,
+// one process runs everything.
 package main
 
 import (
@@ -38,7 +38,7 @@ those of audit are in dropbell audit --help.
 
 `
 
-// command runs what args ask for.
+// command runs the command that args name.
 func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if len(args) == 0 {
 		return config.Mistake{Err: fmt.Errorf("a command is missing; see dropbell --help")}

@@ -32,8 +32,8 @@ func environment(pairs ...string) func(string) string {
 	return func(name string) string { return set[name] }
 }
 
-// TestCommands: each reaches its program, and mistakes end with 2 and say where
-// help is.
+// TestCommands: each command reaches its program. A mistake ends with exit status 2 and names
+// the help.
 func TestCommands(t *testing.T) {
 	const away, cache = "postgres://nobody:hunter2@127.0.0.1:1/nothing", "redis://127.0.0.1:1"
 	for _, c := range []struct {
@@ -75,8 +75,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestOneFailureEndsBoth: the program whose address is taken fails, the other
-// one stops, and the error is that of the first.
+// TestOneFailureEndsBoth: a program whose address is in use fails. The other program stops, and
+// the result is the error of the program that failed first.
 func TestOneFailureEndsBoth(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,8 +97,8 @@ func TestOneFailureEndsBoth(t *testing.T) {
 	}
 }
 
-// TestAllInOneProcess starts dropbell all as a shop does, waits until web and
-// worker are ready, and stops it with SIGTERM: both end in order.
+// TestAllInOneProcess starts dropbell all as a shop does, waits until web and worker are ready,
+// and sends SIGTERM. Both programs end in order.
 func TestAllInOneProcess(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "dropbell")
 	if err := localstack.BuildProgram(t.Context(), bin, "dropbell/dropbell"); err != nil {
@@ -165,7 +165,7 @@ func body(t *testing.T, url string) string {
 	return string(text)
 }
 
-// journal keeps what a program logs; it is written and read at once.
+// journal keeps a program's log. It may be written and read concurrently.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -11,8 +11,8 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// Hasher hashes passwords, a few at a time: each hash takes 64 MiB, and a
-// crowd at the door must not take all memory.
+// Hasher hashes passwords, only a few at a time: each hash takes 64 MiB, and many sign-ins at
+// once must not take all memory.
 type Hasher struct {
 	params *argon2id.Params
 	turns  chan struct{}
@@ -20,13 +20,13 @@ type Hasher struct {
 	tidy   *time.Timer
 }
 
-// tidyAfter is how long after the last password its memory goes back to the
-// system. By itself that would take minutes, since a program at rest collects
-// no garbage; at once would be too often when many sign in together.
+// tidyAfter is how long after the last password its memory is returned to the system. Without
+// this the return takes minutes, because an idle program collects no garbage. An immediate
+// return would happen too often while many people sign in.
 const tidyAfter = 3 * time.Second
 
-// Memory is what one hash takes, in KiB. With one pass this is the first
-// choice of RFC 9106 scaled to what a small server can spare.
+// Memory is how much memory one hash takes, in KiB. Memory and the single pass follow the first
+// choice of RFC 9106, scaled down to the memory of a small server.
 const Memory = 64 * 1024
 
 // New returns a hasher that works on at most concurrent passwords at once.
@@ -42,7 +42,7 @@ func newHasher(concurrent int, memory uint32) *Hasher {
 	return h
 }
 
-// Hash returns what is stored of password.
+// Hash returns the hash of password for storing.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	if err := h.wait(ctx); err != nil {
 		return "", err
@@ -51,9 +51,8 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	return argon2id.CreateHash(password, h.params)
 }
 
-// Matches reports whether hash was made from password. With an empty hash it
-// does the same work and reports false, so that its time does not reveal whether
-// an account exists.
+// Matches reports whether hash was made from password. For an empty hash it does the same work
+// and returns false, so that its duration does not reveal whether an account exists.
 func (h *Hasher) Matches(ctx context.Context, password, hash string) (bool, error) {
 	if err := h.wait(ctx); err != nil {
 		return false, err

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestMemoryGoesBack: a program at rest must not keep what a sign-in took.
+// TestMemoryGoesBack: an idle program must not keep the memory of a sign-in.
 func TestMemoryGoesBack(t *testing.T) {
 	h := New(1)
 	if _, err := h.Hash(t.Context(), "correct horse battery staple"); err != nil {

@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// maxBytes is how much of a mail is fetched: reports come before the message that
-	// they return, of which the header is enough.
+	// maxBytes is how much of a mail is fetched. A report comes before the message that it
+	// returns, and the header of that message is enough.
 	maxBytes = 128 << 10
 	dialFor  = 15 * time.Second
 	// turnFor bounds one visit of the mailbox.
 	turnFor = 2 * time.Minute
 )
 
-// Aside is the folder that mails are moved to that report nothing, for operators. It
-// is made when it is missing, on servers with a prefix for personal folders below that.
+// Aside is the folder for mails that report nothing; operators look at it. The folder is created
+// when it is missing. On servers with a prefix for personal folders it is created below the
+// prefix.
 const Aside = "Dropbell-Aside"
 
 // Config says where the mailbox is.
@@ -35,15 +36,15 @@ type Config struct {
 	Username, Password string
 	// Folder is where the mails arrive, such as INBOX.
 	Folder string
-	// ImplicitTLS encrypts from the first byte (imaps); otherwise STARTTLS is
-	// demanded, except of the machine itself.
+	// ImplicitTLS encrypts from the first byte (imaps). Otherwise STARTTLS is required, except
+	// on connections to this machine.
 	ImplicitTLS bool
 	// TLS overrides how the server is verified; for private authorities.
 	TLS *tls.Config
 }
 
-// ParseURL reads imaps://user:password@host:993/INBOX or imap://…, which demands
-// STARTTLS. Errors never contain the password.
+// ParseURL reads imaps://user:password@host:993/INBOX or imap://…; the latter requires STARTTLS.
+// Errors never contain the password.
 func ParseURL(raw string) (Config, error) {
 	const form = "imaps://user:password@host:993/INBOX"
 	u, err := url.Parse(raw)
@@ -133,15 +134,15 @@ func (m *Mailbox) dial(ctx context.Context) (*imapclient.Client, error) {
 	return c, nil
 }
 
-// local reports whether the host is this machine, to which a password may cross
+// local reports whether the host is this machine, so that a password may be sent to it
 // unencrypted.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// visit reads up to limit mails that are not flagged. They are removed or moved after
-// read has returned, which stores what they report.
+// visit reads up to limit mails that are not flagged. read stores the reports of the mails. The
+// mails are removed or moved only after read has returned.
 func (m *Mailbox) visit(ctx context.Context, c *imapclient.Client, limit int, read func(context.Context, []feedback.Mail) ([]feedback.Fate, error)) (int, error) {
 	if _, err := c.Select(m.cfg.Folder, nil).Wait(); err != nil {
 		return 0, err
@@ -172,8 +173,8 @@ func (m *Mailbox) visit(ctx context.Context, c *imapclient.Client, limit int, re
 	return len(list), m.tidy(c, list, fates)
 }
 
-// tidy removes and moves the mails. Those that cannot be moved stay, with a flag by which
-// they are not read again.
+// tidy removes and moves the mails. A mail that cannot be moved stays and gets a flag, so that
+// it is not read again.
 func (m *Mailbox) tidy(c *imapclient.Client, list []*imapclient.FetchMessageBuffer, fates []feedback.Fate) error {
 	var done, aside imap.UIDSet
 	for i, one := range list {
@@ -216,8 +217,8 @@ func (m *Mailbox) moveAside(c *imapclient.Client, mails imap.UIDSet) (err error)
 	return err
 }
 
-// asides are the names that the folder may have: some servers take only names below a
-// prefix, such as "INBOX." (RFC 2342).
+// asides are the possible names of the folder. Some servers accept only names with a prefix,
+// such as "INBOX." (RFC 2342).
 func asides(c *imapclient.Client) []string {
 	names := []string{Aside}
 	if caps := c.Caps(); !caps.Has(imap.CapNamespace) {
@@ -229,8 +230,8 @@ func asides(c *imapclient.Client) []string {
 	return names
 }
 
-// move moves mails. Without the extension MOVE (RFC 6851) they are removed only after the
-// server has copied them; the library's own substitute does not wait for that.
+// move moves mails. Without the extension MOVE (RFC 6851), mails are removed only after the
+// server has copied them; the library's own substitute does not wait for the copy.
 func move(c *imapclient.Client, mails imap.UIDSet, folder string) error {
 	if c.Caps().Has(imap.CapMove) {
 		_, err := c.Move(mails, folder).Wait()

@@ -40,7 +40,7 @@ func (s session) Namespace() (*imap.NamespaceData, error) {
 // refuses is the prefix of a server on which no folder can be made.
 const refuses = "-"
 
-// mailbox is an IMAP server with one user, who has an inbox.
+// mailbox is an IMAP server with one user and the user's inbox.
 func mailbox(t *testing.T, caps imap.CapSet) (*imapmemserver.User, *bouncemail.Mailbox) {
 	t.Helper()
 	return mailboxBelow(t, caps, "")
@@ -125,10 +125,9 @@ func (s *store) Addresses(_ context.Context, ids []user.ID) (map[user.ID]string,
 	return found, nil
 }
 
-// TestTheMailboxIsEmptied reads a mailbox over IMAP, with and without the extensions
-// that move and remove single mails: reports are stored before their mails are
-// removed, a mail that is read again changes nothing, and mails that report nothing
-// are moved aside.
+// TestTheMailboxIsEmptied reads a mailbox over IMAP, with and without the extensions that move
+// and remove single mails. Reports are stored before their mails are removed. A mail that is
+// read again changes nothing. Mails that report nothing are moved to [bouncemail.Aside].
 func TestTheMailboxIsEmptied(t *testing.T) {
 	for name, caps := range map[string]imap.CapSet{"old server": {imap.CapIMAP4rev1: {}}, "new server": {imap.CapIMAP4rev1: {}, imap.CapIMAP4rev2: {}, imap.CapMove: {}, imap.CapUIDPlus: {}}} {
 		t.Run(name, func(t *testing.T) {
@@ -174,9 +173,9 @@ func TestTheMailboxIsEmptied(t *testing.T) {
 	}
 }
 
-// TestMailsThatCannotBeMovedStay: where the folder cannot be made, mails that report
-// nothing are neither lost nor read again, and reports among and after them are read. On
-// a server with a prefix for folders the folder is made below it.
+// TestMailsThatCannotBeMovedStay: if the folder cannot be created, mails that report nothing are
+// neither lost nor read again, and reports among and after them are read. On a server with a
+// prefix for folders the folder is created below the prefix.
 func TestMailsThatCannotBeMovedStay(t *testing.T) {
 	newer := imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapMove: {}, imap.CapUIDPlus: {}, imap.CapNamespace: {}}
 	for name, c := range map[string]struct {

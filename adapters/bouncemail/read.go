@@ -1,6 +1,6 @@
-// Package bouncemail reads reports that arrive as mail: delivery status
-// notifications (RFC 3464) and complaints in the abuse reporting format (RFC 5965).
-// It fetches them from a mailbox by IMAP.
+// Package bouncemail reads reports that arrive as mail: delivery status notifications (RFC 3464)
+// and complaints in the abuse reporting format (RFC 5965). The mails are fetched from a mailbox
+// by IMAP.
 package bouncemail
 
 import (
@@ -19,8 +19,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// referenceHeader is the header that package smtp adds to each mail, and that comes
-// back with the returned message.
+// referenceHeader is the header that package smtp adds to each mail. It comes back with the
+// returned message.
 const referenceHeader = "X-Dropbell-Reference"
 
 // maxParts is how many parts of a report are read; the format has three.
@@ -29,18 +29,18 @@ const maxParts = 8
 // A Reader reads mails of the bounce mailbox.
 type Reader struct {
 	refs feedback.Refs
-	// user and domain are those of the bounce address, in lower case.
+	// user and domain are the parts of the bounce address, in lower case.
 	user, domain string
 }
 
-// NewReader returns a reader of mails to the address, such as bounces@example.com,
-// and to its variants bounces+REFERENCE@example.com.
+// NewReader returns a reader of mails to the bounce address, such as bounces@example.com, and to
+// its variants bounces+REFERENCE@example.com.
 func NewReader(address string, refs feedback.Refs) Reader {
 	user, domain, _ := strings.Cut(strings.ToLower(address), "@")
 	return Reader{refs, user, domain}
 }
 
-// Read returns what the mail says. A mail that makes a library panic is unreadable.
+// Read returns the mail's report. A mail that makes a library panic is unreadable.
 func (r Reader) Read(m feedback.Mail) (out feedback.Returned) {
 	defer func() {
 		if recover() != nil {
@@ -67,16 +67,16 @@ func (r Reader) Read(m feedback.Mail) (out feedback.Returned) {
 	return out
 }
 
-// automatic recognises automatic replies (RFC 3834), and the marks of programs older
-// than that.
+// automatic reports whether the mail is an automatic reply (RFC 3834). It also knows the headers
+// of programs older than RFC 3834.
 func automatic(h message.Header) bool {
 	submitted, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(h.Get("Auto-Submitted"))), ";")
 	precedence := strings.ToLower(strings.TrimSpace(h.Get("Precedence")))
 	return submitted != "" && submitted != "no" || precedence == "auto_reply" || h.Has("X-Autoreply") || h.Has("X-Autorespond")
 }
 
-// A parsed report: the fields of its machine-readable part, in groups, and the header
-// of the message that it is about.
+// A parsed report has the fields of the report's machine-readable part, in groups, and the
+// header of the message that the report is about.
 type parsed struct {
 	kind     string // the media type of the machine-readable part
 	groups   []textproto.Header
@@ -104,8 +104,8 @@ func (r Reader) report(entity *message.Entity) feedback.Returned {
 	return out
 }
 
-// parse reads the parts of a report. The end may be missing, since only the beginning
-// of a mail is fetched.
+// parse reads the parts of a report. The end of the report may be missing, because only the
+// beginning of a mail is fetched.
 func parse(entity *message.Entity) (p parsed, ok bool) {
 	parts := entity.MultipartReader()
 	if parts == nil {
@@ -153,10 +153,9 @@ func groups(body io.Reader) (list []textproto.Header, err error) {
 	}
 }
 
-// notification reads a delivery status notification (RFC 3464): first the fields of
-// the message, then those of each recipient. Our mails have one recipient; where a
-// notification names several, a mail was forwarded, and it has bounced only if it
-// reached none of them.
+// notification reads a delivery status notification (RFC 3464): the fields of the message, and
+// then the fields of each recipient. Our mails have one recipient. A notification with several
+// recipients is about a forwarded mail, which has bounced only if it failed for every recipient.
 func notification(p parsed, out *feedback.Returned) {
 	recipients := p.groups
 	if len(recipients) > 1 && !recipients[0].Has("Final-Recipient") {
@@ -214,9 +213,9 @@ func (r Reader) complaint(p parsed, out *feedback.Returned) {
 	}
 }
 
-// reference returns the message that is reported: named by the address that the
-// report was sent to, which was the sender of the mail's envelope, or by the header of the
-// message that came back. A text that this installation has not signed is no reference.
+// reference returns the message that the report is about. The reference is in the address to
+// which the report was sent, which was the envelope's sender of the mail, or in the header of
+// the returned message. A reference that this installation has not signed is ignored.
 func (r Reader) reference(h message.Header, p parsed) (feedback.Ref, bool) {
 	var to []string
 	for _, name := range []string{"Delivered-To", "X-Original-To", "Envelope-To", "To"} {
@@ -251,8 +250,8 @@ func (r Reader) ofAddress(text string) (feedback.Ref, bool) {
 	return feedback.Ref{}, false
 }
 
-// addresses returns the addresses in fields like "rfc822; ann@example.com", in lower
-// case, each once.
+// addresses returns the addresses in fields such as "rfc822; ann@example.com", in lower case and
+// without duplicates.
 func addresses(h textproto.Header, names ...string) (list []string) {
 	for _, name := range names {
 		text := h.Get(name)

@@ -18,8 +18,8 @@ var (
 	arrived = time.Date(2026, 11, 26, 18, 0, 4, 0, time.UTC)
 )
 
-// recorded returns an example in the published format, about the message ref, after
-// the replacements, which are pairs.
+// recorded returns an example in the published format, about the message ref. replace are pairs
+// of old and new text.
 func recorded(t *testing.T, name, ref string, replace ...string) feedback.Mail {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + name + ".eml")
@@ -36,7 +36,7 @@ func recorded(t *testing.T, name, ref string, replace ...string) feedback.Mail {
 	return feedback.Mail{Raw: []byte(strings.ReplaceAll(text, "\n", "\r\n")), At: arrived}
 }
 
-// TestMailsAreRead reads the examples, and those with one field changed.
+// TestMailsAreRead reads the examples, and examples with one field changed.
 func TestMailsAreRead(t *testing.T) {
 	ref := refs.Text(mine)
 	ada := []string{"ada@recipient.example"}
@@ -106,8 +106,8 @@ func TestTruncatedMails(t *testing.T) {
 	}
 }
 
-// An address that a report merely claims is not suppressed: the signature proves the
-// recipient of a message, and no other address.
+// TestNamedAddressesAreNotBelieved: an address that a report merely names is not suppressed. The
+// signature proves only the recipient of the message.
 func TestNamedAddressesAreNotBelieved(t *testing.T) {
 	victim := reader.Read(recorded(t, "hard", refs.Text(mine), "Ada@Recipient.example", "victim@other.example", "rfc822;ada@recipient.example", "rfc822;victim@other.example"))
 	if r := victim.Report("ada@recipient.example"); r.Address != "" || r.Ref != mine || r.Status != feedback.Bounced {

@@ -1,5 +1,5 @@
-// Package chat posts alerts to chat groups: in the forms of the bots of Feishu and
-// WeCom and of Slack's incoming webhooks.
+// Package chat posts alerts to chat groups, in the formats of the bots of Feishu and WeCom and
+// of Slack's incoming webhooks.
 package chat
 
 import (
@@ -26,14 +26,14 @@ import (
 const (
 	timeout   = 10 * time.Second
 	maxAnswer = 16 << 10
-	// maxText is what WeCom takes at most, in bytes; the others take more.
+	// maxText is WeCom's limit for a text, in bytes; the other services accept longer texts.
 	maxText = 2048
 )
 
 // Config are a sender's limits.
 type Config struct {
-	// AllowPrivate permits plain http and addresses that are not public. Addresses
-	// are typed by staff, so otherwise only https to public addresses is called.
+	// AllowPrivate permits plain http and addresses that are not public. Staff type the
+	// addresses, so by default only https to public addresses is called.
 	AllowPrivate bool
 	Now          func() time.Time
 }
@@ -84,8 +84,8 @@ func (s *Sender) Send(ctx context.Context, d alert.Delivery, text string) alert.
 	return s.judge(to.Form, answer)
 }
 
-// judge reads an answer: by its status, and where the form has one by the code in
-// its body, which may say no under status 200.
+// judge reads an answer by its status. If the form has a code in the body, judge also reads the
+// code, which may be a failure under status 200.
 func (s *Sender) judge(f alert.Form, a sender.Answer) alert.Outcome {
 	status := "HTTP " + strconv.Itoa(a.Status)
 	switch {
@@ -172,7 +172,7 @@ func sign(timestamp, secret string) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// cut shortens text to so many bytes, at a character.
+// cut shortens text to at most most bytes, at the boundary of a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -15,7 +15,7 @@ import (
 
 var at = time.Unix(1599360473, 0)
 
-// The bodies are those that the documentation of each bot shows.
+// The bodies are copied from the documentation of each bot.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -98,8 +98,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Addresses that are not public are not called, by number, by name or in plain http;
-// and no error shows an address.
+// TestPrivateAddressesAreRefused: addresses that are not public are not called, whether given by
+// number or by name, and neither is plain http. No error shows an address.
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	called := false
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))

@@ -18,8 +18,8 @@ const askFor = 3 * time.Second
 // A Resolver reads TXT records.
 type Resolver struct{ net *net.Resolver }
 
-// New returns a resolver that asks the servers of this machine's configuration, or the
-// one at the address, for tests.
+// New returns a resolver that asks the DNS servers of this machine's configuration. Tests pass
+// the address of another server; empty = this machine's servers.
 func New(address string) Resolver {
 	if address == "" {
 		return Resolver{&net.Resolver{PreferGo: true}}

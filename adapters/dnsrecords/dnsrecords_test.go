@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/mailcheck"
 )
 
-// serve answers questions about TXT records on this machine: those of the zone, an
-// error for names that begin with "broken.", nothing at all for "mute.", and that there
-// is no such name for all others.
+// serve answers questions about TXT records on this machine. It answers with the records in
+// zone, with an error for names that begin with "broken.", and not at all for "mute.". Any other
+// name does not exist.
 func serve(t *testing.T, zone map[string][]string) dnsrecords.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -66,8 +66,8 @@ func serve(t *testing.T, zone map[string][]string) dnsrecords.Resolver {
 	return dnsrecords.New(conn.LocalAddr().String())
 }
 
-// TestRecordsAreTold: a name without records, a server that fails and one that does
-// not answer are three things.
+// TestRecordsAreTold: the result distinguishes a name without records, a server that fails and a
+// server that does not answer.
 func TestRecordsAreTold(t *testing.T) {
 	r := serve(t, map[string][]string{"shop.example": {"v=spf1 -all", strings.Repeat("x", 600)}})
 	got, err := r.TXT(t.Context(), "shop.example")
@@ -87,8 +87,8 @@ func TestRecordsAreTold(t *testing.T) {
 
 const record = "v=DKIM1; k=rsa; p=MIIBIjANBgkqAAAA"
 
-// TestFindings checks domains with one thing right or wrong each: the kind of record,
-// its state, and one of the notes.
+// TestFindings checks domains that each have one thing right or wrong. It compares the kind of
+// record, its state and one of the notes.
 func TestFindings(t *testing.T) {
 	zone := map[string][]string{
 		"good.example": {"google-site-verification=x", "v=spf1 ip4:192.0.2.1 a mx include:inner.example ~all"}, "inner.example": {"v=spf1 a:x.example ip6:2001:db8::/32 -all"},

@@ -10,16 +10,15 @@ import (
 	"syscall"
 )
 
-// account is the user that a server runs as when that is not the caller; PostgreSQL
-// refuses to be root. Nil means the caller.
+// account is the user that a server runs as, if not the caller; nil = the caller. PostgreSQL
+// refuses to run as root.
 type account struct {
 	name     string
 	uid, gid int
 }
 
-// serverAccount returns the account for PostgreSQL's data in dir: none when the
-// caller is not root, else the owner of existing data, else an account that
-// exists for such purposes.
+// serverAccount returns the account for PostgreSQL's data in dir: nil if the caller is not root,
+// the owner of existing data, or one of the system accounts postgres and nobody.
 func serverAccount(dir string) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

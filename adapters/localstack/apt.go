@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// aptInstall installs packages for the whole machine. Package lists are
-// fetched only when the packages are not found without.
+// aptInstall installs packages for the whole machine. It fetches package lists only if apt does
+// not find the packages without them.
 func (m machine) aptInstall(ctx context.Context, log io.Writer, packages ...string) error {
 	say(log, "installing %s with apt …", strings.Join(packages, ", "))
 	if m.aptListed(ctx, packages...) == nil {
@@ -37,7 +37,7 @@ func (m machine) aptGet(ctx context.Context, args ...string) error {
 	return run(exec.CommandContext(ctx, command[0], command[1:]...))
 }
 
-// run returns the end of what the command said as its error.
+// run runs the command. The error contains the end of the command's output.
 func run(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -50,8 +50,8 @@ func run(cmd *exec.Cmd) error {
 	return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Args[0]), err, out)
 }
 
-// cacheDir is where downloads are kept: readable by the account that servers
-// run under, which root's own cache is not.
+// cacheDir is the folder for downloads. The account that servers run as can read it; it could
+// not read root's own cache.
 func cacheDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/cache/dropbell", nil
@@ -63,8 +63,8 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "dropbell"), nil
 }
 
-// aptUnpack downloads redis-server and the libraries it needs and unpacks them
-// into a directory, which needs no rights.
+// aptUnpack downloads redis-server and its libraries and unpacks them into a folder. This needs
+// no root rights.
 func aptUnpack(ctx context.Context, log io.Writer, dir string) error {
 	say(log, "downloading Redis with apt-get, unpacked for this user only …")
 	packages, err := redisPackages(ctx)
@@ -92,8 +92,8 @@ func aptUnpack(ctx context.Context, log io.Writer, dir string) error {
 	})
 }
 
-// redisPackages lists Redis and the libraries below it, without those that no
-// Debian system lacks: their versions must be the running system's.
+// redisPackages lists Redis and its libraries, except the base libraries of every Debian system:
+// their versions must be the running system's versions.
 func redisPackages(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--recurse", "--no-recommends", "--no-suggests",
 		"--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", "redis-server").Output()
@@ -124,8 +124,8 @@ func withoutBase(packages []string) []string {
 	return kept
 }
 
-// replaceDir fills a directory beside dir and puts it in dir's place when it
-// is complete, so that an interrupted download is never taken for a whole one.
+// replaceDir fills a temporary folder next to dir and moves it to dir when it is complete, so
+// that an interrupted download is never taken for a complete download.
 func replaceDir(dir string, fill func(tmp string) error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

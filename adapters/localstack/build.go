@@ -15,15 +15,14 @@ import (
 	"strings"
 )
 
-// TestProgramsVariable names the environment variable with the folder of the
-// programs that the tests of several packages share. It belongs to one
-// test run, during which no source changes; without it each test builds its own.
+// TestProgramsVariable names the environment variable with the folder for programs that the
+// tests of several packages share. The folder belongs to one test run, during which no source
+// changes. Without the variable each test builds its own programs.
 const TestProgramsVariable = "DROPBELL_TEST_PROGRAMS"
 
-// BuildProgram builds a package into the file named. The flags that change what is
-// compiled, such as -race, are those of this program, so that a test shares what was
-// compiled for the tests. In a test run that has a folder for programs each
-// program is linked once.
+// BuildProgram builds package pkg into the file into. It uses the compiler flags of this
+// program, such as -race, so that a test reuses packages that were compiled for the tests. In a
+// test run with [TestProgramsVariable] each program is linked once.
 func BuildProgram(ctx context.Context, into, pkg string) error {
 	folder := os.Getenv(TestProgramsVariable)
 	if folder == "" {
@@ -42,15 +41,15 @@ func BuildProgram(ctx context.Context, into, pkg string) error {
 	if os.Link(shared, into) == nil {
 		return nil
 	}
-	program, err := os.ReadFile(shared) // it is on another file system
+	program, err := os.ReadFile(shared) // into is on another file system
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(into, program, 0o755)
 }
 
-// sharedProgram returns the path of the program in the folder. The first process
-// that needs it builds it there, and the others wait.
+// sharedProgram returns the path of the program in the folder. The first process that needs the
+// program builds it there; other processes wait.
 func sharedProgram(ctx context.Context, folder, pkg string) (path string, err error) {
 	key := sha256.Sum256([]byte(strings.Join(append(GoFlags(), pkg), "\x00")))
 	path = filepath.Join(folder, hex.EncodeToString(key[:8]))
@@ -81,8 +80,8 @@ func goBuild(ctx context.Context, into, pkg string) error {
 	return nil
 }
 
-// GoFlags are the flags that change what is compiled and linked as this program was, for
-// commands such as go test that a test starts itself.
+// GoFlags returns the flags with which this program was compiled and linked. Tests pass them to
+// commands that they start, such as go test.
 func GoFlags() []string {
 	own, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisCluster returns an empty Redis Cluster of n masters without replicas,
-// of this test alone, and its addresses separated by commas. A stopped or
-// killed node comes back with its slots, unless it is emptied.
+// RedisCluster returns an empty Redis Cluster of n masters without replicas, for this test only,
+// and its address, which lists all nodes. A stopped or killed node comes back with its slots,
+// unless the test empties it.
 func RedisCluster(tb testing.TB, n int) (nodes []*Redis, addresses string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
@@ -24,8 +24,8 @@ func RedisCluster(tb testing.TB, n int) (nodes []*Redis, addresses string) {
 	return nodes, addresses
 }
 
-// ReplicatedCluster is [RedisCluster] with a replica of each of the n masters:
-// replicas[i] takes over from masters[i] a few seconds after that has died.
+// ReplicatedCluster is [RedisCluster] with a replica of each of the n masters. replicas[i] takes
+// over from masters[i] a few seconds after masters[i] has died.
 func ReplicatedCluster(tb testing.TB, n int) (masters, replicas []*Redis, addresses string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
@@ -60,7 +60,7 @@ func clusterNodes(ctx context.Context, tb testing.TB, n int) (nodes []*Redis, ad
 	return nodes, "redis://" + strings.Join(list, ",")
 }
 
-// addReplicas joins a replica of each master, and waits until all agree and
+// addReplicas adds a replica of each master to the cluster. It waits until all nodes agree and
 // each replica has its master's data.
 func addReplicas(ctx context.Context, masters, replicas []*Redis) error {
 	_, port, _ := strings.Cut(masters[0].addr(), ":")
@@ -107,8 +107,8 @@ func replicate(ctx context.Context, master, replica *Redis) error {
 // slots is how many hash slots a cluster has.
 const slots = 16384
 
-// joinCluster gives each node its share of the slots, introduces them to each
-// other, and waits until all agree.
+// joinCluster assigns each node its share of the slots, introduces the nodes to each other, and
+// waits until all nodes agree.
 func joinCluster(ctx context.Context, nodes []*Redis) error {
 	for i, node := range nodes {
 		client := redis.NewClient(&redis.Options{Addr: node.addr()})

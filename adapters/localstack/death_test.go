@@ -15,8 +15,8 @@ import (
 	"dropbell/adapters/localstack/child"
 )
 
-// The helper's part of the two tests below: it starts servers and waits to be
-// killed.
+// These variables start the helper process of the two tests below. The helper starts servers and
+// waits to be killed.
 const (
 	helperVariable = "LOCALSTACK_TEST_HELPER"
 	helperDir      = "LOCALSTACK_TEST_DIR"

@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// RestoredElsewhere starts a PostgreSQL server of this test alone, restores a dump
-// of the database at url there with pg_dump and psql, and returns the URL of
-// the copy. The new server counts its transactions from the beginning. The test is
-// skipped where PostgreSQL comes without these two programs.
+// RestoredElsewhere copies the database at url to a new PostgreSQL server of this test, with
+// pg_dump and psql, and returns the URL of the copy. The new server counts its transactions from
+// the beginning. The test is skipped if pg_dump or psql is missing.
 func RestoredElsewhere(tb testing.TB, url string) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
@@ -60,7 +59,7 @@ func Dump(ctx context.Context, url string, options ...string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// restore loads a dump of the database at from into the one at to.
+// restore loads a dump of the database at from into the database at to.
 func restore(ctx context.Context, from, load, to string) error {
 	text, err := Dump(ctx, from, "--no-owner")
 	if err != nil {

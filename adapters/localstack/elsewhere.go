@@ -19,8 +19,8 @@ const elsewhere = "/var/lib/dropbell"
 // ownerNote, in a folder elsewhere, holds the path of the folder it belongs to.
 const ownerNote = "owner"
 
-// folderOf returns the folder below root for what belongs to base, and leaves
-// a note in it that says so.
+// folderOf returns the folder below root that belongs to the folder base, and writes a note with
+// base into it.
 func folderOf(root, base string) (string, error) {
 	dir := filepath.Join(root, nameOf(base))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -38,13 +38,13 @@ func nameOf(base string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// abandonedAfter is how long a folder must be unused before it counts as
-// abandoned: a disk that is temporarily unmounted comes back sooner.
+// abandonedAfter is how long a folder must be unused before it counts as abandoned. A disk that
+// is unmounted for a while comes back sooner.
 const abandonedAfter = 3 * 24 * time.Hour
 
-// removeAbandoned removes the folders below root whose owners are gone. One
-// that was used lately, one without a note, with a note that is not its own, or
-// with a server that still runs is left alone.
+// removeAbandoned removes each folder below root whose owner folder no longer exists. It keeps
+// folders that were used lately, folders with no note or a wrong note, and folders with a server
+// that still runs.
 func removeAbandoned(root string, say func(format string, args ...any)) {
 	list, err := os.ReadDir(root)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAbandonedFoldersAreRemoved: files of a folder that is gone are removed, all
-// others stay.
+// TestAbandonedFoldersAreRemoved: a folder whose owner is gone is removed; all other folders
+// stay.
 func TestAbandonedFoldersAreRemoved(t *testing.T) {
 	root, checkouts := t.TempDir(), t.TempDir()
 	var said []string

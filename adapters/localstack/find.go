@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// oldestPostgres is the first major version with what Dropbell uses.
+// oldestPostgres is the oldest major version that Dropbell can use.
 const oldestPostgres = 15
 
 // program is something found on this machine.
@@ -23,14 +23,14 @@ type program struct {
 	path  string
 	env   []string // it needs
 	major int
-	// standIn marks a program that only behaves like the one asked for.
+	// standIn marks a program that imitates the program that was asked for.
 	standIn bool
 }
 
 var errNotFound = errors.New("not found")
 
-// obtain tries the ways in order and looks again after each. The error contains
-// the error of every way and ends with the advice.
+// obtain tries the ways in order and calls look after each way. The error contains the error of
+// every way, after the advice.
 func obtain(ways []way, look func() (program, error), get func(way) error, advice string) (program, error) {
 	var said []string
 	for _, w := range ways {
@@ -50,8 +50,8 @@ func obtain(ways []way, look func() (program, error), get func(way) error, advic
 	return program{}, fmt.Errorf("%s (tried %s)", advice, strings.Join(said, "; "))
 }
 
-// findPostgres returns a PostgreSQL of the given major version, or the newest
-// when major is 0, installing one when there is none.
+// findPostgres returns a PostgreSQL of the major version; 0 = the newest on this machine. If
+// there is none, findPostgres installs a PostgreSQL.
 func findPostgres(ctx context.Context, log io.Writer, major int) (program, error) {
 	m := thisMachine()
 	look := func() (program, error) { return newestPostgres(ctx, postgresDirs(m), major) }
@@ -118,8 +118,8 @@ func majorVersion(ctx context.Context, path string) (int, error) {
 	return strconv.Atoi(firstNumber.FindString(string(out)))
 }
 
-// findRedis returns a Redis server, installing one when there is none, or its
-// stand-in when that is allowed and nothing else works.
+// findRedis returns a Redis server. If there is none, findRedis installs a Redis server. If
+// installing fails and standIn is true, findRedis returns the in-memory stand-in.
 func findRedis(ctx context.Context, log io.Writer, standIn bool) (program, error) {
 	m := thisMachine()
 	cache, err := cacheDir()
@@ -162,7 +162,7 @@ func lookRedis(unpacked string) (program, error) {
 	return program{path: path, env: []string{"LD_LIBRARY_PATH=" + strings.Join(libs, ":")}}, nil
 }
 
-// buildStandIn compiles the stand-in beside this very source tree.
+// buildStandIn compiles the stand-in from this source tree.
 func buildStandIn(ctx context.Context) (program, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -188,8 +188,8 @@ func lookChromium() (program, error) {
 	)
 }
 
-// lookHeadless looks for a Chromium without windows, which takes two thirds of the
-// processor time of a whole one and knows no push messages.
+// lookHeadless looks for a headless Chromium. A headless Chromium takes two thirds of the
+// processor time of a complete browser and supports no push messages.
 func lookHeadless() (program, error) {
 	return lookFor("chromium-headless-shell", "chrome-headless-shell", "headless_shell")
 }
@@ -204,9 +204,9 @@ func lookFor(names ...string) (program, error) {
 	return program{}, errNotFound
 }
 
-// FindHeadless returns the path of a Chromium without windows; where there is none, that
-// of a whole browser, as [FindChromium] does. It installs no Chromium without windows,
-// which not every system has as a package, and which [Ensure] tries to install once.
+// FindHeadless returns the path of a headless Chromium. If there is none, it returns a complete
+// browser, as [FindChromium] does. It does not install a headless Chromium, because some systems
+// have no package for it; [Ensure] tries to install it once.
 func FindHeadless(ctx context.Context, log io.Writer) (string, error) {
 	if p, err := lookHeadless(); err == nil {
 		return p.path, nil
@@ -220,7 +220,7 @@ func FindChromium(ctx context.Context, log io.Writer) (string, error) {
 	return p.path, err
 }
 
-// The packages of a Debian system that hold what this package looks for.
+// The Debian packages of the programs that this package looks for.
 const (
 	PostgresPackage  = "postgresql"
 	RedisPackage     = "redis-server"
@@ -229,11 +229,10 @@ const (
 	pgbouncerPackage = "pgbouncer"
 )
 
-// Install installs with one run of apt, where that may be used, those of the
-// packages whose programs are missing. Failures are reported by the functions
-// that need one of the programs, which try again and in other ways. A Chromium without
-// windows has a run of its own: apt installs nothing at all if it knows no package of
-// one of the names.
+// Install installs the packages whose programs are missing, with one run of apt, if apt may be
+// used. It reports no failures: functions that need a program try again, also in other ways, and
+// report. The headless Chromium has a run of its own, because apt installs nothing if it does
+// not know one of the names.
 func Install(ctx context.Context, log io.Writer, packages ...string) {
 	m := thisMachine()
 	looks := map[string]func() (program, error){
@@ -264,8 +263,8 @@ func Install(ctx context.Context, log io.Writer, packages ...string) {
 	}
 }
 
-// Ensure installs what is missing of PostgreSQL, PgBouncer, Redis and Chromium
-// and says which ones are used.
+// Ensure installs the missing programs among PostgreSQL, PgBouncer, Redis and Chromium, and logs
+// which programs are used.
 func Ensure(ctx context.Context, log io.Writer) error {
 	Install(ctx, log, PostgresPackage, RedisPackage, chromiumPackage, headlessPackage, pgbouncerPackage)
 	postgres, err1 := findPostgres(ctx, log, 0)

@@ -18,8 +18,8 @@ type home struct {
 	release func()
 }
 
-// openHome prepares the place for a server's data and takes it for this
-// process; a second process gets an error that says so.
+// openHome prepares the folder for a server's data and locks it for this process. A second
+// process gets an error that says so.
 func openHome(ctx context.Context, o Options, server string) (home, error) {
 	if o.Dir == "" {
 		return temporaryHome(o, server)
@@ -44,8 +44,8 @@ func openHome(ctx context.Context, o Options, server string) (home, error) {
 	return home{data: data, log: filepath.Join(logs, server+".log"), release: release}, nil
 }
 
-// dataDir is base/server, unless the account that must work there cannot
-// enter base, as with a checkout below root's own directory.
+// dataDir returns base/server. If the server's account cannot enter base, for example in a
+// checkout below root's home folder, dataDir returns a folder below [elsewhere].
 func dataDir(ctx context.Context, o Options, base, server string) (string, error) {
 	data := filepath.Join(base, server)
 	if server != "postgres" {
@@ -67,8 +67,8 @@ func dataDir(ctx context.Context, o Options, base, server string) (string, error
 	return data, nil
 }
 
-// temporaryHome is on disk for a durable server, because what is measured or
-// crashed there must be the real thing.
+// temporaryHome is in memory, but on disk for a durable server: measurements and crash tests
+// need a real disk.
 func temporaryHome(o Options, server string) (home, error) {
 	parent := ""
 	if !o.Durable {

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestInstallWithoutAHeadlessShell: where apt knows no package with a headless shell
-// everything else is installed in one run, and tests get the whole browser without
-// another run of apt.
+// TestInstallWithoutAHeadlessShell: if apt knows no package with a headless browser, all other
+// packages are installed in one run. Tests get the complete browser without another run of apt.
 func TestInstallWithoutAHeadlessShell(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"env", "sh", "cat", "true", "chmod"} {

@@ -52,8 +52,8 @@ func query[T any](t *testing.T, url, sql string) T {
 	return v
 }
 
-// openDir is a directory that PostgreSQL's account can enter, unlike those of
-// t.TempDir when the tests run as root.
+// openDir returns a folder that PostgreSQL's account can enter. That account cannot enter
+// folders of t.TempDir when the tests run as root.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "localstack-test-")

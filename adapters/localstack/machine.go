@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// machine is what decides how a missing program can be installed.
+// machine has the properties that decide how a missing program can be installed.
 type machine struct {
 	platform string // as npm names it: linux-x64, darwin-arm64
 	root     bool
@@ -58,8 +58,8 @@ func postgresWays(m machine) []way {
 	return ways
 }
 
-// redisWays are the ways to Redis on m, best first. Tests want the real thing
-// or nothing, so the stand-in is only for those who allow it.
+// redisWays are the ways to get Redis on m, best first. Tests need a real Redis, so the stand-in
+// is used only if standIn allows it.
 func redisWays(m machine, standIn bool) []way {
 	ways := []way{byFinding}
 	switch {
@@ -74,7 +74,7 @@ func redisWays(m machine, standIn bool) []way {
 	return ways
 }
 
-// systemWays are the ways to what only the system's packages have, best first.
+// systemWays are the ways to get programs that only the system's packages contain, best first.
 func systemWays(m machine) []way {
 	if m.mayUseApt() {
 		return []way{byFinding, byApt}

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// memoryDir returns a directory in memory with room for a test server, or ""
-// for the usual place. Making a database is ten times as fast there (measured:
-// 10 ms instead of 150 ms on ext4). A TMPDIR that was set is obeyed.
+// memoryDir returns a folder in memory with room for a test server; "" = the default folder for
+// temporary files. Creating a database is ten times as fast in memory (measured: 10 ms instead
+// of 150 ms on ext4). A TMPDIR that is set takes precedence.
 func memoryDir() string {
 	const dir, room = "/dev/shm", 2 << 30
 	var fs syscall.Statfs_t

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// npmFiles are what decides which packages are installed.
+// npmFiles are the files that decide which packages are installed.
 var npmFiles = []string{"package.json", "package-lock.json", ".npmrc"}
 
 var errNoNPM = errors.New("npm is missing: install Node.js 22 (or 20.19 and newer of 20), https://nodejs.org")
 
-// NPMPackages returns the directory node_modules with the packages that
-// package-lock.json in dir pins. They are downloaded once for this machine.
-// Without npm the test is skipped, but fails where the variable CI is set.
+// NPMPackages returns the folder node_modules with the packages that package-lock.json in dir
+// pins. The packages are downloaded once for this machine. Without npm the test is skipped, or
+// fails if the variable CI is set.
 func NPMPackages(tb testing.TB, dir string) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -69,8 +69,8 @@ func npmPackagesIn(ctx context.Context, log io.Writer, m machine, dir, cache str
 	return modules, replaceDir(home, func(tmp string) error { return npmInstall(ctx, dir, tmp) })
 }
 
-// npmInstall fills tmp/node_modules with exactly what the lock file in dir says,
-// checksums included.
+// npmInstall fills tmp/node_modules with exactly the packages of the lock file in dir, and
+// verifies their checksums.
 func npmInstall(ctx context.Context, dir, tmp string) error {
 	for _, name := range npmFiles {
 		raw, err := os.ReadFile(filepath.Join(dir, name))
@@ -86,8 +86,8 @@ func npmInstall(ctx context.Context, dir, tmp string) error {
 	return run(ci)
 }
 
-// waitFor holds path until release, or until this process ends in whatever
-// way. It waits for the process that holds it now.
+// waitFor locks path until release is called or this process ends in any way. It waits for a
+// process that holds the lock now.
 func waitFor(ctx context.Context, path string) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNPMPackagesAreInstalledOnce: a second call, and one in parallel, takes
-// what the first has installed.
+// TestNPMPackagesAreInstalledOnce: a second call and a parallel call use the packages that the
+// first call has installed.
 func TestNPMPackagesAreInstalledOnce(t *testing.T) {
 	bin, said := t.TempDir(), &strings.Builder{}
 	cache := t.TempDir()

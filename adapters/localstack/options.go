@@ -1,7 +1,6 @@
-// Package localstack finds or installs PostgreSQL and Redis and runs them on
-// this machine, for `task up` and for the tests. Everything listens on
-// 127.0.0.1 only and ends with the program that started it, also when that
-// program is killed.
+// Package localstack finds or installs PostgreSQL and Redis and runs them on this machine, for
+// `task up` and for the tests. All servers listen on 127.0.0.1 only. They end with the program
+// that started them, even when that program is killed.
 package localstack
 
 import (
@@ -15,21 +14,21 @@ import (
 	"time"
 )
 
-// Options say what a server is for.
+// Options describe how a server is started.
 type Options struct {
-	// Dir keeps the data (and, under log/, what the server says) from one
-	// start to the next. Empty: a temporary directory, removed at the end.
+	// Dir keeps the data from one start to the next, and the server's log under log/. Empty = a
+	// temporary folder, which is removed at the end.
 	Dir string
-	// Durable makes every acknowledged write survive a power cut. Without it
-	// a write survives the death of the server only.
+	// Durable makes every acknowledged write survive a power cut. Without Durable a write
+	// survives only the death of the server.
 	Durable bool
-	// Cluster starts Redis as a node of a cluster that has no slots yet. Its
-	// cluster port is 10,000 above the other one.
+	// Cluster starts Redis as a node of a cluster that has no slots yet. The node's cluster port
+	// is 10,000 above its port.
 	Cluster bool
 	// Settings are further settings of PostgreSQL, each as name=value.
 	Settings []string
-	// Port is preferred; when it is taken, another one is used and logged to Log.
-	// 0: any.
+	// Port is the preferred port; 0 = any port. If Port is taken, another port is used and
+	// written to Log.
 	Port int
 	// Log receives progress, one line at a time. Nil discards it.
 	Log io.Writer
@@ -58,8 +57,8 @@ func (o Options) choosePort(server string) (int, error) {
 	return port, err
 }
 
-// clusterPort returns a free port whose cluster port, 10,000 above, is free and
-// below those of outgoing connections too.
+// clusterPort returns a free port. Its cluster port, 10,000 above, is also free and below the
+// range of ports for outgoing connections.
 func clusterPort() (int, error) {
 	for range 200 {
 		if port := 20000 + rand.IntN(2500); portFree(port) && portFree(port+10000) {
@@ -69,16 +68,15 @@ func clusterPort() (int, error) {
 	return 0, fmt.Errorf("no free port for a cluster node found on 127.0.0.1")
 }
 
-// FreePort returns a port of 127.0.0.1 on which nothing listens: the next one
-// from first on, or any when first is 1 or less, but none of the given ones,
-// whose servers may not listen yet. The caller must take it soon; another
-// program may be faster.
+// FreePort returns a port of 127.0.0.1 on which nothing listens: the next free port from first
+// on, or any free port if first is 1 or less. It never returns a port in given, whose server may
+// not listen yet. The caller must use the port soon, because another program may take it.
 func FreePort(first int, given ...int) (int, error) {
 	for i := range 200 {
 		port := first + i
 		if first <= 1 {
-			// Below the range from which systems take the ports of outgoing
-			// connections, so that a server can come back on its port.
+			// The port is below the range for outgoing connections, so that a restarted server
+			// can use its port again.
 			port = 20000 + rand.IntN(12000)
 		}
 		if port < 65536 && !slices.Contains(given, port) && portFree(port) {
@@ -88,8 +86,8 @@ func FreePort(first int, given ...int) (int, error) {
 	return 0, fmt.Errorf("no free port found on 127.0.0.1")
 }
 
-// portFree also tries to connect: some systems let 127.0.0.1 be bound beside a
-// server that listens on all addresses.
+// portFree also tries to connect, because some systems let a program bind 127.0.0.1 although a
+// server listens on the same port of all addresses.
 func portFree(port int) bool {
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if c, err := net.DialTimeout("tcp", addr, 200*time.Millisecond); err == nil {
@@ -104,8 +102,8 @@ func portFree(port int) bool {
 	return true
 }
 
-// until calls ready every few milliseconds until it returns nil, or returns
-// its last error when ctx or the server ends first.
+// until calls ready every 10 ms until ready returns nil. If ctx or the server ends first, until
+// returns the last error of ready.
 func until(ctx context.Context, ended <-chan struct{}, ready func(context.Context) error) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -20,9 +20,9 @@ import (
 
 const pgbouncerStop = 5 * time.Second
 
-// TransactionPooler starts a PgBouncer in transaction mode, with so many
-// sessions in front of the database at url, until the end of the test. It
-// returns the URL of the database by way of it.
+// TransactionPooler starts a PgBouncer in transaction mode until the end of the test, with at
+// most sessions connections to the database at url. It returns the URL by which clients reach the
+// database through PgBouncer.
 func TransactionPooler(tb testing.TB, url string, sessions int) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
@@ -55,8 +55,8 @@ func lookPgBouncer() (program, error) {
 	return program{}, errNotFound
 }
 
-// startPgBouncer runs one for the database at the URL, whose server lets its
-// user in without a password.
+// startPgBouncer runs a PgBouncer for the database at the URL server, whose user needs no
+// password.
 func startPgBouncer(ctx context.Context, log io.Writer, server string, sessions int) (pooled string, stop func() error, err error) {
 	p, err := findPgBouncer(ctx, log)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// A Place is a temporary folder on disk for servers that this package does not start, with
-// the account that they run as. PostgreSQL refuses to run as root.
+// A Place is a temporary folder on disk for a server that this package does not start, together
+// with the account that the server runs as. PostgreSQL refuses to run as root.
 type Place struct {
 	Data    string // folder of the account
 	Log     string // path of a file that does not exist yet
@@ -16,7 +16,7 @@ type Place struct {
 	release func()
 }
 
-// NewPlace makes a place, which is named like the server. It is removed by [Place.Release],
+// NewPlace makes a place that is named like the server. The place is removed by [Place.Release]
 // or when this process ends.
 func NewPlace(server string) (*Place, error) {
 	h, err := temporaryHome(Options{Durable: true}, server)

@@ -30,9 +30,9 @@ type Postgres struct {
 	primary *Postgres // of which this is a standby; nil = it is none
 }
 
-// StartPostgres starts PostgreSQL with an empty database dropbell, or with
-// what o.Dir keeps, installing it first when this machine has none. A server
-// that an earlier start left running on the same data is stopped.
+// StartPostgres starts PostgreSQL with an empty database dropbell, or with the data in o.Dir. If
+// this machine has no PostgreSQL, it installs one first. A server that an earlier start left
+// running on the same data is stopped.
 func StartPostgres(ctx context.Context, o Options) (*Postgres, error) {
 	h, err := openHome(ctx, o, "postgres")
 	if err != nil {
@@ -65,8 +65,8 @@ func (p *Postgres) begin(ctx context.Context) (err error) {
 	})
 }
 
-// onFreePort tries again elsewhere when another program was faster to take the
-// chosen port.
+// onFreePort tries again on another port when another program was faster to take the chosen
+// port.
 func onFreePort(o Options, server string, serve func(port int) error) error {
 	for attempt := 1; ; attempt++ {
 		port, err := o.choosePort(server)
@@ -80,8 +80,8 @@ func onFreePort(o Options, server string, serve func(port int) error) error {
 	}
 }
 
-// URL names the database dropbell; its owner, the superuser dropbell, needs no
-// password.
+// URL returns the URL of the database dropbell. The owner of the database is the superuser
+// dropbell, who needs no password.
 func (p *Postgres) URL() string {
 	return fmt.Sprintf("postgres://dropbell@127.0.0.1:%d/dropbell?sslmode=disable", p.port)
 }
@@ -138,8 +138,8 @@ func (p *Postgres) arguments() []string {
 	return args
 }
 
-// ready returns nil when the database dropbell takes connections, creating it
-// in a new server.
+// ready returns nil when the database dropbell accepts connections. In a new server it creates
+// the database.
 func (p *Postgres) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -159,8 +159,8 @@ func (p *Postgres) ready(ctx context.Context) error {
 	return err
 }
 
-// Stop ends the server quickly but in order, and removes data that was not to
-// be kept. Stopping a stopped or killed server only does the latter.
+// Stop ends the server quickly but in order, and removes its temporary folder. For a stopped or
+// killed server it only removes the folder.
 func (p *Postgres) Stop(ctx context.Context) error {
 	p.Resume() // a halted process would not handle the signal
 	err := p.process.Stop(ctx, p.endSignal(), postgresStop)
@@ -168,8 +168,8 @@ func (p *Postgres) Stop(ctx context.Context) error {
 	return err
 }
 
-// Kill ends every process of the server with SIGKILL, as a crash would. Only
-// what had reached the operating system is there after Restart.
+// Kill ends every process of the server with SIGKILL, as a crash would. After Restart the server
+// has only the data that had reached the operating system.
 func (p *Postgres) Kill() error {
 	defer p.process.Forget()
 	pids := p.freeze()
@@ -185,8 +185,8 @@ func (p *Postgres) Kill() error {
 // answers.
 func (p *Postgres) Pause() { p.freeze() }
 
-// freeze halts the first process before it looks for the others, so that it
-// starts no new one meanwhile. It returns all of them.
+// freeze halts the main process first, so that it starts no new process while freeze looks for
+// its children and halts them. freeze returns the ids of all these processes.
 func (p *Postgres) freeze() []int {
 	main := p.process.PID()
 	p.process.Signal(syscall.SIGSTOP)

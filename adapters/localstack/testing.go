@@ -20,22 +20,21 @@ import (
 	"dropbell/migrations"
 )
 
-// TestServerVariable names the environment variable with the URL of a
-// PostgreSQL server, as a superuser, in which tests may make databases.
+// TestServerVariable names the environment variable with the URL of a PostgreSQL server in which
+// tests may create databases. The URL's user is a superuser.
 const TestServerVariable = "DROPBELL_TEST_DATABASE_URL"
 
 const helperTimeout = 3 * time.Minute
 
-// testGarbagePercent has tests with databases collect their garbage a quarter as often as
-// programs do, which saves up to a quarter of their processor time. The programs that tests
-// start decide for themselves, as they do elsewhere.
+// testGarbagePercent is GOGC of tests with databases. They collect garbage a quarter as often as
+// programs do, which saves up to a quarter of their processor time. Programs that tests start
+// use their own setting.
 const testGarbagePercent = 400
 
-// Patience is how long a test waits for something that may never come, such as
-// a page that shows what it should, before it fails. It is a quarter of the time
-// that is left to the test's process: it only ends a test that fails, and the
-// tests after it still have their turn. No test that passes comes near it on a
-// slow machine.
+// Patience is how long a test waits for an event that may never happen, such as a page with the
+// expected content, before the test fails. It is a quarter of the time that is left to the
+// test's process, so that the tests after a failing test still run. A passing test needs far
+// less, even on a slow machine.
 func Patience(tb testing.TB) time.Duration {
 	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
 		if end, limited := t.Deadline(); limited {
@@ -45,9 +44,9 @@ func Patience(tb testing.TB) time.Duration {
 	return 10 * time.Minute
 }
 
-// Database returns the URL of a database with all migrations applied, of this
-// test alone, and drops it afterwards. The server is the one that
-// [TestServerVariable] names, else one started for this test process.
+// Database returns the URL of a new database with all migrations, for this test only, and drops
+// the database after the test. The server is named by [TestServerVariable]; without the variable
+// a server is started for this test process.
 func Database(tb testing.TB) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
@@ -90,10 +89,10 @@ func RedisServer(tb testing.TB) *Redis {
 	return r
 }
 
-// testServer is the process's one server, the name of the template database in
-// it, and the connections that make and drop databases: a connection of its own
-// for each of these would take as much processor time as copying the files. They
-// end with the process, because a test cannot know whether it is the last.
+// testServer has the URL of the process's PostgreSQL server, the name of the template database
+// in it, and a pool of connections that create and drop databases. A new connection for each
+// database would take as much processor time as copying the files. Server and pool end with the
+// process, because a test cannot know whether it is the last test.
 var testServer = sync.OnceValue(func() (found struct {
 	url, template string
 	admin         *pgxpool.Pool
@@ -118,8 +117,8 @@ var testServer = sync.OnceValue(func() (found struct {
 	return found
 })
 
-// makeTemplate makes the database that the tests' databases are copies of,
-// unless another test process did. Its name changes with the migrations.
+// makeTemplate makes the template database, of which the tests' databases are copies, unless
+// another test process has made it. The name of the template depends on the migrations.
 func makeTemplate(ctx context.Context, server string) (string, error) {
 	name, err := templateName()
 	if err != nil {
@@ -141,8 +140,8 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 	return name, fillTemplate(ctx, c, name)
 }
 
-// fillTemplate marks the database as a template only when it is complete, so
-// that an interrupted one is made again.
+// fillTemplate marks the database as a template only when it is complete, so that an interrupted
+// template is made again.
 func fillTemplate(ctx context.Context, c *pgx.Conn, name string) error {
 	for _, sql := range []string{"drop database if exists " + name, "create database " + name} {
 		if _, err := c.Exec(ctx, sql); err != nil {
@@ -152,8 +151,9 @@ func fillTemplate(ctx context.Context, c *pgx.Conn, name string) error {
 	if err := migrations.Up(ctx, withDatabase(c.Config().ConnString(), name)); err != nil {
 		return fmt.Errorf("migrate the test database: %w", err)
 	}
-	// The first connection after changes of the catalog writes pg_internal.init, a
-	// cache of the catalog that goes with each copy; without it each copy makes its own.
+	// The first connection after changes of the catalog writes pg_internal.init, a cache of the
+	// catalog. Each copy of the database contains this file; without it each copy would have to
+	// make its own.
 	first, err := pgx.Connect(ctx, withDatabase(c.Config().ConnString(), name))
 	if err != nil {
 		return err
@@ -178,8 +178,8 @@ func templateName() (string, error) {
 	return "dropbell_template_" + hex.EncodeToString(h.Sum(nil)[:8]), err
 }
 
-// openAdmin returns a pool that connects when it is first used. Its statements
-// are not prepared, since each is executed once.
+// openAdmin returns a pool that connects when it is first used. Its statements are not prepared,
+// because each statement is executed once.
 func openAdmin(server string) (*pgxpool.Pool, error) {
 	c, err := pgxpool.ParseConfig(server)
 	if err != nil {

@@ -16,16 +16,16 @@ type BookSource interface {
 	Current(ctx context.Context, p message.Place, upTo int64) ([]message.Version, error)
 }
 
-// maxBooks bounds how many books are kept. One with mails in two languages takes
-// about 100 kB once they were sent.
+// maxBooks is how many books are kept. A book with mails in two languages takes about 100 kB
+// after these mails were sent.
 const maxBooks = 512
 
 // maxAlike bounds how many sets of versions are remembered.
 const maxAlike = 64
 
-// Books caches the books of places; see [message.Source]. The texts of a version never
-// change, so no entry becomes stale. The drops of a shop that have no texts of their own
-// have books of the same versions, whose texts are compiled once for all of them.
+// Books caches the books of places; see [message.Source]. The texts of a version never change,
+// so no entry becomes stale. A shop's drops without texts of their own have books of the same
+// versions. The texts of these versions are compiled once for all of these drops.
 type Books struct {
 	source BookSource
 	cache  *otter.Cache[edition, *message.Book]
@@ -49,8 +49,8 @@ func NewBooks(source BookSource) (*Books, error) {
 	return &Books{source, cache, alike}, err
 }
 
-// Book returns the texts of the place up to a version. Several callers that ask
-// for the same one cost one query.
+// Book returns the texts of the place up to a version. Concurrent callers for the same book
+// share one query.
 func (b *Books) Book(ctx context.Context, p message.Place, upTo int64) (*message.Book, error) {
 	if upTo < 0 {
 		versions, err := b.source.Current(ctx, p, message.Newest)

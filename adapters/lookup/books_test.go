@@ -14,9 +14,9 @@ func (v versions) Current(_ context.Context, p message.Place, _ int64) ([]messag
 	return v[p], nil
 }
 
-// TestBooksOfEqualVersionsCompileOnce: drops that have no texts of their own share what is
-// compiled of the shop's texts, or of the built-in ones. A drop with a text of its own
-// does not.
+// TestBooksOfEqualVersionsCompileOnce: drops without texts of their own share the compiled texts
+// of the shop, or the compiled built-in texts. A drop with a text of its own shares no compiled
+// text.
 func TestBooksOfEqualVersionsCompileOnce(t *testing.T) {
 	text := func(id int64, shop, drop int64, title string) message.Version {
 		return message.Version{ID: id, Shop: shop, Template: drop, Key: message.Key{Kind: message.Reminder, Channel: message.Email, Language: "en"},

@@ -28,8 +28,8 @@ func NewChannels(load func(ctx context.Context, templateID int64) (string, error
 	return &Channels{load, cache}, err
 }
 
-// Of returns the channel of a drop, at most two seconds old. Several callers that ask
-// for the same one cost one query.
+// Of returns the channel of a drop, at most two seconds old. Concurrent callers for the same
+// drop share one query.
 func (c *Channels) Of(ctx context.Context, templateID int64) (string, error) {
 	return c.cache.Get(ctx, templateID, otter.LoaderFunc[int64, string](func(ctx context.Context, id int64) (string, error) {
 		// One caller loads for many: its hanging up must not fail the others.

@@ -18,20 +18,20 @@ type CodeSource interface {
 	Batch(ctx context.Context, id int64) (redeemcode.Batch, error)
 }
 
-// maxSpans bounds what is known about ranges: 24 bytes each.
+// maxSpans is the largest number of known ranges, at 24 bytes each.
 const maxSpans = 100_000
 
-// span is one batch's range, which never changes: a known range is never stale. first
-// and last are both in it.
+// span is the range of one batch, from first to last inclusive. A range never changes, so a
+// known range is never stale.
 type span struct {
 	first, last redeemcode.Serial
 	batch       int64
 }
 
-// Codes finds the batch of a serial number. Ranges are learned once; a batch's fields
-// that may change are at most a second old. A number that belongs to no batch costs one
-// query, and to know such a number takes the key: invented codes are refused before
-// this look-up.
+// Codes finds the batch of a serial number. Ranges are read once. A batch's fields that may
+// change are at most a second old. A serial number that belongs to no batch costs one query.
+// Only a holder of the key can make such a number: invented codes are refused before this
+// look-up.
 type Codes struct {
 	source CodeSource
 	cache  *otter.Cache[int64, redeemcode.Batch]
@@ -50,7 +50,7 @@ func NewCodes(source CodeSource) (*Codes, error) {
 	return &Codes{source: source, cache: cache}, err
 }
 
-// BatchOf returns the batch that holds s, at most a second old, or
+// BatchOf returns the batch whose range contains s, at most a second old, or
 // [redeemcode.ErrBatchNotFound].
 func (c *Codes) BatchOf(ctx context.Context, s redeemcode.Serial) (redeemcode.Batch, error) {
 	if id, ok := c.find(s); ok {
@@ -108,6 +108,6 @@ func (c *Codes) learn(r span) {
 	}
 }
 
-// Forget makes the next look load the batch again. Call it when the batch has
-// changed, here or elsewhere.
+// Forget makes the next look-up load the batch again. Call Forget when this process or another
+// has changed the batch.
 func (c *Codes) Forget(id int64) { c.cache.Invalidate(id) }

@@ -47,8 +47,8 @@ func (l *ledger) Batch(_ context.Context, id int64) (redeemcode.Batch, error) {
 	return redeemcode.Batch{}, redeemcode.ErrBatchNotFound
 }
 
-// TestBatchOfIsExact compares the cache with a search through all batches, for
-// batches of any size with gaps between them, met in any order.
+// TestBatchOfIsExact compares the cache with a search through all batches. The batches have any
+// size, with gaps between them, and are looked up in any order.
 func TestBatchOfIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := &ledger{}

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// roundEvery is the shortest time between the beginnings of two rounds. It
-	// bounds the cost of a crowd that is refused: one statement per interval and
-	// process, whatever the number of requests and of templates. A request waits for
-	// it at most once.
+	// roundEvery is the shortest time between the beginnings of two rounds. It limits the cost
+	// of many refused requests to one statement per interval and process, for any number of
+	// requests and templates. A request waits at most one roundEvery.
 	roundEvery = 5 * time.Millisecond
 	// maxRound is the largest number of templates in one statement.
 	maxRound = 1000
@@ -28,17 +27,17 @@ type round struct {
 	err   error
 }
 
-// rounds are the readings of one cache: at most one runs, and requests that come
-// meanwhile share the next one.
+// rounds are the readings of one cache. At most one round runs. Requests that arrive during a
+// round share the next round.
 type rounds struct {
 	mu      sync.Mutex
 	waiting []*round // that have not begun, in order; the last may be joined
 	running bool
 }
 
-// Current returns the template as it was stored at some moment after the call began,
-// or [template.ErrNotFound]. Concurrent calls share one statement. Callers must not
-// change the result.
+// Current returns the template as it was stored at some moment after the call began, or
+// [template.ErrNotFound]. Concurrent calls share one statement. Callers must not change the
+// result.
 func (t *Templates) Current(ctx context.Context, id int64) (*template.Template, error) {
 	if id <= 0 {
 		return nil, template.ErrNotFound

@@ -29,9 +29,9 @@ func TestCurrentSeesAChangeAtOnce(t *testing.T) {
 	}
 }
 
-// TestAReadingThatHasBegunIsNotShared with a request that comes after it: it may have
-// read before the request came. All that come meanwhile share the next one, whatever
-// their templates.
+// TestAReadingThatHasBegunIsNotShared: a request never joins a round that has already begun,
+// because the round may have read before the request arrived. All requests during a round share
+// the next round, for any templates.
 func TestAReadingThatHasBegunIsNotShared(t *testing.T) {
 	s := newSource(10)
 	s.hold = make(chan struct{})
@@ -59,8 +59,8 @@ func TestAReadingThatHasBegunIsNotShared(t *testing.T) {
 	}
 }
 
-// TestACallerOfCurrentHangsUp without failing the others, and a failed reading is an
-// error for those that shared it only.
+// TestACallerOfCurrentHangsUp: a caller that hangs up does not fail other callers. A failed
+// reading is an error only for the callers that shared it.
 func TestACallerOfCurrentHangsUp(t *testing.T) {
 	s := newSource(10)
 	s.hold = make(chan struct{})

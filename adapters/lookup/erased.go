@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// erasedOverlap is how far before the last erasure a look begins: an erasure is dated when its
-	// transaction begins and seen when it has committed.
+	// erasedOverlap is how far before the last look the next look begins. An erasure has the
+	// time at which its transaction began, but is visible only after the commit.
 	erasedOverlap = time.Minute
-	// erasedWhole is how often all erasures are read, which finds those that were lifted.
+	// erasedWhole is how often all erasures are read. Only such a reading finds lifted erasures.
 	erasedWhole = 5 * time.Minute
 )
 
-// Erased knows which users were erased, as it was at the last look. It is safe for
-// concurrent use.
+// Erased knows the erased users as of the last look. It is safe for concurrent use.
 type Erased struct {
-	// Load returns the users who were erased since the instant, by the database's clock, and
-	// that clock's time; the zero time asks for all.
+	// Load returns the users who were erased since an instant of the database's clock, and the
+	// present time of that clock. The zero time asks for all erased users.
 	Load func(ctx context.Context, since time.Time) (ids []user.ID, now time.Time, err error)
 
 	users sync.Map // of user.ID
@@ -35,8 +34,7 @@ func (e *Erased) Has(id user.ID) bool {
 	return erased
 }
 
-// Look reads what was erased since the last look. After an error everything stays as it
-// was.
+// Look reads the erasures since the last look. An error changes nothing.
 func (e *Erased) Look(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,7 +56,7 @@ func (e *Erased) Look(ctx context.Context) error {
 	return nil
 }
 
-// forget drops the users who are not among those that are erased.
+// forget drops the users who are not in erased.
 func (e *Erased) forget(erased []user.ID) {
 	still := make(map[user.ID]bool, len(erased))
 	for _, id := range erased {

@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestErasedUsersAreKnown: looks read what is new, with an overlap, and now and then everything, which
-// finds erasures that were lifted. A failed look changes nothing.
+// TestErasedUsersAreKnown: a look reads new erasures, with an overlap. From time to time a look
+// reads all erasures, which finds lifted erasures. A failed look changes nothing.
 func TestErasedUsersAreKnown(t *testing.T) {
 	now := time.Date(2055, 1, 1, 0, 0, 0, 0, time.UTC)
 	stored, asked, failure := map[user.ID]time.Time{5: now}, time.Time{}, error(nil)

@@ -1,6 +1,5 @@
-// Package lookup is the protected way to a template on the hot paths: a
-// bounded cache in the process, filled by one load at a time per template,
-// that no caller can fill with ids that do not exist.
+// Package lookup caches templates in the process for the hot paths. The cache is bounded, and at
+// most one load per template runs at a time. Callers cannot fill it with ids that do not exist.
 package lookup
 
 import (
@@ -19,7 +18,7 @@ import (
 type Source interface {
 	// Template returns [template.ErrNotFound] if there is none.
 	Template(ctx context.Context, id int64) (template.Template, error)
-	// TemplatesNow returns those of the templates that exist, in any order.
+	// TemplatesNow returns the existing templates among ids, in any order.
 	TemplatesNow(ctx context.Context, ids []int64) ([]template.Template, error)
 	// NewestTemplate returns the greatest id there is, 0 if there is none.
 	NewestTemplate(ctx context.Context) (int64, error)
@@ -28,18 +27,18 @@ type Source interface {
 const (
 	// life bounds how stale an answer can be even if no event arrives.
 	life = 900 * time.Millisecond
-	// refreshAfter reloads what is in use before it expires, behind the
-	// callers' backs.
+	// refreshAfter is the age at which a template in use is reloaded before it expires. Callers
+	// do not wait for the reload.
 	refreshAfter = 500 * time.Millisecond
-	// newestEvery bounds what asking for unknown ids can cost: one cheap
-	// query per interval, whatever the number of askers.
+	// newestEvery limits the cost of look-ups of unknown ids: one cheap query per interval, for
+	// any number of callers.
 	newestEvery = 50 * time.Millisecond
 	maxEntries  = 20_000
 	// loadFor is when a query is given up: end users wait for it.
 	loadFor = 500 * time.Millisecond
-	// lastFor is how long the last result is reused without the cache. In a rush
-	// all requests look up the same template, and a cache that counts accesses in
-	// order to evict costs more than the rest of the lookup.
+	// lastFor is how long the last result is reused without the cache. In a rush all requests
+	// look up the same template. A cache that counts accesses in order to evict costs more than
+	// the remaining steps of the look-up.
 	lastFor = 10 * time.Millisecond
 )
 
@@ -49,7 +48,7 @@ type entry struct {
 	missing  bool
 }
 
-// A finding is what the cache said until an instant, or until something is forgotten.
+// A finding is a result of the cache. It is valid until an instant, or until Forget is called.
 type finding struct {
 	id        int64
 	until     time.Time
@@ -85,9 +84,9 @@ func New(source Source, now func() time.Time) (*Templates, error) {
 	return &Templates{source: source, cache: cache, now: now}, err
 }
 
-// Template returns the template, at most a second old, or
-// [template.ErrNotFound]. Ids beyond the newest are refused without a look
-// into the database or the cache; ids begin at 1 and have no large gaps.
+// Template returns the template, at most a second old, or [template.ErrNotFound]. An id beyond
+// the newest id is refused without a question to the database or the cache; ids begin at 1 and
+// have no large gaps.
 func (t *Templates) Template(ctx context.Context, id int64) (template.Template, error) {
 	found, err := t.Shared(ctx, id)
 	if err != nil {
@@ -115,7 +114,7 @@ func (t *Templates) Shared(ctx context.Context, id int64) (*template.Template, e
 	return &e.template, nil
 }
 
-// find returns what was found last or what is in the cache.
+// find returns the last finding if it is valid, and otherwise the entry of the cache.
 func (t *Templates) find(ctx context.Context, id int64) (*entry, error) {
 	now, forgotten := t.now(), t.forgotten.Load()
 	if f := t.last.Load(); f != nil && f.id == id && f.forgotten == forgotten && now.Before(f.until) && !now.Before(f.until.Add(-lastFor)) {
@@ -164,8 +163,8 @@ func (t *Templates) checkNewest(ctx context.Context, id int64) error {
 	return template.ErrNotFound
 }
 
-// ask reads the newest id for all waiting lookups. An error ends their wait too:
-// a database that does not answer must not be queried by each of them in turn.
+// ask reads the newest id for all waiting look-ups. An error also ends their wait: a database
+// that does not answer must not be queried by each of them in turn.
 func (t *Templates) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFor)
 	defer cancel()
@@ -176,9 +175,9 @@ func (t *Templates) ask(ctx context.Context) {
 	t.askErr, t.askedAt = err, t.now()
 }
 
-// Forget makes the next look load the template again. Call it when the
-// template has changed, here or elsewhere: it exists, then, however short ago
-// the newest one was asked for.
+// Forget makes the next look-up load the template again. Call Forget when this process or
+// another has changed the template. The template then exists, so its id counts as known even if
+// the newest id was read a moment before.
 func (t *Templates) Forget(id int64) {
 	for newest := t.newest.Load(); newest < id && !t.newest.CompareAndSwap(newest, id); {
 		newest = t.newest.Load()

@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// source counts what it is asked. Ids up to newest exist, except gaps.
+// source counts its calls. Ids up to newest exist, except gaps.
 type source struct {
 	mu      sync.Mutex
 	newest  int64
@@ -134,8 +134,8 @@ func TestManyCallersOneLoad(t *testing.T) {
 	}
 }
 
-// TestOneLoadsForMany: the caller whose turn it is to load may hang up, and
-// the others get their answer all the same.
+// TestOneLoadsForMany: the caller that loads for several callers may hang up. The other callers
+// still get their answer.
 func TestOneLoadsForMany(t *testing.T) {
 	s := newSource(10)
 	s.hold = make(chan struct{})
@@ -157,8 +157,8 @@ func TestOneLoadsForMany(t *testing.T) {
 	}
 }
 
-// TestAskingForWhatIsNotThere is an attacker with a list of numbers: however
-// many ask for however many ids, the database hears of it twenty times a second.
+// TestAskingForWhatIsNotThere: an attacker looks up a list of unknown ids. For any number of
+// requests and ids, the database gets twenty queries a second.
 func TestAskingForWhatIsNotThere(t *testing.T) {
 	s, w := newSource(10), &watch{}
 	c := cacheOf(t, s, w.now)
@@ -259,8 +259,9 @@ func TestForgetLoadsAgain(t *testing.T) {
 	}
 }
 
-// TestAChangeIsSeenWithinASecond even if its event never arrives, for a
-// template that is asked for all the time and for one that is not.
+// TestAChangeIsSeenWithinASecond: a change is seen within a second even if its event never
+// arrives. This holds for a template that is looked up all the time and for a template that is
+// not.
 func TestAChangeIsSeenWithinASecond(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
@@ -321,8 +322,8 @@ func TestAnErrorIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestAnOldAnswerIsNotKeptForEver: while the database is away what is known
-// is given out for less than a second, and then the truth.
+// TestAnOldAnswerIsNotKeptForEver: while the database does not answer, known templates are
+// returned for less than a second, and then an error.
 func TestAnOldAnswerIsNotKeptForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(10)
@@ -357,8 +358,8 @@ func TestTheCacheIsBounded(t *testing.T) {
 	}
 }
 
-// A template that was created in this process is found at once, also right after
-// a lookup that found no newer id.
+// TestMadeHereIsFoundAtOnce: a template that was created in this process is found at once, even
+// right after a look-up that found no newer id.
 func TestMadeHereIsFoundAtOnce(t *testing.T) {
 	s := newSource(1)
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// waitingLife is how long a count is reused at least, waitingPause the
-	// multiple of the time that counting took.
+	// waitingLife is the shortest time for which a count is reused. A count is also reused for
+	// at least waitingPause times the duration of the counting.
 	waitingLife  = time.Second
 	waitingPause = 20
 	// maxWaitingCounts bounds the number of campaigns whose count is stored.
 	maxWaitingCounts = 100
 )
 
-// WaitingCounts caches, by campaign, how many recipients wait for the end of
-// their quiet hours, so that a large audience is counted seldom, however many
-// pages show it.
+// WaitingCounts caches, by campaign, how many recipients wait for the end of their quiet hours.
+// A large audience is therefore counted rarely, for any number of pages that show the count.
 type WaitingCounts struct {
 	// Count is [campaign.ResultStore.Waiting].
 	Count func(ctx context.Context, id int64) (campaign.Waiting, error)
@@ -35,8 +34,8 @@ type waitingCount struct {
 	waiting campaign.Waiting
 }
 
-// Of returns the cached count, or counts. Concurrent calls for the same campaign
-// wait for the result.
+// Of returns the campaign's cached count. If the count is too old, Of counts again, and
+// concurrent calls for the same campaign wait for the result.
 func (s *WaitingCounts) Of(ctx context.Context, id int64) (campaign.Waiting, error) {
 	n := s.entry(id)
 	n.mu.Lock()
@@ -54,8 +53,8 @@ func (s *WaitingCounts) Of(ctx context.Context, id int64) (campaign.Waiting, err
 	return w, nil
 }
 
-// entry returns the campaign's entry. When there are too many entries, all are
-// removed.
+// entry returns the campaign's entry. Before a new entry would exceed maxWaitingCounts, entry
+// removes all entries.
 func (s *WaitingCounts) entry(id int64) *waitingCount {
 	s.mu.Lock()
 	defer s.mu.Unlock()

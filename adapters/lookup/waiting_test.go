@@ -9,9 +9,8 @@ import (
 	"dropbell/domain/campaign"
 )
 
-// A campaign's waiting recipients are counted once in a while, however many
-// callers there are; neither errors nor the counts of too many campaigns are
-// kept.
+// TestCountsAreReused: a campaign's waiting recipients are counted rarely, for any number of
+// callers. Errors are not cached, and the number of cached campaigns is bounded.
 func TestCountsAreReused(t *testing.T) {
 	counted, broken := 0, errors.New("away")
 	var fails error

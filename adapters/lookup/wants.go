@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// wantsLife is for how long the types are reused, so that after an endpoint was
-	// registered the events of at most that long are missing.
+	// wantsLife is how long the types are reused. After the registration of an endpoint, events
+	// may be missing for this time.
 	wantsLife = time.Second
 	// wantsPatience bounds one load, in whose time a request may wait.
 	wantsPatience = 200 * time.Millisecond
 )
 
-// Wants caches which types of events some shop wants to be told of. Without a
-// shop that does nothing is written for it.
+// Wants caches the types of events for which some shop has an endpoint. No event of another type
+// is written.
 type Wants struct {
 	// Load returns the types, or that some shop wants all of them.
 	Load func(ctx context.Context) (types []hook.Type, all bool, err error)
@@ -29,15 +29,15 @@ type Wants struct {
 	all   bool
 }
 
-// Any reports whether some shop wants one of the types. If that cannot be told it is
-// true: the writer of the events leaves out those that are not wanted.
+// Any reports whether some shop wants one of the types. If the types cannot be loaded, Any
+// returns true: the writer of the events then leaves out unwanted events.
 func (w *Wants) Any(ctx context.Context, types ...hook.Type) bool {
 	chosen, all := w.known(ctx)
 	return all || slices.ContainsFunc(types, func(t hook.Type) bool { return slices.Contains(chosen, t) })
 }
 
-// None reports whether no shop wants to be told of anything. If that cannot be
-// told it is false.
+// None reports whether no shop wants any event. If the types cannot be loaded, None returns
+// false.
 func (w *Wants) None(ctx context.Context) bool {
 	chosen, all := w.known(ctx)
 	return !all && len(chosen) == 0

@@ -12,16 +12,16 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// DirectMail reads the events that Alibaba Cloud Direct Mail publishes to EventBridge,
-// which calls this program: deliveries, failures and complaints, in the format published
-// at help.aliyun.com/zh/eventbridge/user-guide/events-of-the-direct-mail-type. Direct Mail
-// makes no signed calls of its own.
+// DirectMail reads the events of Alibaba Cloud Direct Mail: deliveries, failures and complaints.
+// Direct Mail makes no signed calls itself. It publishes the events to EventBridge, which calls
+// this program. The format is published at
+// help.aliyun.com/zh/eventbridge/user-guide/events-of-the-direct-mail-type.
 type DirectMail struct {
 	bridge *eventBridge
 	refs   feedback.Refs
 }
 
-// NewDirectMail returns the source of the rule whose HTTP target has this token.
+// NewDirectMail returns the source for the EventBridge rule whose HTTP target has this token.
 // Certificates are loaded with client.
 func NewDirectMail(token string, refs feedback.Refs, client *http.Client, now func() time.Time) *DirectMail {
 	return &DirectMail{&eventBridge{token, newCertificates(client, eventBridgeCertificate), now}, refs}
@@ -40,20 +40,19 @@ type directMailEvent struct {
 		Code    word           `json:"err_code"`
 		Message string         `json:"err_msg"`
 		Failure string         `json:"failed_type"`
-		// Of a complaint, which has no header: the mail's Message-ID, the recipient and
-		// the instant in seconds since 1970.
+		// A complaint has no header, but the mail's Message-ID, the recipient, and the instant
+		// in seconds since 1970.
 		MessageID string `json:"message_id"`
 		Blocked   string `json:"block_email"`
 		BlockedAt word   `json:"block_time"`
 	} `json:"data"`
 }
 
-// refusedHere are the failures of mails that Direct Mail did not try, since the address
+// refusedHere are the failures of mails that Direct Mail did not send, because the address
 // failed for good or complained before.
 var refusedHere = map[string]bool{"SysOutRcptOnAccountLevelBounceList": true, "SysOutInvRcpt": true, "SysIncomingInvRcpt": true, "SysOutRecipientReportedSpam": true}
 
-// Read checks the signature and returns the reports. A rule can be set to send several
-// events in one call.
+// Read checks the signature and returns the reports. A rule may send several events in one call.
 func (s *DirectMail) Read(h http.Header, u *url.URL, body []byte) (call feedback.Call, err error) {
 	if err := s.bridge.verify(h, u, body); err != nil {
 		return call, err
@@ -76,7 +75,8 @@ func (s *DirectMail) Read(h http.Header, u *url.URL, body []byte) (call feedback
 	return call, nil
 }
 
-// report is what an event says; false for those that say nothing of delivery.
+// report returns the report of an event; ok is false for an event that does not concern
+// delivery.
 func (s *DirectMail) report(e directMailEvent) (r feedback.Report, ok bool) {
 	ref, _ := e.Data.Header["X-Notify-Message-ID"].(string)
 	r = feedback.Report{Ref: refOf(s.refs, ref), Provider: s.Name(), Address: e.Data.To, At: instant(e.Time)}
@@ -108,7 +108,7 @@ func (s *DirectMail) refOfID(id string) feedback.Ref {
 	return refOf(s.refs, name)
 }
 
-// A word is a text or number of JSON, as text; "" for anything else.
+// A word is a JSON string or number, as text; "" for any other JSON value.
 type word string
 
 // UnmarshalJSON is part of [json.Unmarshaler].

@@ -32,8 +32,8 @@ func (s *sns) directMail() *mailfeedback.DirectMail {
 	return mailfeedback.NewDirectMail(bridgeToken, refs, &http.Client{Transport: s}, func() time.Time { return bridgeNow })
 }
 
-// bridged are the headers with which EventBridge calls the address, with those of change
-// before signing; end is what follows the body in the signed text.
+// bridged returns the headers with which EventBridge calls the address. The headers in change
+// are set before signing. end follows the body in the signed text.
 func (s *sns) bridged(t *testing.T, body, end string, change map[string]string) http.Header {
 	t.Helper()
 	h := http.Header{}
@@ -101,8 +101,8 @@ func TestDirectMail(t *testing.T) {
 	}
 }
 
-// Every customer of EventBridge can have it call this address: the owner of such a rule
-// does not know the token.
+// TestDirectMailRefuses: every customer of EventBridge can have it call this address, but only
+// the owner of the rule knows the token.
 func TestDirectMailRefuses(t *testing.T) {
 	bridge := newSNS(t)
 	s := bridge.directMail()

@@ -15,18 +15,18 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// eventBridgeAge is how far the instant of a call may be from this clock: EventBridge
-// signs each attempt anew and asks receivers to refuse older ones.
+// eventBridgeAge is the largest difference between the instant of a call and this machine's
+// clock. EventBridge signs each attempt anew and asks receivers to refuse older attempts.
 const eventBridgeAge = time.Minute
 
-// eventBridgeSigned are the headers that are part of what EventBridge signs, in order;
-// the token is one that the owner of the rule chose, and absent if none was.
+// eventBridgeSigned are the headers that EventBridge signs, in order. The owner of the rule
+// chooses the token; its header is absent if the owner chose none.
 var eventBridgeSigned = []string{"x-eventbridge-signature-timestamp", "x-eventbridge-hash-method", "x-eventbridge-signature-version",
 	"x-eventbridge-signature-url", "x-eventbridge-signature-token"}
 
-// eventBridgeHosts have the certificates of the regions in which Direct Mail publishes
-// events. They are buckets of Alibaba Cloud; another bucket with such a name would be a
-// stranger's.
+// eventBridgeHosts are the hosts of the certificates, in the regions in which Direct Mail
+// publishes events. The hosts are buckets of Alibaba Cloud; a similar bucket name could belong
+// to a stranger.
 var eventBridgeHosts = map[string]bool{
 	"cn-hangzhou-eventbridge.oss-accelerate.aliyuncs.com":    true,
 	"ap-southeast-1-eventbridge.oss-accelerate.aliyuncs.com": true,
@@ -38,17 +38,17 @@ var eventBridgeCertificate = regexp.MustCompile(`^/[0-9A-Za-z._-]+\.pem$`)
 
 // An eventBridge checks calls of Alibaba Cloud EventBridge to HTTP targets, by its second
 // signature algorithm (RSA over SHA-256), as published at
-// help.aliyun.com/en/eventbridge/user-guide/signature-algorithm. The signature alone
-// proves little: every customer can have EventBridge call any address. So the rule's
-// token, which the signature covers, must be the secret that was agreed on.
+// help.aliyun.com/en/eventbridge/user-guide/signature-algorithm. The signature alone proves
+// little, because every customer can have EventBridge call any address. The call's token, which
+// the signature covers, must therefore equal the secret token of the rule.
 type eventBridge struct {
 	token string
 	certs *certificates
 	now   func() time.Time
 }
 
-// verify returns [feedback.ErrUnverified] for a call that EventBridge did not sign for the
-// owner of the token and this address; other errors mean that it could not be found out now.
+// verify returns [feedback.ErrUnverified] for a call that EventBridge did not sign for this
+// token and this address. Other errors mean that the signature could not be checked now.
 func (b *eventBridge) verify(h http.Header, u *url.URL, body []byte) error {
 	signature, err := base64.StdEncoding.DecodeString(h.Get("x-eventbridge-signature-v2"))
 	if err != nil || !equal(h.Get("x-eventbridge-signature-token"), b.token) || !strings.EqualFold(h.Get("x-eventbridge-hash-method"), "SHA256") {

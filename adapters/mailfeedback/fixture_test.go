@@ -16,13 +16,13 @@ var (
 	mine = feedback.Ref{Batch: 77, User: 4711}
 )
 
-// source is what all sources have.
+// source has the methods that all sources have.
 type source interface {
 	Read(h http.Header, u *url.URL, body []byte) (feedback.Call, error)
 }
 
-// recorded returns an example of a provider's documents, with the reference of a
-// mail where {ref} stands.
+// recorded returns an example of a provider's documents, with {ref} replaced by the reference of
+// a mail.
 func recorded(t *testing.T, name, ref string) string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + name)

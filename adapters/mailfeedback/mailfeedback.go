@@ -1,7 +1,6 @@
-// Package mailfeedback reads what mail providers report of mails: that they were
-// delivered, have bounced, or were complained of. Each source checks that its
-// provider made the call. How a mail carries what names it in reports is decided by
-// package smtp.
+// Package mailfeedback reads the reports of mail providers about mails: deliveries, bounces and
+// complaints. Each source checks that its provider made the call. Package smtp decides how a
+// mail carries its reference for the reports.
 package mailfeedback
 
 import (
@@ -20,14 +19,15 @@ const key = "dropbell"
 // callAhead is how far a provider's clock may be ahead of this one.
 const callAhead = 10 * time.Minute
 
-// fresh reports whether a call that was signed at an instant may be taken now: a signature proves
-// nothing of when its call came: a stranger who saw an old call could send it again.
+// fresh reports whether a call that was signed at an instant may still be taken. A valid
+// signature does not prove when a call arrives: a stranger who saw an old call could send it
+// again.
 func fresh(at, now time.Time, age time.Duration) bool {
 	passed := now.Sub(at)
 	return passed <= age && passed >= -callAhead
 }
 
-// decode reads JSON; anything else is [feedback.ErrUnreadable].
+// decode reads JSON. It returns [feedback.ErrUnreadable] if body is not JSON that fits to.
 func decode(body []byte, to any) error {
 	if err := json.Unmarshal(body, to); err != nil {
 		return feedback.ErrUnreadable
@@ -35,8 +35,8 @@ func decode(body []byte, to any) error {
 	return nil
 }
 
-// refOf returns the message that a provider names; the zero Ref if it is none of
-// this installation's.
+// refOf returns the message whose reference a provider returned; the zero Ref if the message is
+// not from this installation.
 func refOf(refs feedback.Refs, text string) feedback.Ref {
 	ref, _ := refs.Parse(text)
 	return ref
@@ -60,8 +60,8 @@ func instant(text string) time.Time {
 	return t.UTC()
 }
 
-// seconds is an instant in seconds since 1970, possibly with fractions; zero if it
-// is none that a database can hold.
+// seconds returns the instant n seconds after 1970, with fractions; zero if a database cannot
+// store the instant.
 func seconds(n float64) time.Time {
 	if !(n > 0 && n < 1e11) {
 		return time.Time{}

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// mailgunAge is how old a call may be. Mailgun repeats one that was not taken for
+	// mailgunAge is the largest age of a call. Mailgun repeats a call that was not taken for
 	// eight hours.
 	mailgunAge = 12 * time.Hour
 	// mailgunTokens is how many tokens are remembered.
 	mailgunTokens = 100_000
 )
 
-// Mailgun reads the calls of Mailgun's webhooks. Its signature is of a timestamp and
-// a token and not of the rest of the call. So a token is accepted for one body only,
-// as far as this process remembers.
+// Mailgun reads the calls of Mailgun's webhooks. The signature covers only a timestamp and a
+// token, not the body. A token is therefore accepted for one body only, as long as this process
+// remembers the token.
 type Mailgun struct {
 	key  []byte
 	refs feedback.Refs
@@ -95,9 +95,9 @@ func (s *Mailgun) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Ca
 	return one(feedback.Report{Ref: refOf(s.refs, ref), Status: status, Provider: s.Name(), Address: c.Event.Recipient, Cause: cause, At: seconds(c.Event.Timestamp)}), nil
 }
 
-// passes reports whether the failure may pass: one that is temporary, and one after
-// which Mailgun tries the mail no more although the address may be good. That is "old",
-// a mail that servers put off for too long, and what Mailgun itself calls a soft bounce.
+// passes reports whether the failure may pass, so that the address may be good: Mailgun calls the
+// failure temporary or a soft bounce, or gives the reason "old". "old" means that servers deferred
+// the mail for too long and Mailgun gave up.
 func (c mailgunCall) passes() bool {
 	return c.Event.Severity == "temporary" || c.Event.Reason == "old" || c.Event.Status.Bounce == "soft"
 }

@@ -56,8 +56,8 @@ func TestMailgun(t *testing.T) {
 	}
 }
 
-// Mailgun signs no more than a time and a token. Neither an old pair is accepted, nor
-// one that came with another body; Mailgun's own repetition is.
+// TestMailgunRefuses: Mailgun signs only a time and a token. An old pair is refused, and so is a
+// known pair with another body. Mailgun's own repetition of a call is accepted.
 func TestMailgunRefuses(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	s := mailfeedback.NewMailgun(mailgunKey, refs, func() time.Time { return now })

@@ -7,9 +7,9 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// Postmark reads the calls of Postmark's webhooks. Postmark signs nothing: the
-// address that it calls holds the secret, as the password of basic authentication
-// or as the parameter token.
+// Postmark reads the calls of Postmark's webhooks. Postmark signs nothing. The address that
+// Postmark calls contains the secret, as the password of basic authentication or as the
+// parameter token.
 type Postmark struct {
 	secret string
 	refs   feedback.Refs
@@ -33,8 +33,8 @@ type postmarkCall struct {
 	Metadata    map[string]string
 }
 
-// hardBounces are the types of bounces after which Postmark sends no more to an
-// address. failures are the others; further types are not about delivery.
+// hardBounces are the bounces after which Postmark sends no more mails to the address. failures
+// are the other bounces. Types in neither map do not concern delivery.
 var (
 	hardBounces = map[string]bool{"HardBounce": true, "BadEmailAddress": true, "ManuallyDeactivated": true}
 	failures    = map[string]bool{"Transient": true, "DnsError": true, "SpamNotification": true, "SoftBounce": true, "VirusNotification": true,

@@ -23,12 +23,12 @@ type SendGrid struct {
 	now  func() time.Time
 }
 
-// sendGridAge is how old a call may be. SendGrid repeats one that was not taken for 24
+// sendGridAge is the largest age of a call. SendGrid repeats a call that was not taken for 24
 // hours.
 const sendGridAge = 26 * time.Hour
 
-// ParseSendGridKey reads the verification key as SendGrid shows it: the public key
-// in base64, without the lines of a PEM file.
+// ParseSendGridKey reads the verification key as SendGrid shows it: the public key in base64,
+// without the header and footer lines of a PEM file.
 func ParseSendGridKey(text string) (*ecdsa.PublicKey, error) {
 	der, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
@@ -91,7 +91,8 @@ func (s *SendGrid) Read(h http.Header, _ *url.URL, body []byte) (call feedback.C
 	return call, nil
 }
 
-// status is what the event says; "" for those that say nothing of delivery.
+// status returns the delivery status of the event; "" for an event that does not concern
+// delivery.
 func (e sendGridEvent) status() feedback.Status {
 	switch e.Event {
 	case "delivered":

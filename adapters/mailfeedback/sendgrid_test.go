@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// sendGrid is a source and what signs as its provider does.
+// sendGrid returns a source and a function that signs as SendGrid does.
 func sendGrid(t *testing.T) (*mailfeedback.SendGrid, func(body string) http.Header) {
 	t.Helper()
 	return sendGridAt(t, new(time.Unix(1790000000, 0)))
@@ -75,7 +75,7 @@ func TestSendGrid(t *testing.T) {
 	}
 }
 
-// Of the mails that SendGrid did not try, those are bounces whose address is at fault.
+// A mail that SendGrid did not send is a bounce if the address is at fault.
 func TestSendGridDrops(t *testing.T) {
 	s, sign := sendGrid(t)
 	for reason, want := range map[string]feedback.Status{"Invalid": feedback.Bounced, "Bounced Address": feedback.Bounced, "Spam Reporting Address": feedback.Bounced,

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// SES reads what Amazon SES publishes to topics of Amazon SNS, which calls this
-// program: events of a configuration set, or notifications of an identity.
+// SES reads the messages that Amazon SES publishes to topics of Amazon SNS: events of a
+// configuration set, or notifications of an identity. SNS calls this program.
 type SES struct {
 	topics []string
 	certs  *certificates
@@ -21,12 +21,13 @@ type SES struct {
 	now    func() time.Time
 }
 
-// snsAge is how old a message may be. SNS repeats what was not taken for an hour, by the
-// policy that its owner chose for somewhat longer, and keeps the instant of the first.
+// snsAge is the largest age of a message. SNS repeats a message that was not taken for an hour,
+// or longer by the policy of the topic's owner. A repeated message keeps the instant of the
+// first attempt.
 const snsAge = 12 * time.Hour
 
-// NewSES returns the source of these topics, named by their ARN. Certificates are
-// loaded, and subscriptions confirmed, with client.
+// NewSES returns the source for the topics, which are ARNs. client loads certificates and
+// confirms subscriptions.
 func NewSES(topics []string, refs feedback.Refs, client *http.Client, now func() time.Time) *SES {
 	return &SES{topics, newCertificates(client, certificate), refs, now}
 }
@@ -53,8 +54,8 @@ func (s *SES) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Call, 
 	return call, nil // the end of a subscription
 }
 
-// message reads a call that may be of a topic of these, and returns the host of SNS in its
-// region. Nothing proves yet that SNS sent it.
+// message reads a call whose message names one of the topics, and returns the host of SNS in the
+// topic's region. The signature is not checked yet.
 func (s *SES) message(body []byte) (m snsMessage, host string, ok bool) {
 	if decode(body, &m) != nil || !slices.Contains(s.topics, m.TopicArn) || !fresh(instant(m.Timestamp), s.now(), snsAge) {
 		return m, "", false
@@ -103,8 +104,8 @@ type sesMessage struct {
 	} `json:"delivery"`
 }
 
-// reports reads a message of SES. Other messages of the topic, such as the text
-// with which SES tries it, report nothing.
+// reports reads a message of SES. Other messages of the topic, such as SES's test message, give
+// no report.
 func (s *SES) reports(text string) (call feedback.Call, err error) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return call, nil
@@ -146,8 +147,8 @@ func (s *SES) reports(text string) (call feedback.Call, err error) {
 	return call, nil
 }
 
-// ref is the message's reference: a tag in events, a header in notifications that
-// include the headers.
+// ref returns the message's reference. Events carry it in a tag; notifications carry it in a
+// header, if they include the headers.
 func (s *SES) ref(m sesMessage) feedback.Ref {
 	for _, text := range m.Mail.Tags[key] {
 		if ref, ok := s.refs.Parse(text); ok {

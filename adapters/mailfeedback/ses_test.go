@@ -32,13 +32,13 @@ const (
 type sns struct {
 	key *rsa.PrivateKey
 	pem []byte
-	// status is what it answers; 0 = 200. asked are the addresses it was asked for.
+	// status is the status of its answers; 0 = 200. asked are the requested addresses.
 	mu     sync.Mutex
 	status int
 	asked  []string
 }
 
-// snsKey is made once: it takes longer than everything else here.
+// snsKey is made once, because making it takes longer than all tests here.
 var snsKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// snsMessage is what Amazon SNS sends to HTTP endpoints.
+// snsMessage is the body of the calls of Amazon SNS to HTTP endpoints.
 type snsMessage struct {
 	Type             string
 	MessageID        string `json:"MessageId"`
@@ -63,8 +63,8 @@ var (
 	certificate = regexp.MustCompile(`^/SimpleNotificationService-[0-9A-Za-z]+\.pem$`)
 )
 
-// hostOf returns the host of SNS in a topic's region. Certificates and confirmations
-// of any other host, such as a bucket named sns, would be a stranger's.
+// hostOf returns the host of SNS in the topic's region. Certificates and confirmations are taken
+// from no other host: a stranger may own a host with a similar name, such as a bucket named sns.
 func hostOf(topic string) (host string, ok bool) {
 	found := topicName.FindStringSubmatch(topic)
 	if found == nil {
@@ -86,13 +86,14 @@ func ofSNS(text, host string) (*url.URL, bool) {
 const (
 	// snsTimeout bounds a call to SNS; SNS itself waits 15 s for the answer.
 	snsTimeout = 5 * time.Second
-	// maxCertificate is the size of a certificate in bytes; maxCertificates is how
-	// many are kept. SNS has one a region and changes it about once a year.
+	// maxCertificate is the largest size of a certificate in bytes. maxCertificates is how many
+	// certificates are kept. SNS has one certificate per region and changes it about once a
+	// year.
 	maxCertificate  = 64 << 10
 	maxCertificates = 32
 )
 
-// certificates are those with which a service signs, by address.
+// certificates are the certificates with which a service signs, by address.
 type certificates struct {
 	client *http.Client
 	// path matches the paths at which the service has them.
@@ -108,8 +109,8 @@ func newCertificates(client *http.Client, path *regexp.Regexp) *certificates {
 	return &certificates{client: &own, path: path, known: map[string]*x509.Certificate{}}
 }
 
-// verify returns [feedback.ErrUnverified] for a message that SNS, at the host, did not
-// sign; other errors mean that it could not be found out now.
+// verify returns [feedback.ErrUnverified] for a message that SNS, at the host, did not sign.
+// Other errors mean that the signature could not be checked now.
 func (c *certificates) verify(m snsMessage, host string) error {
 	signature, err := base64.StdEncoding.DecodeString(m.Signature)
 	if err != nil {
@@ -192,8 +193,8 @@ func (c *certificates) confirm(address, host string) error {
 	return err
 }
 
-// get returns what the service has at an address. A refusal of the service is
-// [feedback.ErrUnverified]: repeating the call would not help.
+// get returns the document at an address of the service. If the service refuses, the error is
+// [feedback.ErrUnverified], because repeating the call would not help.
 func (c *certificates) get(address string) ([]byte, error) {
 	res, err := c.client.Get(address)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package oidc signs members in at an identity provider: OpenID Connect, the
+// Package oidc signs members of the staff in at an identity provider, by OpenID Connect: the
 // authorization code flow with PKCE and a nonce.
 package oidc
 
@@ -41,8 +41,8 @@ type Options struct {
 // CallbackPath is where the provider sends browsers back to.
 const CallbackPath = "/signin/oidc/callback"
 
-// Provider implements [staff.IdentityProvider]. It runs discovery at the first
-// sign-in, and again at later ones until it succeeds once.
+// Provider implements [staff.IdentityProvider]. Discovery runs at the first sign-in, and again
+// at later sign-ins until it has succeeded once.
 type Provider struct {
 	o      Options
 	client *http.Client
@@ -53,7 +53,7 @@ type Provider struct {
 	until  time.Time // failed holds until then
 }
 
-// found is what discovery told.
+// found is the result of discovery.
 type found struct {
 	provider *gooidc.Provider
 	endpoint oauth2.Endpoint
@@ -66,8 +66,7 @@ func New(o Options) *Provider {
 	return &Provider{o: o, client: &http.Client{Timeout: patience, Transport: &calls{http.DefaultTransport}}}
 }
 
-// calls makes an error of the answers with which a provider says that it
-// cannot answer now.
+// calls turns answers of a provider that cannot answer now (5xx, 429) into errors.
 type calls struct{ http.RoundTripper }
 
 func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -79,8 +78,8 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// discover returns the provider's metadata. One caller fetches it and the others
-// wait; the fetch continues if that caller leaves.
+// discover returns the provider's metadata. One caller fetches it and other callers wait. The
+// fetch continues if its caller hangs up.
 func (p *Provider) discover(ctx context.Context) (*found, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,12 +135,12 @@ func (p *Provider) oauth(f *found) *oauth2.Config {
 		RedirectURL: strings.TrimRight(p.o.PublicURL, "/") + CallbackPath, Scopes: []string{gooidc.ScopeOpenID, "email"}}
 }
 
-// Begin returns a new attempt and the address to go to; see
+// Begin returns a new attempt and the address to which the browser is sent; see
 // [staff.IdentityProvider].
 func (p *Provider) Begin(ctx context.Context) (staff.Attempt, string, error) { return p.begin(ctx) }
 
-// BeginAgain requires the provider to authenticate the person again, and to
-// state when that was (auth_time, which max_age makes mandatory).
+// BeginAgain requires the provider to authenticate the person again. The provider must state the
+// time of the authentication (auth_time), because max_age is sent.
 func (p *Provider) BeginAgain(ctx context.Context) (staff.Attempt, string, error) {
 	return p.begin(ctx, oauth2.SetAuthURLParam("prompt", "login"), oauth2.SetAuthURLParam("max_age", "0"))
 }
@@ -176,7 +175,7 @@ func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (st
 	keys := &listening{KeySet: f.keys}
 	id, err := gooidc.NewVerifier(p.o.Issuer, keys, &gooidc.Config{ClientID: p.o.ClientID, SupportedSigningAlgs: f.algs, Now: p.o.Now}).Verify(ctx, raw)
 	if err != nil {
-		// The verifier keeps the words of an error and loses what it was.
+		// The verifier keeps only the text of an error; keys.err is the error itself.
 		return staff.Identity{}, why("id_token", errors.Join(err, keys.err))
 	}
 	who, err := p.identity(id, a)
@@ -186,8 +185,8 @@ func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (st
 	return p.withEmail(ctx, f, token, who)
 }
 
-// withEmail adds the address of the userinfo endpoint, where some providers keep
-// it out of the ID token. Its subject must be the token's.
+// withEmail adds the email address from the userinfo endpoint: some providers do not put it into
+// the ID token. The subject of the userinfo answer must equal the token's subject.
 func (p *Provider) withEmail(ctx context.Context, f *found, token *oauth2.Token, who staff.Identity) (staff.Identity, error) {
 	if f.provider.UserInfoEndpoint() == "" {
 		return who, nil
@@ -229,8 +228,8 @@ func (p *Provider) identity(id *gooidc.IDToken, a staff.Attempt) (staff.Identity
 	return who, nil
 }
 
-// why distinguishes a provider that does not answer from one that refuses. The
-// description of a refusal is left out: the provider wrote it about a person.
+// why distinguishes a provider that does not answer from a provider that refuses. The error
+// omits the description of a refusal, because the description may contain personal data.
 func why(what string, err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return fmt.Errorf("%w: %s: %q", staff.ErrAttempt, what, refused.ErrorCode)

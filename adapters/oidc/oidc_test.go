@@ -75,8 +75,8 @@ func TestWhoItIs(t *testing.T) {
 	}
 }
 
-// Some providers keep the address out of the ID token: it is asked for then,
-// about the same subject only, and an answer that cannot be had is told apart.
+// TestAddressFromUserinfo: if the ID token has no email address, the userinfo endpoint is asked
+// about the same subject. A failure of this endpoint gives an error of its own.
 func TestAddressFromUserinfo(t *testing.T) {
 	p, there, _ := start(t)
 	there.Says("email", nil)

@@ -1,5 +1,5 @@
-// Package oidctest is an identity provider in the test's own process, which
-// signs with RS256 and can be told to misbehave. Only tests import it.
+// Package oidctest is an identity provider in the test's own process. It signs with RS256, and
+// tests can make it misbehave. Only tests import it.
 package oidctest
 
 import (
@@ -83,8 +83,8 @@ func (p *Provider) Says(claim string, value any) {
 	}
 }
 
-// Knows gives the provider a userinfo endpoint that returns info. Discovery
-// contains its address, so it must be called before the first attempt.
+// Knows gives the provider a userinfo endpoint that returns info. Call Knows before the first
+// attempt, because discovery returns the endpoint's address.
 func (p *Provider) Knows(info map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,8 +101,8 @@ func (p *Provider) Down(path string, down bool) {
 	p.down[path] = down
 }
 
-// Rotate makes a new key, which the provider signs with from now on; one that
-// it does not publish is a forger's.
+// Rotate makes a new key, with which the provider signs from now on. A key that is not published
+// imitates a forger.
 func (p *Provider) Rotate(publish bool) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -123,8 +123,8 @@ func (p *Provider) Asked(path string) int {
 	return p.asked["/realm"+path]
 }
 
-// Agree does what a person's browser does at the provider: it takes the
-// authorization address and returns the address of the redirect back.
+// Agree does what a person's browser does at the provider. to is the authorization address; the
+// result is the address of the redirect back.
 func (p *Provider) Agree(to string) *url.URL {
 	p.Helper()
 	u, err := url.Parse(to)
@@ -182,8 +182,8 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 		"n": text(p.key.N.Bytes()), "e": text(big.NewInt(int64(p.key.E)).Bytes())}}})
 }
 
-// token takes a code once, from the client, with the verifier of the browser that
-// began.
+// token accepts each code once, from the right client, with the code verifier of the browser
+// that began the attempt.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	id, secret, _ := r.BasicAuth()
 	secret, _ = url.QueryUnescape(secret) // RFC 6749, 2.3.1

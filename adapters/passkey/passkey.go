@@ -42,8 +42,8 @@ func ownerOf(o staff.Owner) (owner, error) {
 	return out, nil
 }
 
-// WebAuthnID is what authenticators keep of the member: a number that says
-// nothing elsewhere.
+// WebAuthnID is the member's id that authenticators keep: a number without a meaning outside
+// this installation.
 func (o owner) WebAuthnID() []byte                         { return []byte("staff:" + strconv.FormatInt(o.ID, 10)) }
 func (o owner) WebAuthnName() string                       { return o.Email }
 func (o owner) WebAuthnDisplayName() string                { return o.Actor().Name }
@@ -125,8 +125,8 @@ func (Passkeys) Enrolled(who staff.Owner, a staff.PasskeyAnswer) (staff.Factor, 
 	return staff.Factor{Kind: staff.Passkey, Handle: key.ID, Secret: secret}, err
 }
 
-// Answered returns the passkey that answered. One whose count of signatures
-// went back may have been copied and is refused.
+// Answered returns the passkey that answered. It refuses a passkey whose signature counter went
+// back, because the passkey may have been copied.
 func (Passkeys) Answered(who staff.Owner, a staff.PasskeyAnswer) (staff.Factor, error) {
 	w, state, err := begun(a)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 func here() staff.Party { return staff.Party{ID: "drops.example", Origin: "https://drops.example"} }
 
-// The request to the browser names the site and the member; a real answer is in the
-// console's browser test.
+// TestEnrolAsks: the request to the browser names the site and the member. The console's browser
+// test covers a real answer.
 func TestEnrolAsks(t *testing.T) {
 	c, err := Passkeys{}.Enrol(here(), staff.Owner{Member: staff.Member{ID: 7, Email: "ada@example.com", Name: "Ada"}})
 	if err != nil {

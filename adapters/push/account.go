@@ -24,8 +24,8 @@ const (
 	unhurried = 12 * time.Hour
 )
 
-// An Account is the identity at the push service of one app, which a [ConfiguredService]
-// embeds.
+// An Account is the identity of one app at its push service. A [ConfiguredService] embeds an
+// Account.
 type Account struct {
 	service string
 	app     provider.App
@@ -37,8 +37,8 @@ type Account struct {
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
 }
 
-// NewAccount returns the account of the app at the service, whose name is that in
-// metrics. quota limits what is sent a minute; nil = nothing does.
+// NewAccount returns the account of the app. service is the service's name in metrics. quota
+// limits the pushes per minute; nil = no limit.
 func NewAccount(service string, app provider.App, client *http.Client, quota *Quota) *Account {
 	return &Account{service: service, app: app, quota: quota, HTTP: client}
 }
@@ -98,8 +98,8 @@ func (a *Account) Gone(ctx context.Context, m delivery.Message, d user.Device) d
 	return delivery.Result{Status: delivery.Permanent, Detail: "the app was removed from the phone"}
 }
 
-// Check returns what is to be checked after an answer that is about the settings: those of
-// the environment, or those of the provider that staff have configured.
+// Check returns the hint about the settings to correct after a refusal that concerns the
+// settings: provider if staff have configured the service, otherwise environment.
 func (a *Account) Check(environment, provider string) string {
 	if a.Configured {
 		return provider
@@ -107,8 +107,8 @@ func (a *Account) Check(environment, provider string) string {
 	return environment
 }
 
-// Until is until when a service may keep the push: the opening, or the end of the
-// campaign; twelve hours for a push without either.
+// Until returns the instant until which a service may keep the push: the end of a campaign that
+// has an end, otherwise the opening. A push without an opening is kept for twelve hours.
 func Until(s *delivery.Subject, now time.Time) time.Time {
 	switch {
 	case s.Kind == delivery.KindCampaign && !s.EndsAt.IsZero():
@@ -124,9 +124,9 @@ func TTL(s *delivery.Subject, now time.Time) int64 {
 	return int64(max(Until(s, now).Sub(now), 0) / time.Second)
 }
 
-// Endpoint returns the address of a service without a slash at the end, which is usual
-// if none is given. The error is a [Mistake] that says notURL or inClear and names the
-// usual address.
+// Endpoint returns the service's address without a slash at the end: given, or usual if given is
+// empty. The error is a [Mistake]. Its text is notURL for an invalid address, or inClear for an
+// unencrypted address, followed by usual.
 func Endpoint(given, usual, notURL, inClear string) (string, error) {
 	if given == "" {
 		given = usual
@@ -160,20 +160,19 @@ func Clear(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
 }
 
-// Reaches reports whether a service of the app reaches the device, see [user.Device]: one that
-// names the app, or a phone of the platform that names none, of which [Sender] decides which
-// service it is handed to.
+// Reaches reports whether a service of the app reaches the device, see [user.Device]. The device
+// must name the app, or be a phone of the app's platform that names no app. Several services may
+// reach a phone without an app; [Sender] chooses among them.
 func Reaches(app provider.App, d user.Device) bool {
 	return d.Platform == app.Platform && (d.App == app.Name || d.App == "" && !d.Platform.OneTime())
 }
 
-// UnusableFor is how long messages wait for a service that cannot be made. Each wait is
-// recorded for each message.
+// UnusableFor is how long a message waits before its next attempt at an [Unusable] service. Each
+// wait is recorded for each message.
 const UnusableFor = 30 * time.Second
 
-// Unusable stands for a configured service that cannot be made, for example because no key
-// opens its secrets: the messages that it would send wait until staff have corrected the
-// provider.
+// Unusable replaces a configured service that cannot be built, for example because no key
+// decrypts its secrets. Its messages wait until staff have corrected the provider.
 type Unusable struct {
 	// Kind is the service's name in metrics.
 	Kind string

@@ -11,14 +11,14 @@ import (
 	"dropbell/domain/user"
 )
 
-// A ConfiguredService is a [Service] that staff can configure. Of a phone it is handed
-// each message to one device.
+// A ConfiguredService is a [Service] that staff can configure. For a phone, each Push gets a
+// message with this one device.
 type ConfiguredService interface {
 	AppService
 	// Calls reports whether Push would call the service for the message.
 	Calls(m delivery.Message) bool
-	// Turn waits, a second at most, until the service's own quota permits the call of one
-	// Push, and returns zero; or it returns when the message is to be tried again.
+	// Turn waits, a second at most, until the service's own quota permits the call of one Push,
+	// and then returns zero. Otherwise it returns the delay until the next attempt.
 	Turn(ctx context.Context) time.Duration
 }
 
@@ -30,16 +30,17 @@ type Configured struct {
 	Service  ConfiguredService
 }
 
-// Configurable says which circuit breakers configured services have, and how what is
-// configured is read once more: look is called before the sender says that a shop has no
-// service, or that no service reaches any device of a user, after which messages are skipped for
-// good; for the latter once a second at most. Call it before the first Send.
+// Configurable sets the circuit breakers of the configured services, and look, which reads the
+// configuration again. look is called before the sender answers that a shop has no service. It
+// is also called, at most once a second, before the sender answers that no service reaches any
+// device of a user. Messages are skipped for good after these answers. Call Configurable before
+// the first Send.
 func (s *Sender) Configurable(circuits provider.Circuits, look func()) {
 	s.circuits, s.look = circuits, look
 }
 
-// Set replaces the configured services, and returns a function that waits until no call
-// uses the ones before.
+// Set replaces the configured services. unused waits until no call uses the replaced services
+// any more.
 func (s *Sender) Set(list []Configured) (unused func()) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Configured) int {
@@ -56,11 +57,11 @@ func (s *Sender) Serves(shop int64) bool {
 	return s.serves(shop)
 }
 
-// lookEvery is how often what is configured is read once more for devices that no service
-// reaches: each of many messages would ask.
+// lookEvery is the shortest time between two readings of the configuration for devices that no
+// service reaches. Without the limit each such message would cause a reading.
 const lookEvery = time.Second
 
-// lookAgain returns once what is configured has been read within [lookEvery].
+// lookAgain reads the configuration again, unless it was read less than [lookEvery] ago.
 func (s *Sender) lookAgain() {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -82,10 +83,11 @@ func (s *Sender) Divide(_ *delivery.Subject, ids []user.ID, _ []user.User) [][]u
 	return [][]user.ID{ids}
 }
 
-// byConfigured pushes by the configured services: to the phones, and to the accounts in mini
-// programs of the message's shop. Answers of them are Judged, and their failures Apart: they
-// say nothing about the others of the channel. behind are the answers of the environment's
-// services about phones that the configured ones have not reached.
+// byConfigured pushes by the configured services: to the phones, and to the user's accounts in
+// mini programs of the message's shop. all are the answers of the configured services. They are
+// Judged, and failures are Apart, because a failure of one provider says nothing about other
+// providers of the channel. behind are the answers of the environment's services about phones
+// that no configured service has reached.
 func (s *Sender) byConfigured(ctx context.Context, t table, phones []phone, m delivery.Message) (all, behind []delivery.Result) {
 	for _, p := range phones {
 		configured, environment := s.toPhone(ctx, p, m)
@@ -94,9 +96,9 @@ func (s *Sender) byConfigured(ctx context.Context, t table, phones []phone, m de
 	return append(all, s.byPrograms(ctx, t.programs(m.Subject.Place().Shop), m)...), behind
 }
 
-// toPhone pushes to one phone. Once a service has, or may have, taken the message, the
-// services behind it, which reach the same app, are not asked. The last of these may be the
-// environment's.
+// toPhone pushes to one phone. The services of the phone all reach the same app and are asked in
+// order; the last may be the environment's. Once a service has taken the message, or may have
+// taken it, toPhone asks no further service.
 func (s *Sender) toPhone(ctx context.Context, p phone, m delivery.Message) (configured, environment []delivery.Result) {
 	m = addressedTo(m, withDevices(m.To, []user.Device{p.device}))
 	for _, one := range p.ways {
@@ -112,8 +114,8 @@ func (s *Sender) toPhone(ctx context.Context, p phone, m delivery.Message) (conf
 	return configured, nil
 }
 
-// byPrograms pushes by mini programs. A consent is one message's: once a service has, or may
-// have, taken the message, the services behind it are not asked for another.
+// byPrograms pushes by mini programs. A consent permits one message. Once a service has taken
+// the message, or may have taken it, the next services get the message without the consent.
 func (s *Sender) byPrograms(ctx context.Context, services []Configured, m delivery.Message) (all []delivery.Result) {
 	for _, one := range services {
 		answers := s.through(ctx, one, m)
@@ -123,8 +125,8 @@ func (s *Sender) byPrograms(ctx context.Context, services []Configured, m delive
 	return KeepConsent(all)
 }
 
-// quotaUsedUp reports whether the message waits for a quota, which is of the app and so that
-// of the services behind this one, too.
+// quotaUsedUp reports whether the message waits for a quota. The quota belongs to the app, so
+// the next services of the same app have used it up, too.
 func quotaUsedUp(r delivery.Result) bool { return r.Held && r.Detail == usedUp }
 
 // untaken reports whether the service that answered has certainly not taken the message.
@@ -141,8 +143,8 @@ func (s *Sender) through(ctx context.Context, one Configured, m delivery.Message
 	return s.answered(one.Service, answers)
 }
 
-// KeepConsent keeps the consent while an answer of a service that demands one is pending:
-// that another account has none says nothing about the account that is to be tried again.
+// KeepConsent clears ConsentUsed of the undelivered answers while another answer is pending.
+// That one account has no consent says nothing about the account that is to be tried again.
 func KeepConsent(answers []delivery.Result) []delivery.Result {
 	if slices.ContainsFunc(answers, pending) {
 		for i := range answers {
@@ -166,8 +168,8 @@ type unready struct {
 	until time.Time // the breaker is not asked before
 }
 
-// waiting returns how long a message waits for the provider without asking its circuit
-// breaker; zero if that one is to be asked.
+// waiting returns how long a message waits for the provider without a question to its circuit
+// breaker; zero = ask the circuit breaker.
 func (s *Sender) waiting(id int64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +180,9 @@ func (s *Sender) waiting(id int64) time.Duration {
 	return 0
 }
 
-// admit asks the circuit breaker of the provider. A message waits at least as long as the
-// provider has been unavailable up to now: each wait is recorded for each message.
+// admit asks the provider's circuit breaker and returns how long the message waits; zero =
+// admitted. A message waits at least as long as the provider has been unavailable, up to
+// [longestWait], because each wait is recorded for each message.
 func (s *Sender) admit(ctx context.Context, id int64) time.Duration {
 	wait := s.circuits.Admit(ctx, delivery.WebPush, id)
 	if wait <= 0 {
@@ -211,8 +214,8 @@ func notSent(wait time.Duration, detail string) []delivery.Result {
 	return []delivery.Result{{Status: delivery.Throttled, After: wait, Unsent: true, Held: true, Detail: detail}}
 }
 
-// byOne waits for the quota of the service before a call, and then asks its circuit breaker,
-// whose probe must not wait.
+// byOne waits for the service's quota first and asks its circuit breaker second: a probe of the
+// circuit breaker must not wait for the quota.
 func (s *Sender) byOne(ctx context.Context, one Configured, m delivery.Message) []delivery.Result {
 	if !one.Service.Calls(m) {
 		return one.Service.Push(ctx, m)

@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// app is a configured service that answers what is next, and remembers the messages to
-// which it was allowed to answer.
+// app is a configured service that answers a message with a consent by service, and then
+// appends its name to asked.
 type app struct {
 	service
 	asked *[]string
@@ -38,7 +38,7 @@ func (a app) Push(ctx context.Context, m delivery.Message) []delivery.Result {
 	return a.service(ctx, m)
 }
 
-// circuits are open for the providers in open, and remember what was reported.
+// circuits has an open circuit for each provider in open, and records the reports.
 type circuits struct {
 	open    map[int64]time.Duration
 	reports []delivery.Call
@@ -56,9 +56,10 @@ func (c *circuits) Report(_ context.Context, _ delivery.Channel, id int64, call 
 	c.reports, c.ids = append(c.reports, call), append(c.ids, id)
 }
 
-// TestConfiguredServices: a shop's own services, else those of all shops, are asked beside
-// the environment's, in their order, with one consent and their own circuits; their failures
-// are Apart, and the outcome names the one that answered.
+// TestConfiguredServices: the shop's own services are asked in order, in addition to the
+// environment's; services of all shops are asked if the shop has none. One consent is enough,
+// and each service has its own circuit. Failures are Apart, and the outcome names the service
+// that answered.
 func TestConfiguredServices(t *testing.T) {
 	used := delivery.Result{Status: delivery.Delivered, ConsentUsed: true}
 	refused := delivery.Result{Status: delivery.Permanent, Skip: true, Reason: delivery.ReasonNoConsent, ConsentUsed: true}
@@ -99,8 +100,8 @@ func TestConfiguredServices(t *testing.T) {
 	}
 }
 
-// TestServesWhatIsConfigured: without a service for its shop a message has no sender, once
-// what is configured was read again.
+// TestServesWhatIsConfigured: a message whose shop has no service has no sender, after the
+// configuration was read again.
 func TestServesWhatIsConfigured(t *testing.T) {
 	s, looked := push.New(push.Options{}), 0
 	var asked []string
@@ -122,8 +123,8 @@ func TestServesWhatIsConfigured(t *testing.T) {
 	}
 }
 
-// TestAnAppThatIsNewIsLookedFor: before messages are skipped for good because no service
-// reaches the app, what is configured is read once more, for all messages of a second once.
+// TestAnAppThatIsNewIsLookedFor: before messages are skipped for good because no service reaches
+// the app, the configuration is read again, once a second for all messages.
 func TestAnAppThatIsNewIsLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, looked := push.New(push.Options{Parallel: 1}), 0
@@ -160,8 +161,8 @@ func TestAnAppThatIsNewIsLookedFor(t *testing.T) {
 	})
 }
 
-// TestMessagesWaitForAnOpenCircuit as long as it has been open, half a minute at most, and
-// its circuit breaker is not asked for each of them.
+// TestMessagesWaitForAnOpenCircuit: a message waits as long as the circuit has been open, half a
+// minute at most. The circuit breaker is not asked for each message.
 func TestMessagesWaitForAnOpenCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var took []string

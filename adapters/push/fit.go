@@ -10,12 +10,12 @@ const (
 	maxBody  = 4096 // runes; more fits no service
 )
 
-// MaxURL is how long a link in a push may be, in bytes; devices show none of it, and
-// a longer one leaves no room for the text.
+// MaxURL is the longest link in a push, in bytes. Devices do not show the link, and a longer
+// link leaves no room for the text.
 const MaxURL = 1500
 
-// Fit encodes a push with the body, and if need be the title, cut as far as the
-// limit in bytes demands.
+// Fit encodes a push of at most limit bytes. It cuts the body, and the title if that is not
+// enough.
 func Fit(limit int, title, body string, encode func(title, body string) []byte) []byte {
 	title, body = cut(title, maxTitle), cut(body, maxBody)
 	for {

@@ -33,8 +33,8 @@ func apple(t *testing.T, topic string, configured bool) (*pushtest.APNs, *apns.S
 	return a, s
 }
 
-// google is [apple] of a Firebase project that staff have configured; gone are the tokens of
-// phones that the app was removed from.
+// google is [apple] for a Firebase project that staff have configured. gone are the tokens of
+// phones from which the app was removed.
 func google(t *testing.T, project string, perMinute int) (f *pushtest.FCM, s *fcm.Service, gone map[string]bool) {
 	t.Helper()
 	f, err := pushtest.NewFCM()
@@ -67,8 +67,9 @@ func toDevices(shop string, devices ...user.Device) []delivery.Message {
 	return messages
 }
 
-// TestPhonesFindTheServiceOfTheirApp: a phone is handed to the service of its app alone, and
-// the outcome names that; one whose app has no service is skipped, beside nothing else.
+// TestPhonesFindTheServiceOfTheirApp: a phone is handed only to the service of its app, and the
+// outcome names the service. A phone whose app has no service is skipped if no other device can
+// be reached.
 func TestPhonesFindTheServiceOfTheirApp(t *testing.T) {
 	own, environment := apple(t, "com.env", false)
 	market, marketService := apple(t, "com.market", true)
@@ -112,10 +113,10 @@ func TestPhonesFindTheServiceOfTheirApp(t *testing.T) {
 	}
 }
 
-// TestAPhoneOfAnotherApp: the answer that a token is of another app keeps the phone, whether
-// it has named its app or was taken for one of the service; the answer that the app was
-// removed does not. A second service of the app is asked only after the first has certainly
-// not taken the message.
+// TestAPhoneOfAnotherApp: the answer that a token belongs to another app keeps the phone,
+// whether the phone has named its app or not. The answer that the app was removed removes the
+// phone. A second service of the app is asked only after the first has certainly not taken the
+// message.
 func TestAPhoneOfAnotherApp(t *testing.T) {
 	first, firstService, gone := google(t, "market-project", 600_000)
 	second, secondService, _ := google(t, "market-project", 600_000)
@@ -159,10 +160,10 @@ func TestAPhoneOfAnotherApp(t *testing.T) {
 	}
 }
 
-// TestAPhoneIsReachedBesideASandbox: a phone that names its app is reached by the account
-// that knows its token: the shop's, one of all shops, or the environment's. The next one is
-// asked only after the one before has certainly not taken the message, and one phone gets it
-// once.
+// TestAPhoneIsReachedBesideASandbox: a phone that names its app is reached by the account that
+// knows its token: an account of the shop, of all shops, or of the environment. The next account
+// is asked only after the account before it has certainly not taken the message. The phone gets
+// the message once.
 func TestAPhoneIsReachedBesideASandbox(t *testing.T) {
 	own, environment := apple(t, "com.market", false)
 	all, allService := apple(t, "com.market", true)
@@ -175,7 +176,7 @@ func TestAPhoneIsReachedBesideASandbox(t *testing.T) {
 		status         delivery.Status
 		after          time.Duration
 		via            int64
-		want           [3]int // pushes by the shop's, by that of all shops, by the environment's
+		want           [3]int // pushes by the accounts of the shop, of all shops, and of the environment
 	}{
 		"the shop's account knows it":                    {"com.market", unknown, unknown, pushtest.Fault{}, 0, delivery.Delivered, 0, 2, [3]int{1}},
 		"the one of all shops knows it":                  {"com.market", unknown, pushtest.Fault{}, unknown, 0, delivery.Delivered, 0, 1, [3]int{0, 1}},
@@ -232,8 +233,8 @@ func TestAppleKeepsPhonesOfAnotherApp(t *testing.T) {
 	}
 }
 
-// TestTheQuotaOfAConfiguredProject is each project's own, and each phone takes one message
-// out of it. A message that waits for it goes to no other account of the same project.
+// TestTheQuotaOfAConfiguredProject: each project has its own quota, and each phone takes one
+// message out of it. A message that waits for the quota goes to no other account of the project.
 func TestTheQuotaOfAConfiguredProject(t *testing.T) {
 	first, firstService, _ := google(t, "first-project", 1)
 	second, secondService, _ := google(t, "second-project", 600_000)

@@ -8,21 +8,21 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Admit takes up to n messages out of the quota that all workers share, and returns
-// how many it got; none with how long to wait before asking again.
+// Admit takes up to n messages out of the quota that all workers share, and returns how many it
+// took. If admitted is 0, wait is the delay before the next question.
 type Admit func(ctx context.Context, n, perMinute int) (admitted int, wait time.Duration)
 
-// A Quota keeps pushes below what a service takes a minute. It is safe for concurrent use.
+// A Quota keeps pushes below a service's limit per minute. It is safe for concurrent use.
 type Quota struct {
 	perMinute int
 	admit     Admit
 	own       *rate.Limiter
-	// asking is held by the one push that asks for further ones.
+	// asking is a lock: one push at a time asks for further pushes.
 	asking chan struct{}
 
 	mu   sync.Mutex
 	left int // admitted and not used yet
-	// dry is until when there are no further ones. last is the turn of the push that was
+	// dry is until when the quota has no further pushes. last is the turn of the push that was
 	// put off last.
 	dry, last time.Time
 }
@@ -30,23 +30,22 @@ type Quota struct {
 const (
 	// patience is how long a push waits for its turn in the call that it is part of.
 	patience = time.Second
-	// instant is how long it waits even if others have turns to come.
+	// instant is the longest wait of a push while pushes that were put off have turns to come.
 	instant = time.Millisecond
 	// longestTurn is how far ahead a turn may be.
 	longestTurn = time.Minute
 )
 
-// NewQuota returns a quota of so many pushes a minute, more than zero. admit shares it
-// among all workers; nil = this process has it alone.
+// NewQuota returns a quota of perMinute pushes per minute; perMinute is more than zero. admit
+// shares the quota among all workers; nil = this process has the whole quota.
 func NewQuota(perMinute int, admit Admit) *Quota {
 	perSecond := float64(perMinute) / 60
 	return &Quota{perMinute: perMinute, admit: admit, own: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond))), asking: make(chan struct{}, 1)}
 }
 
-// Turn returns zero when one push may go, for which it waits a second at most, or after how
-// long the push is to be tried again: each that is put off has the turn behind the one
-// before, a minute ahead at most. As long as such turns are to come hardly any push waits
-// here.
+// Turn waits up to a second and returns zero when one push may go. Otherwise Turn puts the push
+// off and returns the delay before its next attempt, at most a minute. Each push that is put off
+// gets the turn after the last turn. While such turns are still to come, Turn hardly waits.
 func (q *Quota) Turn(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -65,8 +64,8 @@ func (q *Quota) Turn(ctx context.Context) time.Duration {
 	return 0
 }
 
-// fill asks for further pushes, and waits until there may be some. It reports false if that
-// is too long.
+// fill asks for further pushes and waits until there may be some. It returns false if the wait
+// would be too long.
 func (q *Quota) fill(ctx context.Context) bool {
 	now := time.Now()
 	q.mu.Lock()
@@ -110,8 +109,8 @@ func (q *Quota) further(ctx context.Context) (admitted int, pause time.Duration)
 	return 1, 0
 }
 
-// putOff returns the turn behind the last one, in whole seconds, so that the pushes of a
-// second come together.
+// putOff puts a push off and returns the delay until its turn, which comes after the last turn.
+// The delay is rounded up to whole seconds, so that the pushes of a second are tried together.
 func (q *Quota) putOff() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,8 +125,8 @@ func (q *Quota) putOff() time.Duration {
 	return (q.last.Sub(now) + time.Second - 1).Truncate(time.Second)
 }
 
-// portion is a twentieth of a second's worth, so that workers share evenly and little is
-// lost with a worker.
+// portion is how many pushes a worker takes at once: a twentieth of the quota of a second. Small
+// portions are shared evenly among workers, and little is lost when a worker ends.
 func (q *Quota) portion() int { return max(1, q.perMinute/60/20) }
 
 func (q *Quota) take() bool {

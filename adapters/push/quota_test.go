@@ -10,8 +10,8 @@ import (
 	"dropbell/adapters/push"
 )
 
-// TestPushesAreTriedAgainAtTheirTurn: none waits for more than a second in its call, and
-// all go in the pace of the quota.
+// TestPushesAreTriedAgainAtTheirTurn: no push waits for more than a second in its call, and all
+// pushes go at the pace of the quota.
 func TestPushesAreTriedAgainAtTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 40
@@ -49,8 +49,8 @@ func TestPushesAreTriedAgainAtTheirTurn(t *testing.T) {
 	})
 }
 
-// TestAUsedUpQuotaIsAskedOnce: pushes that would wait for long are put off at once, one
-// behind the other.
+// TestAUsedUpQuotaIsAskedOnce: pushes that would wait for long are put off at once, each behind
+// the push before it.
 func TestAUsedUpQuotaIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget, asked, went, start := 3, 0, 0, time.Now()

@@ -1,5 +1,5 @@
-// Package push delivers the channel of push messages: to a user's browsers and
-// phones, by whatever services are configured for them.
+// Package push delivers messages of the push channel to a user's browsers and phones, by the
+// services that are configured for them.
 package push
 
 import (
@@ -35,8 +35,8 @@ type AppService interface {
 	App() provider.App
 }
 
-// A Sender pushes to all of a user's devices: by the services of the environment, and by
-// those that staff have configured, see [Sender.Set]. It is safe for concurrent use.
+// A Sender pushes to all of a user's devices, by the services of the environment and by the
+// services that staff have configured, see [Sender.Set]. It is safe for concurrent use.
 type Sender struct {
 	services []Service
 	options  Options
@@ -52,7 +52,7 @@ type Sender struct {
 	unready map[int64]unready // by the provider's id
 }
 
-// Options are the limits of a [Sender], and what watches it.
+// Options are the limits and the observer of a [Sender].
 type Options struct {
 	// Parallel is how many messages of one [Sender.Send] are under way at once; 0 = all.
 	Parallel int
@@ -86,10 +86,10 @@ func (s *Sender) Close() error {
 	return errors.Join(all...)
 }
 
-// Send pushes every message to all devices of its user, and each takes its
-// place among those under way until it is recorded in its [delivery.Journal]. A message
-// is Delivered if any service accepts it for any device, and Permanent if none of
-// the devices can ever be reached; see [delivery.Best].
+// Send pushes every message to all devices of its user. Each message counts among the messages
+// under way until it is recorded in its [delivery.Journal]. A message is Delivered if any
+// service accepts it for any device, and Permanent if none of the devices can ever be reached;
+// see [delivery.Best].
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	return sender.Each(ctx, messages, s.options.Parallel, s.one)
 }
@@ -106,8 +106,8 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	return answer
 }
 
-// push pushes the message to the user's devices. reached = false says that no service reaches
-// any of them.
+// push pushes the message to the user's devices. reached is false if no service reaches any
+// device.
 func (s *Sender) push(ctx context.Context, m delivery.Message) (answer delivery.Result, reached bool) {
 	t, done := s.configured.Use()
 	defer done()
@@ -124,10 +124,10 @@ func (s *Sender) push(ctx context.Context, m delivery.Message) (answer delivery.
 	return ofPerson(environment, configured), true
 }
 
-// ofPerson returns the answer about the person: the best of those of the environment's and
-// the configured services about the devices. If the message is to be tried again, no pause
-// of a configured service delays a device of the environment's, and no put-off hides the
-// answer of a service that was asked: each device is tried again at its own time.
+// ofPerson returns the answer about the user: the best answer of all services about all devices.
+// If the message is to be tried again, each device is tried again at its own time: a pause of a
+// configured service does not delay a device of the environment's services, and a push that was
+// put off does not hide the answer of a service that was asked.
 func ofPerson(environment, configured []delivery.Result) delivery.Result {
 	all := slices.Concat(environment, configured)
 	best := delivery.Best(all...)
@@ -151,8 +151,8 @@ func ofPerson(environment, configured []delivery.Result) delivery.Result {
 	return best
 }
 
-// noService is the answer about a user none of whose devices any service reaches. Devices of
-// apps that a provider may have had before are skipped.
+// noService is the answer for a user without a device that any service reaches. The message is
+// skipped if all devices name apps, because a provider may have had these apps before.
 func noService(u *user.User) delivery.Result {
 	skipped := delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true}
 	switch {
@@ -166,7 +166,7 @@ func noService(u *user.User) delivery.Result {
 	return skipped
 }
 
-// answered tells what watches the sender of the answers about a user's devices.
+// answered passes the answers about a user's devices to [Options.Answered].
 func (s *Sender) answered(service Service, devices []delivery.Result) []delivery.Result {
 	if s.options.Answered != nil {
 		for _, answer := range devices {

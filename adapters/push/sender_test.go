@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A service answers for each device with what its function says.
+// A service is a function that answers for each device.
 type service func(ctx context.Context, m delivery.Message) []delivery.Result
 
 func (s service) Push(ctx context.Context, m delivery.Message) []delivery.Result { return s(ctx, m) }
@@ -66,9 +66,9 @@ func appOf(number int) string { return "com.app" + strconv.Itoa(number) }
 
 func (a aPhone) App() provider.App { return provider.App{Platform: user.IOS, Name: appOf(a.number)} }
 
-// TestAPutOffHidesNoAnswer: a message that FCM's quota puts off on one device has failed if
-// another device's service failed, and the circuit learns what that one answered, also where
-// a configured service takes the message or puts it off as well.
+// TestAPutOffHidesNoAnswer: FCM's quota puts a message off on one device, and the service of
+// another device fails. The message has failed, and the circuit learns the failure, also if a
+// configured service takes the message or puts it off.
 func TestAPutOffHidesNoAnswer(t *testing.T) {
 	held := delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: time.Minute, Detail: "held"}
 	down := delivery.Result{Detail: "down"}
@@ -128,8 +128,8 @@ func TestAPutOffHidesNoAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAccountInAMiniProgramThatTheShopDoesNotUse: its user is skipped, unless a browser or
-// a phone could have been reached.
+// TestAnAccountInAMiniProgramThatTheShopDoesNotUse: the user of such an account is skipped,
+// unless a browser or a phone could have been reached.
 func TestAnAccountInAMiniProgramThatTheShopDoesNotUse(t *testing.T) {
 	account, phone := user.Device{Platform: user.WeChat, App: "wx0123456789abcdef", Token: "aa"}, user.Device{Platform: user.IOS, Token: "aa"}
 	for name, c := range map[string]struct {

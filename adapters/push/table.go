@@ -11,8 +11,8 @@ import (
 // table holds the services that are in use at one time, and which devices are whose.
 type table struct {
 	list []Configured // in order of shops
-	// accounts are those of phones: of list, and of the environment. Entry i of ways is the
-	// service of accounts[i].
+	// accounts are the accounts for phones: the accounts of list and of the environment. ways[i]
+	// is the service of accounts[i].
 	accounts        []provider.Account
 	ways            []way
 	environmentOnly bool // there are no accounts of phones but the environment's
@@ -48,8 +48,8 @@ func (t table) serves(shop int64) bool {
 	return slices.ContainsFunc(t.list, func(one Configured) bool { return one.Shop == 0 || one.Shop == shop })
 }
 
-// programs returns the services of mini programs of a shop: its own if it has any, else
-// those of all shops.
+// programs returns the services for mini programs of the shop. If the shop has none, programs
+// returns the services of all shops.
 func (t table) programs(shop int64) (list []Configured) {
 	for _, level := range []int64{shop, 0} {
 		for _, one := range t.list {
@@ -64,16 +64,17 @@ func (t table) programs(shop int64) (list []Configured) {
 	return nil
 }
 
-// A phone is a device with the services that are asked to reach it, one after the other: at
-// least one that is configured, and then the environment's if that reaches the same app.
+// A phone is a device with the services that may reach it, in the order in which they are asked.
+// At least one service is configured; the environment's service comes last, if it reaches the
+// same app.
 type phone struct {
 	device user.Device
 	ways   []way
 }
 
-// divide returns the user with the devices that are left to the services of the environment,
-// and the phones that configured ones are asked to reach first. A phone that names an app
-// which no service reaches is among neither.
+// divide returns the user with only the devices of the environment's services, and the phones
+// that the configured services are asked to reach first. A phone whose named app no service
+// reaches is in neither result.
 func (t table) divide(to *user.User, shop int64) (rest *user.User, phones []phone) {
 	if len(to.Devices) == 0 || t.environmentOnly && !slices.ContainsFunc(to.Devices, named) {
 		return to, nil

@@ -9,12 +9,12 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A Reply is what a provider answers to one call.
+// A Reply is a provider's answer to one call.
 type Reply struct {
 	// Results has a result for each message of the call, in order.
 	Results []delivery.Result
-	// Divide says that the provider refused the call because of one message and does not
-	// name it: each half of several messages is sent in a call of its own.
+	// Divide says that the provider refused the call because of one message without naming it.
+	// If the call has several messages, each half is sent again in a call of its own.
 	Divide bool
 	// Keep is called while the accepted messages are being recorded; may be nil.
 	Keep func()
@@ -23,8 +23,8 @@ type Reply struct {
 // All is the reply with one result for n messages.
 func All(r delivery.Result, n int) Reply { return Reply{Results: delivery.Repeat(r, n)} }
 
-// Each sends every message in a call of its own, atOnce at a time. Each message takes its
-// place among those under way until it is recorded in its [delivery.Journal].
+// Each sends every message in a call of its own, atOnce calls at a time. A message counts as
+// under way until it is recorded in its [delivery.Journal].
 func Each(ctx context.Context, messages []delivery.Message, atOnce int, one func(context.Context, delivery.Message) delivery.Result) []delivery.Result {
 	calls := make([][]int, len(messages))
 	for i := range messages {
@@ -37,10 +37,10 @@ func Each(ctx context.Context, messages []delivery.Message, atOnce int, one func
 	return results
 }
 
-// Calls makes the calls, atOnce at a time, and sets the results. A call is the places of
-// its messages, and call makes it. It is under way until its messages are recorded in
-// their [delivery.Journal]; if that fails, the calls not yet made are answered with
-// [delivery.Unrecorded].
+// Calls makes the calls, atOnce at a time, and sets the results. Each entry of calls lists the
+// indexes of the messages of one call; the function call makes the call. A call counts as under
+// way until its messages are recorded in their [delivery.Journal]. If recording fails, the
+// remaining calls are answered with [delivery.Unrecorded].
 func Calls(ctx context.Context, messages []delivery.Message, results []delivery.Result, atOnce int, calls [][]int, call func(ctx context.Context, at []int) Reply) {
 	s := &sending{messages: messages, results: results, call: call}
 	var group errgroup.Group
@@ -103,8 +103,8 @@ func (s *sending) record(ctx context.Context, at []int, keep func()) {
 	}
 }
 
-// journalOf returns the journal of messages that the configured provider via accepts; 0 =
-// the environment's.
+// journalOf returns the journal for a message that the configured provider via accepted; via 0 =
+// the environment's provider.
 func journalOf(m delivery.Message, via int64) delivery.Journal {
 	if routed, ok := m.Journal.(delivery.RoutedJournal); ok && via != 0 {
 		return routed.Through(via)

@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestADividedCall: a call that the provider refuses for one message is divided until that
-// message stands alone, and a panic is the answer to its own half.
+// TestADividedCall: a call that the provider refuses because of one message is divided until
+// that message has a call of its own. A panic is the result of only the half that panicked.
 func TestADividedCall(t *testing.T) {
 	messages := make([]delivery.Message, 8)
 	results := make([]delivery.Result, len(messages))

@@ -1,6 +1,6 @@
-// Package sender holds what the senders of all providers have in common: the HTTP
-// client, a bounded reading of answers, calls side by side, access tokens and quotas. A
-// package for a provider builds and signs a request and reads the answer.
+// Package sender holds the common parts of the senders of all providers: the HTTP client,
+// bounded reading of answers, parallel calls, access tokens and quotas. The package of a
+// provider builds and signs a request and reads the answer.
 package sender
 
 import (
@@ -24,13 +24,13 @@ const maxIdle = 64
 // A Control judges every address before it is connected to, after the name was resolved.
 type Control = func(ctx context.Context, network, address string, c syscall.RawConn) error
 
-// Public is the [Control] that refuses addresses that are not public, with
-// [netrule.ErrPrivate]: a public name of a private address is refused, too.
+// Public is the [Control] that refuses addresses that are not public, with [netrule.ErrPrivate].
+// It also refuses a public name that resolves to a private address.
 func Public(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return netrule.Dialled(address)
 }
 
-// Options are what the configurations of all providers have.
+// Options are the common options of all providers' configurations.
 type Options struct {
 	// Timeout bounds one call; 0 = as the provider's package says.
 	Timeout time.Duration
@@ -56,8 +56,8 @@ func (o Options) Client(usual time.Duration) *http.Client {
 	return NewClient(usual, NewTransport(usual, o.Control))
 }
 
-// NewTransport returns a transport whose dialler takes at most timeout. With a control,
-// which may be nil, it uses no proxy: a proxy would resolve names itself.
+// NewTransport returns a transport whose dialler takes at most timeout. control may be nil. With
+// a control the transport uses no proxy, because a proxy would resolve names itself.
 func NewTransport(timeout time.Duration, control Control) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = maxIdle
@@ -68,9 +68,9 @@ func NewTransport(timeout time.Duration, control Control) *http.Transport {
 	return t
 }
 
-// NewClient returns a client whose calls take at most timeout, from dialling to the end
-// of the answer. It follows no redirects: a redirect could collect contacts and
-// signatures, and would lead around a check of the address.
+// NewClient returns a client whose calls take at most timeout, from dialling to the end of the
+// answer. The client follows no redirects: a redirect could collect contacts and signatures, and
+// would bypass the check of the address.
 func NewClient(timeout time.Duration, t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -85,8 +85,8 @@ type Answer struct {
 	Cut error
 }
 
-// Call makes the call and reads at most limit bytes of the answer's body. The error says
-// why there is no answer.
+// Call makes the call and reads at most limit bytes of the answer's body. An error means that
+// there is no answer, and says why.
 func Call(client *http.Client, r *http.Request, limit int64) (Answer, error) {
 	response, err := client.Do(r)
 	if err != nil {
@@ -108,8 +108,8 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 	return Call(client, r, limit)
 }
 
-// JSON encodes v, which has a JSON form, without escaping characters of HTML and without
-// a line feed at the end.
+// JSON encodes v without escaping characters of HTML and without a line feed at the end. v must
+// be encodable.
 func JSON(v any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -118,8 +118,8 @@ func JSON(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Unreached reports whether the error of a call says that no connection was made: the
-// provider has certainly not taken anything.
+// Unreached reports whether the error of a call means that no connection was made. The provider
+// has then certainly taken no message.
 func Unreached(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial"

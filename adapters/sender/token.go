@@ -15,11 +15,11 @@ type Token struct {
 	Ends time.Time `json:"ends"`
 }
 
-// Tokens hold the access token that all calls of a process share. The zero value of the
-// other fields is ready to use.
+// Tokens hold the access token that all calls of a process share. Fields other than Issue may be
+// left zero.
 type Tokens struct {
-	// Issue returns a new token, other than the refused one. It is called once at a time,
-	// and bounds its own time.
+	// Issue returns a new token that differs from the refused token. Calls of Issue never
+	// overlap. Issue limits its own duration.
 	Issue func(refused string) (Token, error)
 	// Lead is how long before its end a token is replaced.
 	Lead time.Duration
@@ -34,8 +34,8 @@ type Tokens struct {
 	until   time.Time // the end of the pause
 }
 
-// Get returns the token, a new one if it ends soon or is the refused one. All callers
-// wait for the same call of Issue, each as long as its own context lasts.
+// Get returns the token. It issues a new token if the current token ends soon or is the refused
+// token. All callers wait for the same call of Issue, each until its own context ends.
 func (t *Tokens) Get(ctx context.Context, refused string) (string, error) {
 	if access, err := t.standing(refused); access != "" || err != nil {
 		return access, err
@@ -80,10 +80,10 @@ func (t *Tokens) Usable(k Token, refused string) bool {
 	return k.Access != "" && k.Access != refused && (k.Ends.IsZero() || t.Now().Add(t.Lead).Before(k.Ends))
 }
 
-// WithToken returns the result of a call with an access token. If the service refuses the
-// token, which was replaced or revoked before its time, it calls once more with a fresh one.
-// get returns the token, another one than the refused; call reports whether its token was
-// refused; and without is the result if none is issued.
+// WithToken returns the result of a call with an access token. The service may refuse a token
+// that was replaced or revoked early; WithToken then calls once more with a new token. get
+// returns a token other than the refused token. call reports whether its token was refused.
+// without gives the result if get fails.
 func WithToken[R any](get func(refused string) (string, error), call func(access string) (result R, refused bool), without func(error) R) R {
 	access, err := get("")
 	if err != nil {

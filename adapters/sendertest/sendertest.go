@@ -1,5 +1,5 @@
-// Package sendertest holds every channel's sender to one contract, that of
-// [delivery.Sender]. Only tests import it.
+// Package sendertest tests the sender of every channel against one contract, [delivery.Sender].
+// Only tests import it.
 package sendertest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// prompt is how long a sender may take to notice that its context ended, on a
-// machine that is busy with other tests.
+// prompt is how long a sender may take to notice the end of its context on a machine that is
+// busy with other tests.
 const prompt = 3 * time.Second
 
 // A Harness says how to build the sender under test.
@@ -25,13 +25,13 @@ type Harness struct {
 	// Stalled returns a sender whose provider takes calls and never answers;
 	// nil for a channel without a provider.
 	Stalled func(t *testing.T) delivery.Sender
-	// Unreachable spoils a user for this channel; nil where every user can be
-	// reached.
+	// Unreachable changes a user so that this channel cannot reach the user; nil = the channel
+	// reaches every user.
 	Unreachable func(u *user.User)
 	// Prepare completes a user for this channel; may be nil.
 	Prepare func(u *user.User)
-	// AtOnce is how many messages of one Send are under way at once, of a sender
-	// that hands them over one by one; 0 = each call is taken as a whole.
+	// AtOnce is how many messages of one Send are under way at once, for a sender that hands
+	// over its messages one by one; 0 = the sender hands over each call as a whole.
 	AtOnce int
 }
 
@@ -49,8 +49,8 @@ func Run(t *testing.T, h Harness) {
 	t.Run("what cannot be recorded", h.cannotRecord)
 }
 
-// Messages returns n messages on channel about one drop that opens in ten
-// minutes, to users 1…n who have every contact.
+// Messages returns n messages on the channel about one drop, which opens in ten minutes. The
+// recipients are users 1 to n, with every kind of contact.
 func Messages(channel delivery.Channel, n int) []delivery.Message {
 	now := time.Now().Truncate(time.Second)
 	subject := &delivery.Subject{
@@ -209,8 +209,8 @@ func (j *journal) Accepted(id user.ID) func(context.Context) error {
 	}
 }
 
-// records checks that each message that is taken is recorded once, that no more than
-// AtOnce are unrecorded at any time, and that none is when Send returns.
+// records checks that each accepted message is recorded once, that no more than AtOnce messages
+// are unrecorded at any time, and that no message is unrecorded when Send returns.
 func (h Harness) records(t *testing.T) {
 	s := h.Accepting(t)
 	j := &journal{accepted: map[user.ID]int{}}
@@ -229,8 +229,8 @@ func (h Harness) records(t *testing.T) {
 	}
 }
 
-// cannotRecord checks that nothing else is handed over, that it costs no attempt,
-// and that the sender goes on once there is a journal again.
+// cannotRecord checks that after a failure of the journal no further message is handed over and
+// no message loses an attempt. The sender continues once the journal works again.
 func (h Harness) cannotRecord(t *testing.T) {
 	if h.AtOnce == 0 {
 		return
@@ -256,9 +256,9 @@ func (h Harness) cannotRecord(t *testing.T) {
 	expect(t, s.Send(t.Context(), h.messages(s, 3)), 3, delivery.Delivered)
 }
 
-// panics checks that a message that makes the sender panic ends no goroutine but
-// the caller's, which can recover, and does not prevent later sends. A sender
-// that returns must have answered the others.
+// panics checks that a message that makes the sender panic can end only the caller's goroutine,
+// which can recover, and does not prevent later sends. A sender that returns must have answered
+// the other messages.
 func (h Harness) panics(t *testing.T) {
 	s := h.Accepting(t)
 	n := min(s.ChunkSize(), 5)

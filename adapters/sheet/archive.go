@@ -10,19 +10,18 @@ import (
 const (
 	// maxMembers is how many files a workbook may consist of.
 	maxMembers = 2_000
-	// maxMember bounds, in bytes, what is no sheet and no table of texts once
-	// unpacked.
+	// maxMember is the largest unpacked size of a member that is neither a sheet nor the table
+	// of shared strings, in bytes.
 	maxMember = 16 << 20
-	// maxRatio bounds how many times larger unpacking makes a member that is
-	// larger than smallMember.
+	// maxRatio is the largest ratio of unpacked to packed size, for members that are larger than
+	// smallMember.
 	maxRatio    = 100
 	smallMember = 64 << 10
 	// directoryEntry begins each entry of an archive's directory.
 	directoryEntry = "PK\x01\x02"
 )
 
-// archive is a workbook whose directory was checked. Members are unpacked only
-// when they are read.
+// archive is a workbook whose directory was checked. A member is unpacked only when it is read.
 type archive map[string]*zip.File // by path in small letters
 
 // errBroken is the refusal of a workbook that is damaged, or made to harm.
@@ -30,11 +29,11 @@ func errBroken() error {
 	return because(ErrUnreadable, "rule.file_workbook", "the file is not a readable XLSX workbook, or is too large when unpacked; save it as CSV")
 }
 
-// openArchive reads the directory and refuses an archive that would cost too much to
-// unpack. The sizes in the directory may be wrong: open holds each member to it.
+// openArchive reads the directory and refuses an archive that would cost too much to unpack. The
+// sizes in the directory may be wrong, so [archive.open] enforces them when a member is read.
 func openArchive(file io.ReaderAt, size int64, l Limits) (archive, error) {
-	// Counted first: the directory's own count may be wrong too, and each entry
-	// costs ten times its size in memory.
+	// The entries are counted first. The directory's own count may be wrong, and reading an
+	// entry takes ten times the entry's size in memory.
 	n, err := countEntries(file, size)
 	if err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ func tooLarge(path string, m *zip.File) bool {
 	return !known && unpacked > maxMember || unpacked > smallMember && unpacked/maxRatio > packed
 }
 
-// countEntries counts what may be an entry of the directory.
+// countEntries counts the places in the file that look like an entry of the directory.
 func countEntries(file io.ReaderAt, size int64) (n int, err error) {
 	const overlap = len(directoryEntry) - 1
 	buf := make([]byte, 64<<10)
@@ -82,8 +81,8 @@ func countEntries(file io.ReaderAt, size int64) (n int, err error) {
 	return n, nil
 }
 
-// open returns the member at the path, nil if there is none. Reading fails
-// where it is larger than the directory says, or was damaged.
+// open returns the member at the path; nil = there is none. Reading fails if the member is
+// larger than the directory says, or damaged.
 func (a archive) open(path string) (io.ReadCloser, error) {
 	m := a[strings.ToLower(path)]
 	if m == nil {
@@ -109,8 +108,8 @@ func (m *member) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pages reads a file page by page and keeps the last ones: members are read by
-// turns, and a page of a stored file costs a query.
+// pages reads a file page by page and keeps the last four pages. Members are read alternately,
+// and reading a page of a stored file costs a query.
 type pages struct {
 	file io.ReaderAt
 	size int64

@@ -22,8 +22,8 @@ import (
 	"dropbell/domain/job"
 )
 
-// peakMiB is what a process may hold at most that reads one workbook made to
-// harm, itself included.
+// peakMiB is the most memory of a process that reads one workbook made to harm. It includes the
+// memory of the program itself.
 const peakMiB = 150
 
 // A bomb is written as the members of a workbook.
@@ -42,10 +42,9 @@ func (b bomb) add(name, content string) {
 	}
 }
 
-// repeat adds a member of the head and the piece so many times, without packing
-// all of it: the piece has more bytes than a packer looks back, so that its
-// packed form is the same each time. The directory says the size, or what says
-// says.
+// repeat adds a member that consists of head and of piece, repeated times times, without packing
+// all of it. piece has more bytes than the packer's window, so each repetition has the same
+// packed form. The directory states the size of the member, or says if says is not 0.
 func (b bomb) repeat(name, head, piece string, times int, says uint64) {
 	if len(piece) < 64<<10 {
 		piece = strings.Repeat(piece, 64<<10/len(piece)+1)
@@ -84,8 +83,8 @@ func (b bomb) repeat(name, head, piece string, times int, says uint64) {
 	}
 }
 
-// noisy is a piece of 128 KiB of which each part has some random letters, which
-// keep it from being packed more than a hundredfold.
+// noisy returns a text of 128 KiB that repeats part with random letters. The letters keep the
+// text from being packed more than a hundredfold.
 func noisy(part string) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -111,8 +110,8 @@ func (b bomb) cell(number string) {
 	b.add("xl/worksheets/sheet1.xml", `<worksheet><sheetData><row r="1"><c r="A1" t="s"><v>`+number+`</v></c></row></sheetData></worksheet>`)
 }
 
-// bombs are workbooks of some MiB that would take hundreds of MiB, or some GiB,
-// if they were unpacked or held whole, and the result of reading them.
+// bombs are workbooks of some MiB, each with the expected result of reading it. Unpacked or held
+// whole, they would take hundreds of MiB or some GiB.
 var bombs = map[string]struct {
 	make func(bomb)
 	want string
@@ -192,8 +191,8 @@ var bombs = map[string]struct {
 	}, "1:fine"},
 }
 
-// TestBombs reads each bomb in a process of its own and looks at the most that
-// it ever held.
+// TestBombs reads each bomb in a process of its own and checks the largest memory that the
+// process held.
 func TestBombs(t *testing.T) {
 	for name, b := range bombs {
 		t.Run(name, func(t *testing.T) {
@@ -250,8 +249,8 @@ func TestReadBomb(t *testing.T) {
 	if err != nil {
 		said = append(said, "refused")
 	}
-	// The memory that the program took from the system and kept or gave back, which
-	// only grows. The race detector's own memory is not in it.
+	// The memory that the program took from the system, including memory that it gave back, only
+	// grows. The race detector's own memory is not counted.
 	peak := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(peak)
 	fmt.Printf("peak %d MiB, said %s\n", peak[0].Value.Uint64()>>20, said[len(said)-1])

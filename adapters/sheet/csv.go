@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// sniffBytes is how much of a file is looked at to find out what it is.
+	// sniffBytes is how much of a file is read to detect its format.
 	sniffBytes = 64 << 10
-	// rowBytes bounds one row: without it an unclosed quote would read the rest
-	// of the file into one cell.
+	// rowBytes limits one row. Without the limit an unclosed quote would read the remaining file
+	// into one cell.
 	rowBytes = 1 << 20
 )
 
@@ -31,14 +31,14 @@ type csvRows struct {
 	meter     *meter
 	csv       *csv.Reader
 	text      *decoding // nil for UTF-8
-	// from, lines and skipped are where in the file this reader began: after so
-	// many bytes and lines, and bytes of text behind the former. end is the line
-	// where the last row ended.
+	// from, lines and skipped say where in the file this reader began: after from bytes and
+	// lines lines, plus skipped bytes of text after from. end is the line where the last row
+	// ended.
 	from, lines, skipped, end int64
 }
 
-// openCSV detects the format for the whole file; a reader that resumes at a
-// position takes the format stored in it.
+// openCSV detects the format of the whole file. If the reader resumes at a position, openCSV
+// takes the format that is stored in the position.
 func openCSV(file io.Reader, head *bufio.Reader, start []byte, how job.Reading, from place) (source, error) {
 	c := &csvRows{file: file, encoding: cmp.Or(from.Encoding, how.Encoding), ambiguous: from.Ambiguous}
 	begin := start
@@ -68,8 +68,8 @@ func openCSV(file io.Reader, head *bufio.Reader, start []byte, how job.Reading, 
 	return c, nil
 }
 
-// detect finds the encoding, and returns the file from its beginning: of one
-// that cannot be read twice only the start counts.
+// detect finds the encoding and returns the file from its beginning. If the file cannot be read
+// twice, only its start is examined.
 func (c *csvRows) detect(file io.Reader, head *bufio.Reader, start []byte) (r io.Reader, err error) {
 	seeker, ok := file.(io.Seeker)
 	if !ok {
@@ -144,7 +144,7 @@ func (c *csvRows) at() place {
 }
 
 func (c *csvRows) skip(p place) error {
-	seeker := c.file.(io.Seeker) // Resume takes nothing else
+	seeker := c.file.(io.Seeker) // Resume takes only an io.Seeker
 	if _, err := seeker.Seek(p.Offset, io.SeekStart); err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func (c *csvRows) format() job.Format {
 
 func (c *csvRows) close() error { return nil }
 
-// endMark follows a file as a row of its own. Where a quote was never closed,
-// the reader takes it for a part of the last cell.
+// endMark is appended to a file as a row of its own. If a quote was never closed, endMark
+// becomes a part of the last cell.
 const endMark = "\x00end\x00"
 
 // meter refuses to read on when one row takes too much, and marks the end.
@@ -175,7 +175,7 @@ type meter struct {
 	left  int
 	size  int64 // the bytes read of the file
 	ended bool
-	tail  string // the rest of the mark
+	tail  string // the part of the mark that is not read yet
 }
 
 func (m *meter) Read(p []byte) (int, error) {
@@ -201,8 +201,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// separator returns the delimiter that a first line such as "sep=;" names, and
-// how long that line is.
+// separator returns the delimiter that a first line such as "sep=;" names, and the length of
+// this line in bytes.
 func separator(start []byte) (comma rune, line int) {
 	const name = "sep="
 	if len(start) < len(name)+2 || !bytes.EqualFold(start[:len(name)], []byte(name)) {
@@ -220,9 +220,9 @@ func separator(start []byte) (comma rune, line int) {
 	return 0, 0
 }
 
-// delimiter returns what separates the cells of the first line: the candidate
-// that stands there most often outside quotes. Spreadsheets write semicolons
-// where the comma is the decimal sign.
+// delimiter returns the delimiter of the first line's cells: the candidate that occurs most
+// often outside quotes. Spreadsheet programs write semicolons where the comma is the decimal
+// sign.
 func delimiter(start []byte) rune {
 	counts, quoted := map[byte]int{}, false
 	for _, b := range start {

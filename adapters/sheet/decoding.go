@@ -10,8 +10,8 @@ import (
 // decodeBytes is how much of a file is decoded at once.
 const decodeBytes = 4 << 10
 
-// decoding yields a text in UTF-8 and maps positions back to the file. That
-// works for encodings whose characters do not depend on earlier ones.
+// decoding yields a text in UTF-8 and maps positions in the text back to the file. The mapping
+// works for encodings whose characters do not depend on earlier characters.
 type decoding struct {
 	file    io.Reader
 	decoder transform.Transformer
@@ -24,8 +24,8 @@ type decoding struct {
 	marks   [8]marked // of the latest pieces, the last one first
 }
 
-// marked is a place between two characters: how many bytes of the file and of
-// the text lie before it.
+// marked is a place between two characters: the number of bytes before it in the file and in the
+// text.
 type marked struct{ file, text int64 }
 
 func newDecoding(file io.Reader, decoder transform.Transformer) *decoding {
@@ -70,8 +70,9 @@ func (d *decoding) more() error {
 	return nil
 }
 
-// at returns a place in the file not behind the byte of the text, and how many
-// bytes of text lie between the two. The byte must be among the last 16 KiB.
+// at returns a place in the file at or before the byte text of the decoded text. skip is how
+// many bytes of decoded text lie between the place and the byte. The byte must be among the last
+// 16 KiB.
 func (d *decoding) at(text int64) (file, skip int64) {
 	for _, m := range d.marks {
 		if m.text <= text {
@@ -94,8 +95,8 @@ func (c carriages) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// onlyCarriages reports whether lines end with a carriage return alone, as old
-// programs for the Macintosh write them.
+// onlyCarriages reports whether lines end with a carriage return alone, as in files of old
+// Macintosh programs.
 func onlyCarriages(start []byte) bool {
 	if !bytes.ContainsRune(start, '\r') {
 		return false

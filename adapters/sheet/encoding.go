@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/job"
 )
 
-// encodingOf returns the encoding of that name, nil for UTF-8, which needs no
-// decoding. GB18030 covers GBK and GB2312.
+// encodingOf returns the encoding with the name; nil for UTF-8, which needs no decoding. GB18030
+// covers GBK and GB2312.
 func encodingOf(name string) (e encoding.Encoding, known bool) {
 	switch name {
 	case job.UTF8:
@@ -31,19 +31,19 @@ func encodingOf(name string) (e encoding.Encoding, known bool) {
 }
 
 const (
-	// enoughChars is how many characters beyond ASCII decide about a file; one
-	// with fewer is read to its end.
+	// enoughChars is how many characters beyond ASCII are examined in a file. A file with fewer
+	// such characters is read to its end.
 	enoughChars = 50_000
-	// unmistakable is the share of common characters from which on a text is
-	// taken to be in an encoding.
+	// unmistakable is the share of common characters at which a text counts as being in an
+	// encoding.
 	unmistakable = 0.8
 )
 
-// tally counts what a text would be in one encoding, in characters beyond ASCII.
+// tally counts the characters beyond ASCII of a text that is read in one encoding.
 type tally struct {
 	good, bad int
-	// common of the good ones belong to the characters in everyday use, wide
-	// have no ASCII byte in them.
+	// common counts the good characters in everyday use. wide counts the good characters without
+	// an ASCII byte.
 	common, wide int
 }
 
@@ -54,10 +54,9 @@ func (t tally) share(n int) float64 {
 	return float64(n) / float64(t.good)
 }
 
-// detect finds the encoding of a text: UTF-8 if it is that, else the one of
-// GB18030 and Big5 in which nearly all characters are common ones. A text that
-// is none of them is read as UTF-8, whose check names the broken rows.
-// ambiguous means that another encoding is possible.
+// detect finds the encoding of a text: UTF-8 if the text is valid, otherwise GB18030 or Big5 if
+// nearly all characters are common in that encoding. Any other text is read as UTF-8, and its
+// invalid rows are reported. ambiguous means that another encoding is possible.
 func detect(text io.Reader) (name string, ambiguous bool, err error) {
 	var utf, gb, big tally
 	buf, n := make([]byte, sniffBytes), 0
@@ -115,8 +114,7 @@ func countUTF8(t *tally, text []byte) {
 	}
 }
 
-// countGB takes the characters of GB2312 for common: its ideographs and its
-// punctuation.
+// countGB counts the characters of GB2312 as common: its ideographs and its punctuation.
 func countGB(t *tally, text []byte) {
 	for i := 0; i < len(text); i++ {
 		lead := text[i]

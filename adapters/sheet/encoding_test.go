@@ -33,8 +33,8 @@ const (
 	traditional = "用戶編號,姓名,城市\n1001,王小明,台北市信義區\n1002,陳怡君,高雄市\n1003,張雅婷,新竹縣竹北市光明六路\n"
 )
 
-// The CSV files of programs for spreadsheets in China and Taiwan are read whole, also
-// where the first mebibyte does not tell the encoding.
+// TestEncodings: CSV files of spreadsheet programs in China and Taiwan are read completely, even
+// if the first mebibyte does not show the encoding.
 func TestEncodings(t *testing.T) {
 	long := "id,name,city\n" + strings.Repeat("1000,Ann,Utrecht\n", 100_000)
 	for name, c := range map[string]struct {
@@ -72,8 +72,8 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// Every name is read in the encoding that staff choose; a row that is not text
-// in it is named and left out.
+// TestChosenEncoding: every name is read in the encoding that staff choose. A row that is
+// invalid in this encoding is reported and left out.
 func TestChosenEncoding(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw      []byte
@@ -123,8 +123,8 @@ func TestLineEndsAndSeparators(t *testing.T) {
 	}
 }
 
-// Reading on from any place in a text that has to be decoded yields what
-// reading in one go does; the encoding is decided once.
+// TestResumeDecoded: reading from any position in a text that needs decoding gives the same rows
+// as reading the whole file. The encoding is decided once.
 func TestResumeDecoded(t *testing.T) {
 	cell := rapid.StringMatching(`[a-z0-9,"\n 李小明北京上海]{0,40}`)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -1,5 +1,5 @@
-// Package sheet reads uploaded tables, CSV or XLSX, row by row, so that a file
-// of a million rows needs no more memory than one of ten.
+// Package sheet reads uploaded tables, CSV or XLSX, row by row. A file of a million rows needs
+// no more memory than a file of ten rows.
 package sheet
 
 import (
@@ -19,8 +19,7 @@ import (
 
 // Faults of files and of single rows.
 var (
-	// ErrUnreadable is the refusal of a file that is neither CSV nor XLSX, or
-	// is broken.
+	// ErrUnreadable is the refusal of a file that is neither CSV nor XLSX, or is damaged.
 	ErrUnreadable = job.ErrUnreadable
 	// ErrTooLarge is the refusal of a file that is beyond the limits.
 	ErrTooLarge = fault.New(fault.Invalid, "sheet_too_large", "the file is too large; divide it")
@@ -28,7 +27,7 @@ var (
 	ErrBadRow = fault.New(fault.Invalid, "sheet_bad_row", "the row cannot be read")
 )
 
-// Limits bound what a file may make us hold and do. Zero means the default.
+// Limits bound the memory and the work that a file may cause. Zero means the default.
 type Limits struct {
 	Rows     int64 // rows, blank ones included; default 20,000,000
 	Columns  int   // cells of a row; default 100
@@ -55,7 +54,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// How files begin that are workbooks, and those of old.
+// The first bytes of a workbook (xlsx) and of an old workbook (xls).
 const (
 	zipStart = "PK\x03\x04"
 	xlsStart = "\xd0\xcf\x11\xe0"
@@ -63,9 +62,9 @@ const (
 
 // A source yields the raw rows of one kind of file.
 type source interface {
-	// next returns the row's line or number, counted from 1, and its cells, valid
-	// until the next call; [io.EOF] after the last, [ErrBadRow] for a row after
-	// which the next can be read.
+	// next returns the row's line or number, counted from 1, and its cells, which are valid
+	// until the next call. It returns [io.EOF] after the last row. After [ErrBadRow] the next
+	// row can be read.
 	next() (line int64, cells []string, err error)
 	// skip continues after the position of another reader of the file.
 	skip(p place) error
@@ -82,7 +81,7 @@ type place struct {
 	Rows   int64 `json:"rows"`
 	// Skip is how many bytes of text lie between Offset and the place.
 	Skip int64 `json:"skip,omitempty"`
-	// Encoding, Ambiguous and Sheet are what was decided at the beginning.
+	// Encoding, Ambiguous and Sheet are the decisions at the beginning of the file.
 	Encoding  string `json:"encoding,omitempty"`
 	Ambiguous bool   `json:"ambiguous,omitempty"`
 	Sheet     int    `json:"sheet,omitempty"`
@@ -97,7 +96,7 @@ type Reader struct {
 	decoded bool
 }
 
-// Open looks at the file to find out what it is; see [Resume].
+// Open detects the format of the file; see [Resume].
 func Open(r io.Reader, l Limits) (*Reader, error) { return open(r, l, job.Reading{}, place{}) }
 
 func open(r io.Reader, l Limits, how job.Reading, from place) (*Reader, error) {
@@ -125,10 +124,10 @@ func open(r io.Reader, l Limits, how job.Reading, from place) (*Reader, error) {
 	return &Reader{rows: rows, limits: l, decoded: encoding != "" && encoding != job.UTF8}, nil
 }
 
-// Resume opens the file, read as given by how, and continues after a
-// [Reader.Position]; an empty one is the beginning. In a CSV file that costs
-// nothing; an XLSX file has to be read up to there. It returns [ErrUnreadable]
-// or [ErrTooLarge]; other errors are those of r. It does not close r.
+// Resume opens the file, read as how says, and continues after a position of [Reader.Position];
+// an empty position is the beginning. Continuing a CSV file costs nothing; an XLSX file is read
+// again up to the position. Resume returns [ErrUnreadable], [ErrTooLarge] or an error of r. It
+// does not close r.
 func Resume(r io.ReadSeeker, l Limits, how job.Reading, position json.RawMessage) (*Reader, error) {
 	var p place
 	if len(position) > 0 {
@@ -147,7 +146,7 @@ func Resume(r io.ReadSeeker, l Limits, how job.Reading, position json.RawMessage
 	return s, nil
 }
 
-// Format returns what the file turned out to be; see [job.Formatted].
+// Format returns the detected format of the file; see [job.Formatted].
 func (r *Reader) Format() job.Format { return r.rows.format() }
 
 // Position is where [Resume] continues: after the last row that Next returned.
@@ -161,11 +160,10 @@ func (r *Reader) Position() json.RawMessage {
 // Broken reports whether nothing can be read after err.
 func (r *Reader) Broken(err error) bool { return err != nil && !errors.Is(err, ErrBadRow) }
 
-// Next returns the next row that is not blank: its line in the file, counted
-// from 1, and its cells without surrounding white space, valid until the next
-// call. After the last row it returns [io.EOF]. After an [ErrBadRow] the next
-// row can be read; [ErrTooLarge], [ErrUnreadable] and errors of the underlying
-// reader are the end.
+// Next returns the next row that is not blank: its line in the file, counted from 1, and its
+// cells without surrounding white space. The cells are valid until the next call. After the last
+// row Next returns [io.EOF]. After an [ErrBadRow] the next row can be read. No row follows
+// [ErrTooLarge], [ErrUnreadable] and errors of the underlying reader.
 func (r *Reader) Next() (line int64, cells []string, err error) {
 	for {
 		line, cells, err = r.rows.next()
@@ -187,7 +185,7 @@ func (r *Reader) Next() (line int64, cells []string, err error) {
 	}
 }
 
-// Close frees what reading took, such as temporary files.
+// Close frees the resources of reading, such as temporary files.
 func (r *Reader) Close() error { return r.rows.close() }
 
 // check tidies the cells and returns [ErrBadRow] if one of them cannot be used.

@@ -21,7 +21,7 @@ import (
 	"dropbell/domain/job"
 )
 
-// all returns every row as "line:cells", bad ones as "line!".
+// all returns every row as "line:cells", and a bad row as "line!".
 func all(t *testing.T, r *sheet.Reader) (list []string, end error) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -258,7 +258,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Reading on from any place yields what reading in one go does, lines included.
+// TestResume: reading from any position gives the same rows and lines as reading the whole file.
 func TestResume(t *testing.T) {
 	t.Run("csv", func(t *testing.T) {
 		cell := rapid.StringMatching(`[a-z0-9,"\n\r äñ李]{0,8}`)
@@ -284,7 +284,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// resumeAnywhere reads the file in one go and, beside that, anew for each row.
+// resumeAnywhere reads the file as a whole, and also from each row on with a new reader.
 func resumeAnywhere(t interface{ Fatalf(string, ...any) }, raw []byte) {
 	whole, err := sheet.Open(bytes.NewReader(raw), sheet.Limits{})
 	if err != nil {

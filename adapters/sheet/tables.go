@@ -47,8 +47,8 @@ func (t Tables) OpenTable(ctx context.Context, uploadID int64, how job.Reading, 
 	return &table{rows, file, release}, nil
 }
 
-// checkName reports whether the file is a workbook, and refuses what is called
-// one and is none: read as text it would be a table without meaning.
+// checkName reports whether the file is a workbook. It refuses a file that is called .xlsx and
+// is no workbook: read as text, it would give a meaningless table.
 func checkName(file io.ReadCloser, seeker io.ReadSeeker) (isWorkbook bool, err error) {
 	start := make([]byte, len(zipStart))
 	if _, err := io.ReadFull(seeker, start); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

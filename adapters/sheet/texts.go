@@ -13,15 +13,15 @@ import (
 const (
 	// maxTexts bounds how many shared texts a workbook may have.
 	maxTexts = 4_000_000
-	// textsInMemory is how many bytes of them are held in memory; all of them go
-	// to a temporary file when there are more.
+	// textsInMemory is how many bytes of shared strings are held in memory. If there are more,
+	// all shared strings go to a temporary file.
 	textsInMemory = 8 << 20
 	// indexBlock is how many ends of texts are allocated at once.
 	indexBlock = 64 << 10
 )
 
-// texts are the shared strings of a workbook. They are read up to the highest
-// index needed.
+// texts are the shared strings of a workbook. They are read only up to the highest index that is
+// needed.
 type texts struct {
 	xml *tokens // nil after the last one
 	// most is how many bytes of a text are kept.
@@ -96,14 +96,14 @@ func (t *texts) add(text string) error {
 	return t.spill()
 }
 
-// spill moves what is in memory to the temporary file.
+// spill moves the texts in memory to the temporary file.
 func (t *texts) spill() (err error) {
 	if t.file == nil {
 		if t.file, err = os.CreateTemp("", "dropbell-workbook-"); err != nil {
 			return err
 		}
-		// The removed file exists as long as it is open, also if this process
-		// dies.
+		// A removed file exists until it is closed, and its space is freed even if this process
+		// is killed.
 		if err := os.Remove(t.file.Name()); err != nil {
 			return err
 		}
@@ -144,8 +144,8 @@ func (t *texts) close() error {
 	return errors.Join(errs...)
 }
 
-// text reads on to the end of the element and returns what its t elements hold,
-// without phonetic readings; of a longer text one byte more than most.
+// text reads to the end of the element and returns the text of its t elements, without phonetic
+// readings. Of a text longer than most bytes it returns most + 1 bytes.
 func (t *tokens) text(element string, most int) (string, error) {
 	var b strings.Builder
 	inside, phonetic := false, 0
@@ -179,7 +179,7 @@ func (t *tokens) text(element string, most int) (string, error) {
 	}
 }
 
-// ended makes the end of a document within an element what it is: damage.
+// ended turns the end of a document within an element into an error: the document is damaged.
 func ended(err error) error {
 	if err == io.EOF {
 		return errBroken()

@@ -12,14 +12,14 @@ const (
 	maxDepth = 64
 )
 
-// tokens reads the XML of one member, which is untrusted: no part of it is held
-// beyond a token, and no token may be large.
+// tokens reads the XML of one member, which is untrusted. No part of the XML is held longer than
+// a token, and the size of a token is limited.
 type tokens struct {
 	file  io.ReadCloser
 	xml   *xml.Decoder
 	left  int
 	depth int
-	// err is what the file said, as against what is wrong with its XML.
+	// err is an error of reading the file, unlike an error in its XML.
 	err error
 }
 
@@ -42,8 +42,8 @@ func (t *tokens) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next returns the next tag or text, [io.EOF] after a whole document, and else
-// what is wrong with it.
+// next returns the next tag or text, and [io.EOF] after a complete document. Any other error
+// says what is wrong with the document.
 func (t *tokens) next() (xml.Token, error) {
 	t.left = tokenBytes
 	token, err := t.xml.RawToken()

@@ -11,8 +11,8 @@ type told struct {
 // Unwrap returns the fault and the rule that was broken.
 func (t told) Unwrap() []error { return []error{t.Fault, t.rule} }
 
-// because says what was wrong this time: as f, and as a rule that has a text in
-// every language.
+// because returns f with a text for this case, and also as a rule that has a text in every
+// language.
 func because(f *fault.Fault, key, format string, args ...any) error {
 	t := told{f.Because(format, args...), &fault.Fields{}}
 	t.rule.Add("", key, "%s", t.Text)

@@ -9,18 +9,18 @@ import (
 	"dropbell/domain/job"
 )
 
-// Turns lets one caller at a time read a workbook: unpacking one takes memory
-// and a processor, and several at once would slow every other request down.
+// Turns lets one caller at a time read a workbook. Unpacking takes memory and a processor, and
+// several workbooks at once would slow down all other requests.
 type Turns struct {
 	turn chan struct{}
 	wait time.Duration
 }
 
-// NewTurns returns turns for which a caller waits so long at most.
+// NewTurns returns turns for which a caller waits at most wait.
 func NewTurns(wait time.Duration) *Turns { return &Turns{make(chan struct{}, 1), wait} }
 
-// take waits for a turn and returns what ends it. It returns [job.ErrBusy]
-// after the wait, or ctx's error before.
+// take waits for a turn and returns the function that ends the turn. It returns [job.ErrBusy]
+// after the longest wait, or an error if ctx ends before.
 func (t *Turns) take(ctx context.Context) (release func(), err error) {
 	if t == nil {
 		return func() {}, nil

@@ -19,13 +19,12 @@ import (
 const (
 	// maxSheets bounds how many sheets are offered.
 	maxSheets = 256
-	// maxRelations bounds what a workbook may refer to.
+	// maxRelations is the largest number of relations of a workbook.
 	maxRelations = 4 * maxMembers
 )
 
-// workbook yields the rows of one sheet while it is unpacked. Neither the file
-// nor the sheet is ever held whole: see the decision "Workbooks are read as a
-// stream".
+// workbook yields the rows of one sheet while the sheet is unpacked. Neither the file nor the
+// sheet is ever held as a whole: see the decision "Workbooks are read as a stream".
 type workbook struct {
 	files  archive
 	names  []string
@@ -37,8 +36,7 @@ type workbook struct {
 	cells  []string
 }
 
-// openWorkbook opens the sheet of that number; 0 = the first one that is not
-// hidden.
+// openWorkbook opens the sheet with the number; 0 = the first sheet that is not hidden.
 func openWorkbook(file, head io.Reader, l Limits, sheet int) (source, error) {
 	content, size, err := random(file, head, l.Workbook)
 	if err != nil {
@@ -84,7 +82,7 @@ func damaged(err error) bool {
 // A relation is something that one part of a workbook refers to.
 type relation struct{ kind, path string }
 
-// relations returns what the part refers to, by id.
+// relations returns the relations of the part, by id.
 func (w *workbook) relations(part string) (map[string]relation, error) {
 	list := map[string]relation{}
 	dir, name := path.Split(part)
@@ -161,8 +159,8 @@ func (w *workbook) openTexts(part string) error {
 	return err
 }
 
-// sheets notes the names of the sheets that are there and returns their paths,
-// and the number of the first one that is not hidden.
+// sheets stores the names of the existing sheets, and returns their paths and the number of the
+// first sheet that is not hidden.
 func (w *workbook) sheets(book string, relations map[string]relation) (paths []string, visible int, err error) {
 	err = w.each(book, "sheet", func(a []xml.Attr) error {
 		r := relations[attribute(a, "id", true)]
@@ -184,7 +182,7 @@ func (w *workbook) sheets(book string, relations map[string]relation) (paths []s
 	return paths, visible, err
 }
 
-// cut shortens a name to what programs for spreadsheets allow.
+// cut shortens a sheet's name to the length that spreadsheet programs allow.
 func cut(name string) string {
 	if r := []rune(name); len(r) > 31 {
 		return string(r[:31])
@@ -271,8 +269,7 @@ func (w *workbook) columns() (count int, err error) {
 	}
 }
 
-// columnOf returns the number of the column of a cell such as AB12, 0 if it has
-// none.
+// columnOf returns the column number of a cell such as AB12; 0 = the cell has none.
 func columnOf(cell string) (n int) {
 	for _, c := range strings.ToUpper(cell) {
 		if c < 'A' || c > 'Z' || n > 16384 {
@@ -283,7 +280,7 @@ func columnOf(cell string) (n int) {
 	return n
 }
 
-// value reads on to the end of the cell and returns what it holds.
+// value reads to the end of the cell and returns the cell's value.
 func (w *workbook) value(kind string) (value string, err error) {
 	var b strings.Builder
 	inside := false
@@ -317,7 +314,7 @@ func (w *workbook) value(kind string) (value string, err error) {
 	}
 }
 
-// meant returns what a cell of the kind holds by the value stored in it.
+// meant returns the text of a cell of the kind, from its stored value.
 func (w *workbook) meant(kind, stored string) (string, error) {
 	switch kind {
 	case "s":
@@ -360,13 +357,12 @@ func (w *workbook) close() error {
 	return nil
 }
 
-// stored is how programs store whole numbers as floating-point ones. A number
-// that was rounded for showing, such as 1.29E+06, is text and not meant.
+// stored matches whole numbers that programs store in floating-point form. A number that was
+// rounded for display, such as 1.29E+06, is text and does not match.
 var stored = regexp.MustCompile(`^[1-9](\.[0-9]+)?E[0-9]{1,2}$|^[1-9][0-9]*\.0$`)
 
-// wholeNumber writes a number such as 1.3800138E10 or 1001.0 as it was typed:
-// ids and phone numbers are stored so. Beyond 2^53 the workbook itself has lost
-// digits.
+// wholeNumber writes a number such as 1.3800138E10 or 1001.0 as it was typed: programs store ids
+// and phone numbers in this form. Beyond 2^53 the workbook itself has lost digits.
 func wholeNumber(cell string) string {
 	// Nearly no cell is such a number, and the pattern takes longer than reading a cell.
 	if !strings.Contains(cell, "E") && !strings.HasSuffix(cell, ".0") || !stored.MatchString(cell) {

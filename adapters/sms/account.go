@@ -17,12 +17,12 @@ const EachAtOnce = 20
 // An Account is the part of a [Sender] that belongs to one provider: it signs the call
 // for a message and reads the answer. Implementations are safe for concurrent use.
 type Account interface {
-	// Name is the provider's name in details, and Answered how the detail of a refusal
-	// begins, such as "Twilio answered ".
+	// Name is the provider's name in details. Answered is the beginning of the detail of a
+	// refusal, such as "Twilio answered ".
 	Name() string
 	Answered() string
-	// Request returns the signed call with the message to a number in E.164. An error
-	// that is a [Refusal] is the message's result.
+	// Request returns the signed call that sends the message to a number in E.164. If the error
+	// is a [Refusal], it is the message's result.
 	Request(ctx context.Context, to string, m delivery.Message) (*http.Request, error)
 	// Read reads an answer whose status stands for the usual result.
 	Read(a sender.Answer, usual delivery.Result) Said
@@ -30,13 +30,13 @@ type Account interface {
 	Secrets() []string
 }
 
-// Said is what the body of an answer says.
+// Said is the content of an answer's body.
 type Said struct {
 	Accepted bool
-	// Code and Words are the provider's refusal; without a code the body is not in the
+	// Code and Words are the provider's refusal. An empty Code means that the body is not in the
 	// provider's format.
 	Code, Words string
-	// Result is what the refusal means; its Detail is made of Code and Words.
+	// Result is the meaning of the refusal. Its Detail is built from Code and Words.
 	Result delivery.Result
 }
 
@@ -93,8 +93,8 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	return usual
 }
 
-// Detail is the detail of a provider's refusal, which begins as [Account] says, without
-// the secrets.
+// Detail returns the detail of a provider's refusal, without the secrets. answered is the
+// beginning of the detail; see [Account].
 func Detail(answered, code, words string, secrets ...string) string {
 	return delivery.DetailOf(Without(answered+code+": "+words, secrets...))
 }

@@ -9,9 +9,9 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// Readable returns what was read of a call with several entries. odd says that some are
-// not in the provider's format: the others count all the same, since one of them may be
-// a STOP. A call of which nothing else is left is unreadable.
+// Readable returns c, which was read from a call with several entries. odd says that some
+// entries are not in the provider's format. The valid entries still count, since one may be a
+// STOP. A call with odd entries only is [feedback.ErrUnreadable].
 func Readable(c feedback.Call, odd bool) (feedback.Call, error) {
 	if odd && len(c.Reports)+len(c.Replies) == 0 {
 		return feedback.Call{}, feedback.ErrUnreadable
@@ -19,14 +19,14 @@ func Readable(c feedback.Call, odd bool) (feedback.Call, error) {
 	return c, nil
 }
 
-// Keyed reports whether the parameter key of a callback's address is the secret, of a
-// provider that signs nothing. An empty secret is nobody's.
+// Keyed reports whether the parameter key of a callback's address is the secret. It is for
+// providers that sign nothing. An empty secret matches no key.
 func Keyed(u *url.URL, secret string) bool {
 	return secret != "" && subtle.ConstantTimeCompare([]byte(u.Query().Get("key")), []byte(secret)) == 1
 }
 
-// NumberOf returns the number of a callback in E.164; "" for a short code or a name, which
-// is the number of no user.
+// NumberOf returns a callback's phone number in E.164. It returns "" for a short code or a name,
+// which is the number of no user.
 func NumberOf(phone string) string {
 	n, err := Number(phone)
 	if err != nil {
@@ -47,9 +47,9 @@ func InChina(s string) time.Time {
 	return t
 }
 
-// Receipt is the report of a message that was delivered or was not. passing says that the
-// network's code means a phone that was off or a network that was busy; cause is the code
-// with its words.
+// Receipt returns the report of a message. delivered says whether it arrived. passing says that
+// the network's code means that the phone was off or the network busy. cause is the code with
+// its text.
 func Receipt(provider string, delivered, passing bool, cause string) feedback.Report {
 	r := feedback.Report{Provider: provider, Status: feedback.Delivered}
 	if delivered {

@@ -1,6 +1,6 @@
-// Package sms has what all providers of text messages have in common: numbers,
-// registered texts, budgets and the frame of a sender. Each provider's interface is an
-// [Account] in a package of its own.
+// Package sms holds the common parts of all providers of text messages: numbers, registered
+// texts, budgets and the sender. The interface of each provider is an [Account] in a package of
+// its own.
 package sms
 
 import (
@@ -17,8 +17,8 @@ import (
 
 const (
 	defaultTimeout = 15 * time.Second
-	// maxAnswer bounds how many bytes of an answer are read: 100 results with generous
-	// errors.
+	// maxAnswer is the most bytes that are read of an answer. It leaves room for 100 results
+	// with long errors.
 	maxAnswer = 1 << 20
 )
 
@@ -47,9 +47,9 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Call makes the call and returns its answer with the result that the answer's status
-// stands for. failed, unless nil, is the result if the answer did not come, or not whole,
-// or is too large; of an answer that is too large usual is set, too.
+// Call makes the call and returns its answer. usual is the result that the answer's HTTP status
+// means. failed is the result if no answer came, or an incomplete or too large answer; otherwise
+// nil. usual is also set for an answer that is too large.
 func (c *Client) Call(r *http.Request) (a sender.Answer, usual delivery.Result, failed *delivery.Result) {
 	r.Header.Set("User-Agent", "Dropbell")
 	a, err := sender.Call(c.http, r, maxAnswer+1)
@@ -64,8 +64,8 @@ func (c *Client) Call(r *http.Request) (a sender.Answer, usual delivery.Result, 
 	return a, delivery.HTTPResult(a.Status, a.Header.Get("Retry-After"), c.options.Time()), failed
 }
 
-// Endpoint returns the address of an interface, given by an operator or else the
-// usual one, without a slash at the end.
+// Endpoint returns the address of an interface without a slash at the end: given, which an
+// operator sets, or usual if given is empty.
 func Endpoint(given, usual string) (*url.URL, error) {
 	if given == "" {
 		given = usual

@@ -11,26 +11,26 @@ import (
 	"dropbell/domain/message"
 )
 
-// A Budget bounds how many parts of text messages all workers together hand over in a
-// day, and for a drop.
+// A Budget limits how many parts of text messages all workers together hand over per day and per
+// drop.
 type Budget interface {
-	// Take takes what messages about a drop, 0 = about none, use up from what is left of
-	// the day and of the drop, all or nothing. It returns which of them had no room.
+	// Take takes the size of messages about a drop from the day's budgets and from the drop's
+	// budget, all or nothing; drop 0 = messages about no drop. short names the budget without
+	// enough room.
 	Take(ctx context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error)
-	// GiveBack returns what was taken for messages that the provider has not taken.
+	// GiveBack returns the size of messages that the provider has not taken to the budgets.
 	GiveBack(ctx context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error
 }
 
-// A Guard is a sender that hands over only what is permitted: messages to numbers of
-// the allowed countries, as long as the budgets last. It is safe for concurrent
-// use.
+// A Guard is a sender that hands over only permitted messages: to numbers of the allowed
+// countries, while the budgets last. It is safe for concurrent use.
 type Guard struct {
 	delivery.Sender
 	// Countries are allowed, by ISO 3166 codes; none = all.
 	Countries []string
 	// Budget may be nil.
 	Budget Budget
-	// Prices are counted in the budget of the day, beside parts.
+	// Prices are counted in the day's budget of money, in addition to parts.
 	Prices delivery.SMSPrices
 	// Now is the clock; nil = [time.Now].
 	Now func() time.Time
@@ -38,8 +38,8 @@ type Guard struct {
 	full full
 }
 
-// dropOf is the drop whose budget a message is counted in; 0 = none: campaigns, tests
-// and codes are about no drop alone.
+// dropOf returns the drop whose budget counts the message; 0 = none. Campaigns, tests and
+// verification codes do not belong to a single drop.
 func dropOf(m delivery.Message) int64 {
 	switch {
 	case m.Subject == nil, m.Subject.Kind == delivery.KindCampaign, m.Subject.Kind == delivery.KindTest, m.Subject.Kind == delivery.KindVerification:
@@ -48,9 +48,9 @@ func dropOf(m delivery.Message) int64 {
 	return m.Subject.TemplateID
 }
 
-// Send sends the permitted messages. The budget is taken before the call, and the share
-// of messages that the provider has certainly not taken is given back: after a crash or
-// a time-out more is counted than was sent, never less.
+// Send sends the permitted messages. The budget is taken before the call. The share of messages
+// that the provider has certainly not taken is given back. After a crash or a timeout the budget
+// therefore counts more than was sent, never less.
 func (g *Guard) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	var allowed []delivery.Message
@@ -71,8 +71,8 @@ func (g *Guard) Send(ctx context.Context, messages []delivery.Message) []deliver
 	return results
 }
 
-// country returns why a message may not be sent to its number's country; nil = it may.
-// A number that is none is left to the sender.
+// country returns the refusal of a message whose number is in a country that is not allowed; nil
+// = allowed. An invalid phone number is left to the sender.
 func (g *Guard) country(m delivery.Message) *delivery.Result {
 	if len(g.Countries) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (g *Guard) withinDrop(ctx context.Context, drop int64, messages []delivery.
 		case err != nil:
 			away := delivery.Result{Status: delivery.Throttled, Apart: true, Detail: "not sent: the budget cannot be read: " + delivery.CauseOf(err)}
 			return append(results, delivery.Repeat(away, len(messages))...)
-		case n == 0: // those behind it may be shorter
+		case n == 0: // later messages may be shorter
 			results, n = append(results, exhausted(short)), 1
 		default:
 			results = append(results, g.send(ctx, messages[:n], sizes, from)...)
@@ -130,8 +130,8 @@ func (g *Guard) withinDrop(ctx context.Context, drop int64, messages []delivery.
 	return results
 }
 
-// size is the amount that a message takes from the budgets. A number that is none is
-// refused by the sender, and its amount is given back.
+// size returns how much a message takes from the budgets. The sender refuses an invalid phone
+// number, and the size of its message is given back.
 func (g *Guard) size(m delivery.Message) delivery.BudgetSize {
 	size := delivery.BudgetSize{Parts: int64(max(1, Parts(m)))}
 	if !g.Prices.Empty() {
@@ -141,8 +141,8 @@ func (g *Guard) size(m delivery.Message) delivery.BudgetSize {
 	return size
 }
 
-// take takes the parts of as many messages, from the first on, as there is room for, by
-// halves; n = 0: the first does not fit into the budget that is short.
+// take takes the budget for the first n messages. If there is no room for all messages, take
+// tries half as many, and so on. n = 0: the first message does not fit into the budget short.
 func (g *Guard) take(ctx context.Context, drop int64, sizes []delivery.BudgetSize) (n int, from delivery.BudgetTaking, short delivery.BudgetShort, err error) {
 	for n = len(sizes); n > 0; n /= 2 {
 		var sum delivery.BudgetSize
@@ -161,8 +161,8 @@ func (g *Guard) take(ctx context.Context, drop int64, sizes []delivery.BudgetSiz
 	return 0, from, short, nil
 }
 
-// send sends messages whose parts were taken from the budgets, and gives back those
-// that the provider has not taken.
+// send sends messages whose sizes were taken from the budgets, and gives back the sizes of the
+// messages that the provider has not taken.
 func (g *Guard) send(ctx context.Context, messages []delivery.Message, sizes []delivery.BudgetSize, from delivery.BudgetTaking) []delivery.Result {
 	results := g.Sender.Send(ctx, messages)
 	var back delivery.BudgetSize
@@ -185,7 +185,7 @@ func (g *Guard) now() time.Time {
 	return g.Now()
 }
 
-// fullFor is how long a budget is not asked again for what it had no room for.
+// fullFor is how long a budget is not asked again for a size that did not fit.
 const fullFor = 5 * time.Second
 
 // full remembers the smallest size for which a budget had no room.
@@ -194,7 +194,8 @@ type full struct {
 	had map[budgetOf]noRoom
 }
 
-// budgetOf names a budget: that of a drop, or one of the two of the day, of which drop is 0.
+// budgetOf names a budget: the budget of a drop, or one of the day's two budgets, for which drop
+// is 0.
 type budgetOf struct {
 	short delivery.BudgetShort
 	drop  int64
@@ -261,8 +262,8 @@ func (f *full) forget(drop int64) {
 	}
 }
 
-// Parts returns how many parts a message's text takes; a text that is a template's is
-// taken for as long.
+// Parts returns how many parts a message's text takes. A text that a template produces is
+// assumed to have the same length.
 func Parts(m delivery.Message) int {
 	return message.SizeOf(Shorten(m.Content.Text)).Parts
 }

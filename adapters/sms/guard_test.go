@@ -53,8 +53,7 @@ func (b *budget) Take(_ context.Context, drop int64, size delivery.BudgetSize) (
 	return delivery.BudgetTaking{Day: b.day, Drop: drop}, delivery.BudgetEnough, nil
 }
 
-// GiveBack gives back to the day that the budget is of; the budget of another day is
-// gone.
+// GiveBack gives back to the budget of the same day. The budget of another day no longer exists.
 func (b *budget) GiveBack(_ context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,8 +140,8 @@ func TestTheBudgetEnds(t *testing.T) {
 	}
 }
 
-// Money is counted by the price of each number; one without a price costs the highest, and
-// one that fits is sent behind one that does not.
+// TestTheMoneyEnds: money is counted by the price of each number. A number without a price costs
+// the highest price. A message that fits is sent although an earlier message did not fit.
 func TestTheMoneyEnds(t *testing.T) {
 	prices, err := delivery.ParseSMSPrices("86=0.05 CNY,1=0.4 CNY")
 	if err != nil {
@@ -151,7 +150,7 @@ func TestTheMoneyEnds(t *testing.T) {
 	messages := sendertest.Messages(delivery.SMS, 4)
 	each := int64(sms.Parts(messages[0]))
 	messages[1].To.Phone, messages[2].To.Phone = "+14155552671", "+4915112345678"
-	left := each * 500_000 // for 86, 86 and one of the dear ones
+	left := each * 500_000 // for two numbers of 86 and one number with the high price
 	b := &budget{left: 1000, money: &left}
 	g := &sms.Guard{Sender: newSender(t, start(t).URL), Budget: b, Prices: prices}
 	results := g.Send(t.Context(), messages)
@@ -169,8 +168,8 @@ func TestTheMoneyEnds(t *testing.T) {
 	}
 }
 
-// The budget of a message that the provider has certainly not taken is given back to
-// the day it was taken from; of anything else it may have been sent.
+// TestTheBudgetIsGivenBack: the budget of a message that the provider has certainly not taken is
+// given back to the day from which it was taken. Any other message may have been sent.
 func TestTheBudgetIsGivenBack(t *testing.T) {
 	b := &budget{left: 1000}
 	sendTo := func(ctx context.Context, address string) {
@@ -207,8 +206,8 @@ func TestTheBudgetIsGivenBack(t *testing.T) {
 	}
 }
 
-// A message that does not fit keeps back none that does, and a budget that is used up is
-// not asked for each of them.
+// TestABudgetThatIsUsedUp: a message that does not fit does not hold up a message that fits. A
+// budget that is used up is not asked for each message.
 func TestABudgetThatIsUsedUp(t *testing.T) {
 	now := time.Date(2026, 11, 26, 23, 59, 0, 0, time.UTC)
 	messages := sendertest.Messages(delivery.SMS, 5)
@@ -247,8 +246,8 @@ func TestABudgetThatIsUsedUp(t *testing.T) {
 	}
 }
 
-// A drop whose budget is used up keeps back no message of another, nor of a campaign,
-// and is not asked about for each message.
+// TestTheBudgetOfADropEnds: a drop whose budget is used up does not hold up messages of another
+// drop or of a campaign. Its budget is not asked for each message.
 func TestTheBudgetOfADropEnds(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	messages := sendertest.Messages(delivery.SMS, 8)

@@ -9,8 +9,8 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// maxText is nine concatenated parts in UCS-2, in runes; longer ones are refused or
-// torn apart by networks.
+// maxText is the longest text in runes: nine concatenated parts in UCS-2. Networks refuse or
+// split longer texts.
 const maxText = 600
 
 // Number returns phone in E.164. It checks whether the number is possible, not
@@ -34,9 +34,9 @@ func parse(phone string) (*phonenumbers.PhoneNumber, error) {
 	return parsed, nil
 }
 
-// Forms returns the ways to write a number in E.164 of which [Number] makes this one:
-// itself, and with the prefix of calls inside its country after the country's code, as
-// in +4407911123456.
+// Forms returns the spellings of a number in E.164 from which [Number] makes this number: the
+// number itself, and the number with the national prefix after the country code, such as
+// +4407911123456.
 func Forms(number string) []string {
 	forms := []string{number}
 	parsed, err := parse(number)
@@ -52,8 +52,8 @@ func Forms(number string) []string {
 	return forms
 }
 
-// CountryOf returns the ISO 3166 code of a number in E.164, such as CN; empty for a
-// number that is assigned to none.
+// CountryOf returns the ISO 3166 code of a number in E.164, such as CN; empty for a number that
+// belongs to no country.
 func CountryOf(phone string) string {
 	parsed, err := parse(phone)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 type Template struct {
 	// ID is the provider's name of it, such as SMS_154950909.
 	ID string `json:"id"`
-	// Params are the variables of [message.Variables], or text, which is the whole
-	// message, in the order of the template. "url=link" gives the variable link under
-	// the name url, to providers that know the places by names.
+	// Params are variables of [message.Variables] in the order of the template, or text for the
+	// whole message. "url=link" passes the variable link under the name url, for providers that
+	// know placeholders by name.
 	Params []string `json:"params"`
 }
 
@@ -36,9 +36,9 @@ type Templates struct {
 	of map[string]map[string]Template
 }
 
-// ParseTemplates reads {"reminder":{"zh-CN":{"id":"SMS_1","params":["drop","in"]}}}:
-// the kinds of messages, and the languages of each; "*" is any other. An empty text has
-// no templates.
+// ParseTemplates reads {"reminder":{"zh-CN":{"id":"SMS_1","params":["drop","in"]}}}: the kinds
+// of messages, and the languages of each kind; "*" is any other language. An empty text gives no
+// templates.
 func ParseTemplates(s string) (t Templates, err error) {
 	if strings.TrimSpace(s) == "" {
 		return t, nil
@@ -112,12 +112,12 @@ func (t Templates) Named() bool {
 // A Filled is a template with the values of one message.
 type Filled struct {
 	ID string
-	// Names are those of the places, Values what stands there.
+	// Names are the names of the placeholders, Values their values.
 	Names, Values []string
 }
 
-// For returns the template of the message's kind and its reader's language with the
-// message's values, or false if there is none.
+// For returns the template for the message's kind and its reader's language, filled with the
+// message's values. found is false if there is no template.
 func (t Templates) For(m delivery.Message) (f Filled, found bool) {
 	languages := t.of[string(m.Subject.Kind)]
 	others := languages == nil
@@ -147,8 +147,8 @@ func (t Templates) For(m delivery.Message) (f Filled, found bool) {
 	return f, true
 }
 
-// languageOf returns the key for a reader of locale: that language or one of its
-// parents, else any, else the only one.
+// languageOf returns the key for a reader's locale: the locale's language or a parent language,
+// otherwise "*". If "*" is missing and there is only one language, it returns this language.
 func languageOf(languages map[string]Template, locale string) string {
 	tags := slices.DeleteFunc(slices.Sorted(maps.Keys(languages)), func(tag string) bool { return tag == anyLanguage })
 	if tag, ok := message.Choose(tags, locale); ok {

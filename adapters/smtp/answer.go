@@ -17,16 +17,16 @@ import (
 // enhanced matches an enhanced status code (RFC 3463) before the server's words.
 var enhanced = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
 
-// An answer is what became of one mail.
+// An answer is the outcome of one mail.
 type answer struct {
 	result delivery.Result
 	// broken: the connection must not be used again.
 	broken bool
-	// unsent: the server cannot have accepted the mail, so that it may be tried
-	// again on another connection at once.
+	// unsent: the server cannot have accepted the mail, so the mail may be tried again at once
+	// on another connection.
 	unsent bool
-	// open: the transaction was refused half-way and must be reset; the library
-	// does so after every other refusal.
+	// open: the server refused the transaction half-way, so it must be reset. The library resets
+	// the transaction after every other refusal.
 	open bool
 	// slow: the server asks for fewer mails, in reply to one recipient or mail.
 	slow bool
@@ -51,22 +51,22 @@ func read(err error) answer {
 		open: sendErr.Reason == gomail.ErrSMTPData && code != 0 && code != 421,
 		slow: asksForFewer(sendErr.Reason, code, wordsOf(sendErr, code)),
 	}
-	// A server that answers 4xx or 5xx, also to the complete mail, leaves it to the
-	// client (RFC 5321, section 4.2.1).
+	// A server that answers 4xx or 5xx has not taken the mail, also if the mail was complete
+	// (RFC 5321, section 4.2.1).
 	a.result.Unsent = a.unsent || code >= 400
 	return a
 }
 
-// asksForFewer recognises that the recipient's domain takes fewer mails: a policy (class
-// 4.7) in reply to a recipient or a complete mail that is no greylisting.
+// asksForFewer reports whether the recipient's domain asks for fewer mails: a policy reply
+// (class 4.7) to a recipient or a complete mail, other than greylisting.
 func asksForFewer(reason gomail.SendErrReason, code int, words string) bool {
 	lower := strings.ToLower(words)
 	return (reason == gomail.ErrSMTPRcptTo || reason == gomail.ErrSMTPData || reason == gomail.ErrSMTPDataClose) &&
 		throttles(code, enhanced.FindString(words)) && !strings.Contains(lower, "greylist") && !strings.Contains(lower, "graylist")
 }
 
-// wordsOf returns what the server said after its code. The library only gives
-// it quoted inside a sentence that also names the recipient.
+// wordsOf returns the server's text after the code. The library gives this text only quoted,
+// inside a sentence that also names the recipient.
 func wordsOf(err *gomail.SendError, code int) string {
 	_, words, _ := strings.Cut(err.Error(), " "+strconv.Itoa(code)+" ")
 	quoted, prefixErr := strconv.QuotedPrefix(words)
@@ -77,8 +77,8 @@ func wordsOf(err *gomail.SendError, code int) string {
 	return words
 }
 
-// classify sorts a server's reply to the command that reason names; code 0
-// means there was no reply.
+// classify returns the result of a server's reply to the command that reason names; code 0 = no
+// reply.
 func classify(reason gomail.SendErrReason, code int, words string) delivery.Result {
 	if code == 0 {
 		return delivery.Result{Detail: "connection lost while " + reason.String()}
@@ -99,8 +99,8 @@ func classify(reason gomail.SendErrReason, code int, words string) delivery.Resu
 	return result
 }
 
-// greylisted is how long a recipient waits whose server puts strangers off. Such
-// servers ask for one to five minutes, which the attempts of a message last.
+// greylisted is how long a mail waits after greylisting by its recipient's server. Such servers
+// ask for one to five minutes; the attempts of a message last that long.
 const greylisted = 45 * time.Second
 
 // oneRecipient reports whether a reply to RCPT TO defers this recipient only.
@@ -110,23 +110,23 @@ func oneRecipient(code int, status string) bool {
 	return code >= 400 && code < 500 && code != 421 && !strings.HasPrefix(status, "4.3.") && !strings.HasPrefix(status, "4.4.")
 }
 
-// greylists recognises a server that puts a recipient off because it does not know
-// the sender yet.
+// greylists reports whether the server defers a recipient because it does not know the sender
+// yet (greylisting).
 func greylists(status, words string) bool {
 	words = strings.ToLower(words)
 	return strings.HasPrefix(status, "4.7.") || strings.Contains(words, "greylist") || strings.Contains(words, "graylist")
 }
 
-// throttles recognises replies that ask the channel for patience: class 4.7 is
-// policy, which is how servers say "too many" and "not so fast". In reply to RCPT TO
-// only 421 does; see [oneRecipient].
+// throttles reports whether a reply asks the channel to slow down. Class 4.7 is policy, with
+// which servers say "too many" or "not so fast". In reply to RCPT TO only 421 slows down the
+// channel; see [oneRecipient].
 func throttles(code int, status string) bool {
 	return (code == 421 || code == 450 || code == 451) && strings.HasPrefix(status, "4.7.")
 }
 
-// permanent reports whether a reply finally refuses this recipient or this mail.
-// A refused sender (MAIL FROM), missing authentication (530, 535) and commands
-// out of order (503) are mistakes of this side and must not end a delivery.
+// permanent reports whether a reply finally refuses this recipient or this mail. A refused
+// sender (MAIL FROM), missing authentication (530, 535) and commands out of order (503) are our
+// mistakes and must not end a delivery.
 func permanent(reason gomail.SendErrReason, code int) bool {
 	if code < 500 || code == 503 || code == 530 || code == 535 {
 		return false
@@ -134,8 +134,8 @@ func permanent(reason gomail.SendErrReason, code int) bool {
 	return reason == gomail.ErrSMTPRcptTo || reason == gomail.ErrSMTPData || reason == gomail.ErrSMTPDataClose
 }
 
-// refused is the answer to every message when no connection could be had: no server has
-// taken any of them.
+// refused is the result of every message when no connection could be opened. No server has taken
+// any of the messages.
 func refused(err error) delivery.Result {
 	result := refusal(err)
 	result.Unsent = true

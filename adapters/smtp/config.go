@@ -36,24 +36,24 @@ type Config struct {
 	// used when the server offers it, and demanded with RequireTLS.
 	ImplicitTLS bool
 	RequireTLS  bool
-	// PlaintextAuth allows the password to cross the network unencrypted. The
-	// machine itself ("localhost", 127.0.0.1, ::1) needs no permission.
+	// PlaintextAuth allows the password to cross the network unencrypted. Connections to this
+	// machine ("localhost", 127.0.0.1, ::1) need no permission.
 	PlaintextAuth bool
 	// MaxConns bounds the connections and thereby parallel sends; default 8.
 	MaxConns int
-	// IdleTimeout is how long an unused connection is kept; default 30 s. It
-	// must stay below the server's own, or every quiet spell costs a redial.
+	// IdleTimeout is how long an unused connection is kept; default 30 s. It must be below the
+	// server's own idle timeout, otherwise each pause costs a new connection.
 	IdleTimeout time.Duration
 	// Timeout bounds connecting and every single mail; default 30 s.
 	Timeout time.Duration
-	// Control judges every address before it is connected to, after the name was resolved;
-	// nil = all are connected to.
+	// Control judges every address after the name was resolved and before the connection; nil =
+	// every address is permitted.
 	Control func(ctx context.Context, network, address string, c syscall.RawConn) error
-	// Feedback says how a mail carries what names it in the reports of the provider
-	// behind the server: one of [Feedbacks], or empty = not at all.
+	// Feedback selects how a mail carries its reference for the reports of the provider behind
+	// the server: one of [Feedbacks], or empty = no reference.
 	Feedback string
-	// ReturnPath is the sender of the envelope, to which reports are mailed back, with
-	// what names the mail after a plus sign in it; empty = From without one.
+	// ReturnPath is the envelope's sender, to which reports are mailed back. The mail's
+	// reference is added after a plus sign. Empty = From, without a reference.
 	ReturnPath string
 	// DKIM signs mails; nil = they are not signed.
 	DKIM *DKIM
@@ -63,9 +63,9 @@ type Config struct {
 	TLS *tls.Config
 }
 
-// ParseURL reads smtp://user:password@host:port?from=… or smtps://…. Further
-// parameters: starttls=required, auth=plaintext (see [Config]), and conns, the
-// most connections. Errors name what is wrong and never contain the password.
+// ParseURL reads smtp://user:password@host:port?from=… or smtps://…. Further parameters are
+// starttls=required, auth=plaintext (see [Config]), and conns, the maximum number of
+// connections. Errors name the mistake and never contain the password.
 func ParseURL(raw string) (Config, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -167,8 +167,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// validAddress accepts what can be an envelope address as it stands: no name,
-// no comment, no quoting, nothing that could end an SMTP command.
+// validAddress reports whether s is usable as an envelope address unchanged: no name, no
+// comment, no quoting, and no character that could end an SMTP command.
 func validAddress(s string) bool {
 	if len(s) > 254 || strings.ContainsAny(s, " \t\r\n<>\"\\\x00") {
 		return false

@@ -60,25 +60,25 @@ func ParseDKIMKey(text string) (crypto.Signer, error) {
 	return nil, errors.New("must be an RSA key of 2048 bits or more, or an Ed25519 key, not encrypted")
 }
 
-// signedHeaders are the fields that a signature covers. A field that a mail lacks
-// may not be added either. From, To and Subject stand twice: so that no second one can
-// be added, which mail programs might show instead.
+// signedHeaders are the header fields that a signature covers. A listed field that the mail
+// lacks may not be added later. From, To and Subject are listed twice, so that nobody can add a
+// second field, which mail programs might show instead.
 func signedHeaders() []string {
 	return strings.Fields(`From To Subject Date Message-ID MIME-Version Content-Type Content-Transfer-Encoding
 		Auto-Submitted List-Unsubscribe List-Unsubscribe-Post From To Subject`)
 }
 
-// sign adds the signature's header to the mail, which it writes for that once more than
-// for the server, into the hash alone: so no copy of it is held. The mail must be the
-// same each time it is written. The body is signed as it is: it is encoded, so nothing on the way has
-// a reason to change its white space.
+// sign adds the signature's header to the mail. sign writes the mail once into the hash, in
+// addition to the write for the server, so no copy of the mail is held. Both writes must be
+// equal. The body is signed without canonicalization (simple): it is encoded, so no server has a
+// reason to change its white space.
 func (s *Sender) sign(m *gomail.Msg) error {
 	signer, err := dkim.NewSigner(&dkim.SignOptions{Domain: s.cfg.DKIM.Domain, Selector: s.cfg.DKIM.Selector, Signer: s.cfg.DKIM.Key,
 		HeaderCanonicalization: dkim.CanonicalizationRelaxed, BodyCanonicalization: dkim.CanonicalizationSimple, HeaderKeys: s.signed})
 	if err != nil {
 		return err
 	}
-	// The signer takes each write in another goroutine; few and large ones cost less.
+	// The signer handles each write in another goroutine, so a few large writes cost less.
 	b := bufio.NewWriterSize(signer, 16<<10)
 	_, err = m.WriteTo(b)
 	if err = errors.Join(err, b.Flush(), signer.Close()); err != nil {

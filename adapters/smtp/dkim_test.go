@@ -23,8 +23,8 @@ import (
 // keyOfRFC8463 is the private key of RFC 8463, appendix A.
 const keyOfRFC8463 = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="
 
-// verify checks the signature of a mail with the library that made it;
-// [TestMailProgramsReadOurMails] does so with another.
+// verify checks the signature of a mail with the library that made it.
+// [TestMailProgramsReadOurMails] uses another library.
 func verify(t *testing.T, raw []byte, record string) error {
 	t.Helper()
 	found, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{LookupTXT: func(name string) ([]string, error) {
@@ -39,8 +39,8 @@ func verify(t *testing.T, raw []byte, record string) error {
 	return found[0].Err
 }
 
-// TestMailsAreSigned verifies mails that a real server received, in all forms of a mail;
-// a header or body changed or added on the way is not believed.
+// TestMailsAreSigned verifies mails of all forms that a real server received. Verification fails
+// for a header or body that was changed or added on the way.
 func TestMailsAreSigned(t *testing.T) {
 	seed, err := base64.StdEncoding.DecodeString(keyOfRFC8463)
 	if err != nil {
@@ -94,8 +94,8 @@ func TestMailsAreSigned(t *testing.T) {
 	}
 }
 
-// The verifier of these tests accepts the example of RFC 8463, appendix A.3, and nothing
-// that was changed in it.
+// TestTheExampleOfRFC8463: the verifier of these tests accepts the example of RFC 8463, appendix
+// A.3, and refuses every changed copy.
 func TestTheExampleOfRFC8463(t *testing.T) {
 	mail := strings.ReplaceAll(`DKIM-Signature: v=1; a=ed25519-sha256; c=relaxed/relaxed;
  d=football.example.com; i=@football.example.com;
@@ -164,9 +164,9 @@ func TestKeysOfSignatures(t *testing.T) {
 	}
 }
 
-// TestReturnPath: reports are mailed back to an address that names the mail, and the
-// header that comes back with it does so too. Without a reference, as in test
-// messages, the address is the plain one.
+// TestReturnPath: reports are mailed back to an address that contains the mail's reference. The
+// header that comes back with the report contains the reference, too. A mail without a
+// reference, such as a test message, uses the plain address.
 func TestReturnPath(t *testing.T) {
 	r := new(relay).start(t, nil)
 	s := r.sender(t, func(c *smtp.Config) { c.ReturnPath = "bounces@mail.shop.example" })

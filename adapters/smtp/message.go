@@ -22,10 +22,10 @@ const (
 	maxDisplayName = 80
 )
 
-// compose builds the mail for m: plain text and HTML, to one recipient. complete is
-// asked when all of the mail has been written but its end, which makes it the
-// server's; an error keeps the end from being written. With a key the mail is signed;
-// an error means that it could not be.
+// compose builds the mail for m: plain text and HTML, to one recipient. complete is called after
+// all of the mail except its end has been written; the server takes the mail with the end. An
+// error of complete keeps the end from being written. With a DKIM key the mail is signed; an
+// error means that signing failed.
 func (s *Sender) compose(m delivery.Message, complete func() error) (*gomail.Msg, error) {
 	mime := gomail.NewMsg(gomail.WithEncoding(encodingOf(m.Content)), gomail.WithNoDefaultUserAgent())
 	mime.FromMailAddress(&s.cfg.From)
@@ -52,15 +52,15 @@ func (s *Sender) compose(m delivery.Message, complete func() error) (*gomail.Msg
 		mime.SetBodyWriter(gomail.TypeTextPlain, last(text))
 	} else {
 		mime.SetBodyString(gomail.TypeTextPlain, text)
-		// A page has so many equals signs that quoted-printable hardly saves a byte, and
+		// An HTML page has so many equals signs that quoted-printable saves hardly a byte and
 		// takes three times as long as base64.
 		mime.AddAlternativeWriter(gomail.TypeTextHTML, last(html), gomail.WithPartEncoding(gomail.EncodingB64))
 	}
 	if !signing {
 		return mime, nil
 	}
-	// The mail is written twice and must be the same each time. The library does not quote the
-	// boundary, so it has letters and digits only (RFC 2045, section 5.1).
+	// The mail is written twice, and both writes must be equal. The library does not quote the
+	// boundary, so the boundary has letters and digits only (RFC 2045, section 5.1).
 	mime.SetBoundary(rand.Text())
 	err := s.sign(mime)
 	signing = false
@@ -74,8 +74,8 @@ func (s *Sender) messageID(m delivery.Message) string {
 	return hex.EncodeToString(sum[:16]) + "@" + s.domain
 }
 
-// addUnsubscribe adds the header for the mail program's own button (RFC 8058),
-// which requires https.
+// addUnsubscribe adds the headers for the unsubscribe button of mail programs (RFC 8058). The
+// address must be https.
 func addUnsubscribe(to *gomail.Msg, m delivery.Message) {
 	u, err := url.Parse(m.OptOutURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
@@ -85,8 +85,8 @@ func addUnsubscribe(to *gomail.Msg, m delivery.Message) {
 	to.SetGenHeaderPreformatted("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 }
 
-// headerText makes s fit one header line: no control characters, so that no
-// further header can be injected, and at most n runes.
+// headerText returns s as the text of one header line of at most n runes. It contains no control
+// characters, so that no further header can be injected.
 func headerText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {

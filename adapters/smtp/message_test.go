@@ -66,7 +66,7 @@ func open(t *testing.T, raw []byte) letter {
 	}
 }
 
-// deliver sends one message after change and returns what arrived.
+// deliver sends one message after change and returns the received mail.
 func deliver(t *testing.T, cfg func(*smtp.Config), change func(*delivery.Message)) letter {
 	t.Helper()
 	r := new(relay).start(t, nil)
@@ -162,8 +162,8 @@ func TestMessageIDIsStableOverRetries(t *testing.T) {
 	}
 }
 
-// The way out stands in the mail itself as well, in the reader's language, for
-// programs that know no button.
+// TestUnsubscribeLink: the mail's body contains the unsubscribe link, in the reader's language,
+// for mail programs without an unsubscribe button.
 func TestUnsubscribeLink(t *testing.T) {
 	const link = "https://shop.example/u/AQE?a=1&b=<2>"
 	got := deliver(t, nil, func(m *delivery.Message) { m.OptOutURL, m.To.Locale = link, "zh-CN" })

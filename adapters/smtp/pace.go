@@ -11,42 +11,45 @@ import (
 
 // A Pace limits how many mails go to the domains of recipients, over all workers.
 type Pace interface {
-	// Admit is asked once for each Send how many of the mails to each domain may go now.
-	// A domain that is missing in the answer is not limited. giveBack gives back mails
-	// that were admitted and that no server has taken, by domain; nil = they are not counted.
+	// Admit is called once for each Send. It returns how many of the mails to each domain may go
+	// now. A domain that is missing in permits is not limited. giveBack gives back, by domain,
+	// admitted mails that no server has taken; nil = admitted mails are not counted.
 	Admit(ctx context.Context, mails map[string]Mails) (permits map[string]Permit, giveBack func(ctx context.Context, mails map[string]int))
-	// Slow is told of a domain that asks for fewer mails, in reply to one by our server. It
-	// returns how long to keep that one back, and whether to keep all others to the domain back as well.
+	// Slow is told of a domain that asks for fewer mails, in reply to one mail by our server.
+	// wait is how long to keep this mail back. others says whether to keep all other mails to
+	// the domain back, too.
 	Slow(ctx context.Context, server, domain string) (wait time.Duration, others bool)
 	// Taken is told of a mail that our server took, by its recipient's domain.
 	Taken(server, domain string)
 }
 
-// Mails are those of one Send to one domain.
+// Mails counts the mails of one Send to one domain.
 type Mails struct {
-	// All are the mails, Waited those of them that were kept back before.
+	// All counts all mails. Waited counts the mails among them that were kept back before.
 	All, Waited int
 	// Until is their deadline.
 	Until time.Time
-	// Yield says that other mails to the domain go first: those of campaigns yield.
+	// Yield says that other mails to the domain go first. Mails of campaigns yield.
 	Yield bool
 }
 
-// A Permit is how many mails may go to a domain, those first that were kept back before.
+// A Permit says how many mails may go to a domain. Mails that were kept back before go first.
 type Permit struct {
 	Now int
-	// Wait is when the first of the others may go, Every the time between two of them.
+	// Wait is the delay before the first kept-back mail may go; Every is the time between two
+	// kept-back mails.
 	Wait, Every time.Duration
-	// Given is how many of the others go so, and Again when the rest asks again; with
-	// Again 0 all go so.
+	// Given counts the kept-back mails with a turn by Wait and Every. Mails beyond Given ask
+	// again after Again. Again 0 = all kept-back mails have a turn.
 	Given int
 	Again time.Duration
-	// Reason is why they wait, Detail the same for operators; both may be empty.
+	// Reason is why the mails are kept back. Detail is the same for operators. Both may be
+	// empty.
 	Reason, Detail string
 }
 
-// paceStep is what waits are rounded up to: a batch is taken up again for all mails of
-// a step together.
+// paceStep is the unit to which waits are rounded up, so that a batch is resumed once for all
+// mails of a step.
 const paceStep = 2 * time.Second
 
 // domainOf is the domain of a recipient's address, in lower case.
@@ -54,8 +57,9 @@ func domainOf(address string) string {
 	return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
 }
 
-// keepBack answers the messages that may not go now. Test messages always may.
-// giveBackUnsent, once all are answered, gives back the others that no server has taken.
+// keepBack sets the results of the messages that may not go now. Test messages may always go.
+// Call giveBackUnsent once all messages have results: it gives back the admitted messages that
+// no server has taken.
 func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, results []delivery.Result) (giveBackUnsent func()) {
 	if s.cfg.Pace == nil {
 		return func() {}
@@ -84,8 +88,8 @@ func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, resu
 	}
 }
 
-// gather returns the places of the messages that are paced, those first that were kept back
-// before, and how many there are for each domain.
+// gather returns the indexes of the paced messages, with the messages that were kept back before
+// at the front, and counts the messages for each domain.
 func gather(messages []delivery.Message) (order []int, mails map[string]Mails) {
 	mails = map[string]Mails{}
 	for _, waited := range []bool{true, false} {
@@ -107,7 +111,7 @@ func gather(messages []delivery.Message) (order []int, mails map[string]Mails) {
 	return order, mails
 }
 
-// turn is how long a mail waits that is the nth of those that may not go now, from 0 on.
+// turn is how long the nth kept-back mail waits; n begins at 0.
 func (p Permit) turn(n int) time.Duration {
 	if p.Again > 0 && n >= p.Given {
 		return p.Again
@@ -125,8 +129,8 @@ func heldBack(wait time.Duration, reason string) delivery.Result {
 	return delivery.Result{Status: delivery.Throttled, Apart: true, Held: true, Unsent: true, After: steps * paceStep, Reason: reason}
 }
 
-// unsent counts, by domain, the results at the places of admitted mails that say that no
-// server has taken the mail.
+// unsent counts, by domain, the admitted mails whose result says that no server has taken the
+// mail. admitted are indexes of messages.
 func unsent(messages []delivery.Message, results []delivery.Result, admitted []int) map[string]int {
 	back := map[string]int{}
 	for _, i := range admitted {
@@ -137,9 +141,9 @@ func unsent(messages []delivery.Message, results []delivery.Result, admitted []i
 	return back
 }
 
-// slowDown notes that the domain of the message asks for fewer mails, and makes the
-// answer one about this domain, or about this mail alone. If no mail gets through between
-// the answers of two domains, it is the mail server that asks, and the answer stays one about the channel.
+// slowDown records that the message's domain asks for fewer mails, and limits the result to this
+// domain or to this mail. If two domains ask without a mail getting through in between, the mail
+// server itself asks, and the result concerns the whole channel.
 func (r *run) slowDown(m delivery.Message, a *answer) {
 	if r.sender.cfg.Pace == nil || !a.slow {
 		return

@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// limits admits as its map says and remembers what it is told.
+// limits admits mails by its map permits and records its calls.
 type limits struct {
 	permits map[string]smtp.Permit
 	asked   []map[string]smtp.Mails
@@ -70,8 +70,9 @@ func paceOf(results []delivery.Result) (sent, held int) {
 	return sent, held
 }
 
-// Mails beyond what a domain takes are kept back without a command to the server, each
-// a little later than the one before; those to other domains and test messages go out.
+// TestMailsAreHeldBackByDomain: mails beyond a domain's permit are kept back without a command
+// to the server, each a little later than the mail before. Mails to other domains and test
+// messages go out.
 func TestMailsAreHeldBackByDomain(t *testing.T) {
 	r := new(relay).start(t, nil)
 	l := &limits{permits: map[string]smtp.Permit{"gmail.com": {Now: 2, Wait: time.Second, Every: time.Second, Reason: delivery.ReasonDomain}}}
@@ -93,8 +94,9 @@ func TestMailsAreHeldBackByDomain(t *testing.T) {
 	}
 }
 
-// A domain that asks for fewer in reply to one mail and takes most others gets the others,
-// and of each that it took the pace is told.
+// TestADomainThatAsksInReplyToOneMail: a domain asks for fewer mails in reply to one mail and
+// takes most other mails. The other mails are still sent, and the pace is told of each mail that
+// the domain took.
 func TestADomainThatAsksInReplyToOneMail(t *testing.T) {
 	tries := 0
 	r := &relay{onRcpt: func(*gosmtp.Conn, string) error {
@@ -117,9 +119,9 @@ func TestADomainThatAsksInReplyToOneMail(t *testing.T) {
 	}
 }
 
-// Where the server ends the connection over each such mail, a domain gets no further ones
-// in this call, and those to others go out. A server that refuses two domains, one after the
-// other, asks for itself.
+// TestADomainThatEndsConnections: if the server ends the connection over a mail, the mail's
+// domain gets no further mails in this call, and mails to other domains go out. If two domains
+// are refused one after the other, the mail server itself asks for fewer mails.
 func TestADomainThatEndsConnections(t *testing.T) {
 	refused := "@gmail.com"
 	tries := 0
@@ -143,9 +145,10 @@ func TestADomainThatEndsConnections(t *testing.T) {
 	}
 }
 
-// A domain that asks for fewer mails is left alone and the others are sent, also when
-// the server ends the connection over it, after which the sender opens another. When a second domain is answered so, it is the mail server
-// that asks, and the whole channel waits. Greylisting is about one recipient.
+// TestADomainThatAsksForFewer: a domain that asks for fewer mails gets no further mails, and
+// mails to other domains are sent. The same holds if the server ends the connection; the sender
+// then opens another. If a second domain answers in the same way, the mail server itself asks,
+// and the whole channel waits. Greylisting concerns one recipient.
 func TestADomainThatAsksForFewer(t *testing.T) {
 	for name, code := range map[string]int{"ends the connection": 421, "goes on": 451} {
 		t.Run(name, func(t *testing.T) {
@@ -188,11 +191,11 @@ func TestADomainThatAsksForFewer(t *testing.T) {
 	}
 }
 
-// Mails that were admitted and that no server has taken are given back: each that the
-// server refused in words, at any command, all for which there was no connection, and
-// those that are left when a run ends. A mail that may have been taken is not, nor is
-// one that was kept back. The result of a mail that is given back says so, so that
-// another mail server may be handed the mail at once.
+// TestUnsentMailsAreGivenBack: admitted mails that no server has taken are given back: mails
+// that the server refused with a reply to any command, mails for which there was no connection,
+// and mails that remain when a run ends. A mail that may have been taken, or that was kept back,
+// is not given back. The result of a mail that is given back says so, so that another mail
+// server may get the mail at once.
 func TestUnsentMailsAreGivenBack(t *testing.T) {
 	refuse := func(code int) error { return &gosmtp.SMTPError{Code: code, Message: "not now"} }
 	for name, c := range map[string]struct {

@@ -22,8 +22,8 @@ var errClosed = errors.New("the mail sender is closed")
 type conn struct {
 	client  *gomail.Client
 	session *gosmtp.Client
-	// raw is the TCP connection below any TLS: closing it ends every wait at
-	// once, which the library's own Close does not, as it waits for its turn.
+	// raw is the TCP connection below any TLS. Closing raw ends every wait at once. The
+	// library's own Close does not, because it waits for its turn.
 	raw net.Conn
 	// reused: the server may have closed it as idle.
 	reused bool
@@ -103,8 +103,8 @@ func (p *pool) expire(c *conn) {
 	}
 }
 
-// forget drops all idle connections after one of them turned out dead: the
-// others have been idle for longer.
+// forget drops all idle connections after one connection was found dead: the dropped connections
+// have been idle for longer.
 func (p *pool) forget() {
 	p.mu.Lock()
 	idle := p.idle
@@ -130,8 +130,8 @@ func (p *pool) close() {
 	quits.Wait()
 }
 
-// dial opens a session: greeting, TLS and authentication. A client per session,
-// because the library's client writes to itself while it authenticates.
+// dial opens a session: greeting, TLS and authentication. Each session has a client of its own,
+// because the library's client changes its own fields while it authenticates.
 func (p *pool) dial(ctx context.Context) (*conn, error) {
 	c := &conn{}
 	stop := func() bool { return true }
@@ -170,7 +170,7 @@ func (p *pool) options() []gomail.Option {
 		gomail.WithTimeout(p.cfg.Timeout),
 		gomail.WithTLSConfig(p.cfg.TLS),
 		gomail.WithTLSPolicy(p.policy()),
-		// Health shows by use; asking before and tidying after every mail
+		// A dead connection shows when it is used. A check before and a reset after every mail
 		// would double the round trips.
 		gomail.WithoutNoop(),
 		gomail.WithoutRset(),
@@ -195,8 +195,8 @@ func (p *pool) policy() gomail.TLSPolicy {
 	return gomail.TLSOpportunistic
 }
 
-// mechanisms lists the ways to prove the password, the best first. PLAIN and
-// LOGIN refuse to work without TLS, except on the machine itself.
+// mechanisms lists the authentication mechanisms, the best first. PLAIN and LOGIN refuse to work
+// without TLS, except on this machine.
 func (p *pool) mechanisms() []gomail.SMTPAuthType {
 	proofs := []gomail.SMTPAuthType{gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthCramMD5}
 	if p.cfg.PlaintextAuth {

@@ -26,8 +26,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A reading is what a mail program gets from a mail. The libraries end lines differently:
-// here a line ends with \n, and blank space at the end of a text is left out.
+// A reading is the content that a mail program reads from a mail. The libraries end lines
+// differently: here a line ends with \n, and blank space at the end of a text is removed.
 type reading struct {
 	Subject, From, Name, To, Text, HTML string
 	Attachments                         int
@@ -165,9 +165,9 @@ func readInJavaScript(t *testing.T, record string, mails [][]byte) (list []readi
 	return list
 }
 
-// TestMailProgramsReadOurMails: mails of all forms, that a real server received, are read
-// by three libraries in two languages, with and without a signature, which a library in
-// JavaScript verifies: the one that signs does not judge itself.
+// TestMailProgramsReadOurMails: three libraries in two languages read mails of all forms that a
+// real server received, with and without a signature. A JavaScript library verifies the
+// signatures, so that the library that signs is not its own judge.
 func TestMailProgramsReadOurMails(t *testing.T) {
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -9,13 +9,12 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// references are the headers by which a provider learns what names a mail in its
-// reports, by the provider's name. A reference consists of a-v and 0-9, so nothing
-// is to be escaped. The providers keep these headers to themselves, but for
-// X-Dropbell-Reference, which names no person.
+// references maps a provider's name to the headers that give the provider the mail's reference
+// for its reports. A reference consists of a-v and 0-9, so nothing needs escaping.
+// Providers do not pass these headers on, except X-Dropbell-Reference, which names no person.
 var references = map[string]func(ref string) [][2]string{
-	// The tag is for events of a configuration set, the other header for
-	// notifications of an identity, which have no tags.
+	// The tag is for events of a configuration set. The other header is for notifications of an
+	// identity, which have no tags.
 	"ses": func(ref string) [][2]string {
 		return [][2]string{{"X-SES-MESSAGE-TAGS", "dropbell=" + ref}, {"X-Dropbell-Reference", ref}}
 	},
@@ -29,19 +28,19 @@ var references = map[string]func(ref string) [][2]string{
 	directMail: func(ref string) [][2]string { return [][2]string{{"X-Notify-Message-ID", ref}} },
 }
 
-// directMail is Alibaba Cloud Direct Mail. Its reports of deliveries return the header,
-// its complaints only the Message-ID.
+// directMail is Alibaba Cloud Direct Mail. Its reports of deliveries return the header; its
+// complaints return only the Message-ID.
 const directMail = "directmail"
 
-// Feedbacks are the providers that can be told what names a mail, in order.
+// Feedbacks returns the sorted names of the providers that take the reference of a mail.
 func Feedbacks() []string { return slices.Sorted(maps.Keys(references)) }
 
-// referenceHeader names a mail where its provider needs nothing else.
+// referenceHeader carries the mail's reference for providers that need no header of their own.
 const referenceHeader = "X-Dropbell-Reference"
 
-// addReference tells the provider what names the mail; an empty ref adds nothing.
-// With a return path the mail server is told as well, by the sender of the envelope,
-// and a header comes back with what a report returns.
+// addReference gives the provider the mail's reference; an empty ref adds nothing. With a return
+// path, the envelope's sender also contains the reference for the mail server, and a header
+// carries it in messages that a report returns.
 func (s *Sender) addReference(to *gomail.Msg, ref string) {
 	if s.cfg.ReturnPath != "" {
 		to.EnvelopeFromMailAddress(&mail.Address{Address: returnPath(s.cfg.ReturnPath, ref)})
@@ -62,8 +61,7 @@ func (s *Sender) addReference(to *gomail.Msg, ref string) {
 	}
 }
 
-// returnPath is the variant of the bounce address that names one mail: a variable
-// envelope return path.
+// returnPath is the bounce address with the mail's reference (variable envelope return path).
 func returnPath(address, ref string) string {
 	if ref == "" {
 		return address

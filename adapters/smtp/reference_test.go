@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// The provider behind the server is told what names a mail, in its own way; without
-// a provider or a reference nothing is added.
+// TestMailsNameThemselves: each provider behind the server gets the mail's reference in its own
+// way. Without a provider or a reference nothing is added.
 func TestMailsNameThemselves(t *testing.T) {
 	ref := feedback.NewRefs("a secret").Text(feedback.Ref{Batch: 77, User: 99})
 	for provider, want := range map[string][]string{

@@ -14,12 +14,12 @@ import (
 	"dropbell/killpoint"
 )
 
-// chunkSize is how many mails go over one connection in one Send. SMTP has no
-// batches of its own; this many take well under a second on a good relay.
+// chunkSize is how many mails go over one connection in one Send. SMTP has no batches. On a good
+// relay 50 mails take well under a second.
 const chunkSize = 50
 
-// A Sender sends one mail per message. It is safe for concurrent use; as many
-// Sends make progress at once as there may be connections.
+// A Sender sends one mail per message. It is safe for concurrent use. The maximum number of
+// connections limits how many Sends run at once.
 type Sender struct {
 	cfg    Config
 	domain string // right-hand side of message ids
@@ -27,14 +27,14 @@ type Sender struct {
 	pool   *pool
 }
 
-// New returns a sender. It does not connect: a mail server that is down must
-// not keep the product from starting. It errors when cfg lacks something.
+// New returns a sender, or an error if cfg lacks something. It does not connect, because the
+// product must start although the mail server is down.
 func New(cfg Config) (*Sender, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	cfg.setDefaults()
-	// The library says clearly and early what it does not like.
+	// The library reports invalid options here, before the first mail.
 	p := newPool(cfg)
 	if _, err := gomail.NewClient(cfg.Host, p.options()...); err != nil {
 		return nil, err
@@ -49,18 +49,17 @@ func (s *Sender) Channel() delivery.Channel { return delivery.Email }
 // ChunkSize returns how many mails go over one connection in one Send.
 func (s *Sender) ChunkSize() int { return chunkSize }
 
-// Close says goodbye to the server on all idle connections. Sends that are
-// under way finish; later ones are answered with Transient.
+// Close sends QUIT on all idle connections. Sends that are under way finish; later Sends return
+// Transient results.
 func (s *Sender) Close() error {
 	s.pool.close()
 	return nil
 }
 
-// Send sends the messages one after the other over one connection, and completes
-// each only when the one before is recorded in its [delivery.Journal]. An empty
-// or impossible address is Permanent without a command to the server. A
-// connection that breaks is replaced; a mail that the server cannot have taken
-// yet is then tried once more, and one that the server may have accepted is
+// Send sends the messages one after the other over one connection. A mail is completed only when
+// the mail before it is recorded in its [delivery.Journal]. An empty or impossible address is
+// Permanent without a command to the server. A broken connection is replaced. A mail that the
+// server cannot have taken is then tried once more; a mail that the server may have taken is
 // Transient.
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
@@ -96,27 +95,27 @@ type run struct {
 	stop   func() bool
 	// losses counts the connections lost since a mail last got through.
 	losses int
-	// slow are domains that get no more mails in this Send, with how long these wait.
+	// slow are the domains that get no more mails in this Send, with the wait of their mails.
 	slow map[string]time.Duration
-	// asking is the domain that asked for fewer mails since one last got through.
+	// asking is the domain that asked for fewer mails since a mail last got through.
 	asking string
-	// over is the answer to everything that is left, once there is no hope.
+	// over is the result of all remaining messages once the run has ended; nil = it has not.
 	over *delivery.Result
 	// recorded waits until the last mail that got through is recorded; nil = it is.
 	recorded func(context.Context) error
-	// cutting is the end of ctx reaching the connection, which completing, that all of a mail
-	// but its end has been written, makes a later one.
+	// cutting is a lock for cut, which runs when ctx ends, and for completing. completing says
+	// that all of a mail except its end has been written; cut then leaves time for the answer.
 	cutting    sync.Mutex
 	completing bool
 }
 
-// answerFor is how long after the end of its context a Send waits for the server's answer to
-// a mail whose end was written before: without it the mail would count as not sent although
-// most such mails were taken.
+// answerFor is how long after the end of its context a Send waits for the server's answer to a
+// mail whose end was written before. Without the wait such a mail would count as not sent,
+// although most such mails were taken.
 const answerFor = time.Second
 
-// cut ends what the connection is doing, now that ctx has ended. A mail whose end may have
-// been written is answered within [answerFor]; nothing more is written.
+// cut ends the work of the connection after ctx has ended. A mail whose end may have been
+// written is answered within [answerFor]. Nothing more is written.
 func (r *run) cut(c *conn) {
 	r.cutting.Lock()
 	defer r.cutting.Unlock()
@@ -128,8 +127,8 @@ func (r *run) cut(c *conn) {
 	_ = c.raw.SetReadDeadline(time.Now().Add(answerFor))
 }
 
-// complete is asked when all of a mail has been written but its end. It returns an error if
-// the end must not be written.
+// complete is called when all of a mail except its end has been written. An error means that the
+// end must not be written.
 func (r *run) complete() error {
 	if err := r.settle(); err != nil {
 		return err
@@ -140,7 +139,7 @@ func (r *run) complete() error {
 	return r.ctx.Err()
 }
 
-// completed ends what complete began, and reports whether the end may have been written.
+// completed resets completing, and reports whether the end of the mail may have been written.
 func (r *run) completed() bool {
 	r.cutting.Lock()
 	defer r.cutting.Unlock()
@@ -149,8 +148,8 @@ func (r *run) completed() bool {
 	return was
 }
 
-// settle waits until the last mail that got through is recorded. No other may be
-// completed before: if this program is killed, one mail per connection is repeated.
+// settle waits until the last mail that got through is recorded. No other mail may be completed
+// before: if this program is killed, at most one mail per connection is repeated.
 func (r *run) settle() error {
 	if r.recorded == nil {
 		return nil
@@ -162,8 +161,8 @@ func (r *run) settle() error {
 	return err
 }
 
-// maxLosses is enough for a kept connection that grew old and one mail on which
-// the server chokes, and few enough not to hammer a server in trouble.
+// maxLosses allows for one kept connection that became stale and one mail on which the server
+// fails. It is small, so that a server in trouble does not get many connections.
 const maxLosses = 3
 
 func (r *run) deliver(m delivery.Message) delivery.Result {
@@ -219,8 +218,7 @@ func (r *run) connect() bool {
 	return true
 }
 
-// lose gives up the connection. A server that hangs up because we are too many
-// is not asked again.
+// lose gives up the connection. If the server hung up because of too many mails, the run ends.
 func (r *run) lose(last delivery.Result) {
 	r.stop()
 	_ = r.conn.raw.Close()
@@ -243,8 +241,8 @@ func (r *run) abandon() {
 	}
 }
 
-// finish keeps the connection for the next Send, unless ctx ended and it is
-// being closed under us, or its last mail is not recorded.
+// finish keeps the connection for the next Send. It closes the connection if ctx has ended or
+// the last mail is not recorded.
 func (r *run) finish() {
 	if r.settle() != nil {
 		r.abandon()

@@ -64,9 +64,9 @@ func (j *slowJournal) Accepted(id user.ID) func(context.Context) error {
 	}
 }
 
-// TestAMailIsNotCompletedBeforeTheLastOneIsRecorded: the server has at most one mail
-// more than the journal, whenever this program dies; all but the end of the next mail
-// may be under way. Send returns when the last one is recorded too.
+// TestAMailIsNotCompletedBeforeTheLastOneIsRecorded: whenever this program is killed, the server
+// has at most one mail more than the journal. All of the next mail except its end may be under
+// way. Send returns only when its last mail is recorded, too.
 func TestAMailIsNotCompletedBeforeTheLastOneIsRecorded(t *testing.T) {
 	rcpt := make(chan string, 10)
 	r := &relay{onRcpt: func(_ *gosmtp.Conn, to string) error { rcpt <- to; return nil }}
@@ -103,8 +103,8 @@ func TestAMailIsNotCompletedBeforeTheLastOneIsRecorded(t *testing.T) {
 	}
 }
 
-// TestAMailThatCannotBeRecordedIsTheLast: the server gets no complete mail after it,
-// and the connection is not used again.
+// TestAMailThatCannotBeRecordedIsTheLast: after a mail that cannot be recorded the server gets
+// no complete mail, and the connection is not used again.
 func TestAMailThatCannotBeRecordedIsTheLast(t *testing.T) {
 	r := new(relay).start(t, nil)
 	j := &slowJournal{make(chan user.ID, 10), make(chan error, 1)}
@@ -167,9 +167,9 @@ func TestAnswerAfterTheContextEnded(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatComesAfterTheEnd: the context ends, as it does shortly before a drop opens,
-// while the server thinks about a mail that it has completely. Its answer counts, and no
-// further mail goes out.
+// TestAnAnswerThatComesAfterTheEnd: the context ends, as shortly before a drop opens, while the
+// server processes a mail that it has completely. The server's answer counts, and no further
+// mail goes out.
 func TestAnAnswerThatComesAfterTheEnd(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {

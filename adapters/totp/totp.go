@@ -29,8 +29,8 @@ const (
 // Codes implements [staff.OneTimeCodes].
 type Codes struct{ box *seal.Box }
 
-// New returns codes whose secrets are encrypted (AES-256-GCM) with the first of
-// the keys and read with any of them. Without keys they are stored as they are.
+// New returns codes whose secrets are encrypted (AES-256-GCM) with the first key and decrypted
+// with any of the keys. Without keys, secrets are stored unencrypted.
 func New(keys ...string) (*Codes, error) {
 	box, err := seal.New("dropbell totp secrets", keys...)
 	return &Codes{box}, err
@@ -73,7 +73,8 @@ func (c *Codes) Show(row string, stored []byte, account string) (staff.OneTimeSe
 	return staff.OneTimeSecret{Secret: key.Secret(), URI: key.URL(), QR: b.Bytes()}, nil
 }
 
-// Step returns the time step whose code this is: now's, or one beside it.
+// Step returns the time step of the code: the present step, the step before, or the step after;
+// ok is false if the code fits none of them.
 func (c *Codes) Step(row string, stored []byte, code string, now time.Time) (step int64, ok bool, err error) {
 	secret, err := c.open(row, stored)
 	if err != nil {

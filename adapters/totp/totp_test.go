@@ -20,8 +20,8 @@ func codes(t *testing.T, keys ...string) *Codes {
 	return c
 }
 
-// The values of RFC 6238, appendix B, for SHA-1, shortened to six digits, and
-// the steps around them.
+// TestStep: the values of RFC 6238, appendix B, for SHA-1, shortened to six digits, and the time
+// steps before and after.
 func TestStep(t *testing.T) {
 	c := codes(t)
 	stored := c.box.Seal("row 1", []byte("12345678901234567890"))

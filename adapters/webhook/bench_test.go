@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// BenchmarkSend compares the sender with a bare client that posts the same
-// body unsigned, ready made or marshalled anew; one operation is one message.
+// BenchmarkSend compares the sender with a bare client that posts the same body unsigned, either
+// ready made or marshalled for each call. One operation is one message.
 func BenchmarkSend(b *testing.B) {
 	messages := sendertest.Messages(delivery.Webhook, 100)
 	url := start(b, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))

@@ -9,9 +9,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// compose returns the body for messages, in a buffer with room for size bytes,
-// and the id of the call, which is the same whenever the same deliveries are
-// sent together again.
+// compose returns the body for messages, in a buffer with room for size bytes, and the id of the
+// call. The id is the same whenever the same deliveries are sent together again.
 func compose(messages []delivery.Message, size int64) (body []byte, id string) {
 	var said shared
 	keys := sha256.New()
@@ -34,9 +33,9 @@ func compose(messages []delivery.Message, size int64) (body []byte, id string) {
 	return body, "msg_" + base64.RawURLEncoding.EncodeToString(keys.Sum(nil)[:18])
 }
 
-// shared are the parts that messages of one call have in common, so that each
-// is encoded once: a few languages and zones. A call that says more than fits
-// encodes the last part over and over.
+// shared caches the parts that messages of one call have in common, so that each part is encoded
+// once: a few languages and time zones. If a call has more different parts than the cache, the
+// parts beyond it are encoded again and again.
 type shared struct {
 	parts [8]struct {
 		subject *delivery.Subject
@@ -73,8 +72,8 @@ func appendCommon(b []byte, m *delivery.Message) []byte {
 	return append(b, `,"idempotency_key":"`...)
 }
 
-// appendJSON appends s as a JSON string. Keys and ids, which are most of the
-// calls, need no escaping, and quoting them plainly takes a tenth of the time.
+// appendJSON appends s as a JSON string. Most strings of a call are keys and ids, which need no
+// escaping; quoting them directly takes a tenth of the time.
 func appendJSON(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

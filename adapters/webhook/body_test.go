@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestEverybodyReadsTheirOwn mixes more contents in one call than are kept
-// encoded, and two subjects.
+// TestEverybodyReadsTheirOwn mixes two subjects and more contents in one call than are cached in
+// encoded form.
 func TestEverybodyReadsTheirOwn(t *testing.T) {
 	e := new(endpoint)
 	s := newSender(t, webhook.Config{URL: start(t, e)})

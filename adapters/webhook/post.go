@@ -20,14 +20,13 @@ const maxResponse = 2 << 10
 // detailPrivate says that the endpoint's name leads to an address that is not called.
 const detailPrivate = "the endpoint's name leads to an address that is not public"
 
-// A Poster posts events to the endpoints of shops' servers. It connects to public
-// addresses only, judged after the name was resolved, follows no redirects and
-// uses no proxy, which would resolve names itself. It is safe for concurrent use.
+// A Poster posts events to the endpoints of shops' servers. It connects only to public
+// addresses, which are checked after the name was resolved. It follows no redirects and uses no
+// proxy, because a proxy would resolve names itself. It is safe for concurrent use.
 type Poster struct{ client *http.Client }
 
-// NewPoster returns a poster whose calls take at most timeout, 0 = 15 s, from
-// resolving the name to the end of the answer. Insecure allows every address, for
-// development.
+// NewPoster returns a poster whose calls take at most timeout, from resolving the name to the
+// end of the answer; 0 = 15 s. insecure allows every address, for development.
 func NewPoster(timeout time.Duration, insecure bool) *Poster {
 	if timeout <= 0 {
 		timeout = defaultTimeout

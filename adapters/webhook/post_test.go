@@ -23,8 +23,8 @@ func poster(t *testing.T, timeout time.Duration, insecure bool) *webhook.Poster 
 	return p
 }
 
-// TestEachKeySigns: while a secret is rotated, receivers with either secret verify
-// the call with the library of the specification, and others do not.
+// TestEachKeySigns: while a secret is rotated, receivers with either secret can verify the call
+// with the specification's library. Receivers with another secret cannot.
 func TestEachKeySigns(t *testing.T) {
 	young, old := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	body := []byte(`{"type":"drop.opened"}`)
@@ -56,8 +56,8 @@ func TestEachKeySigns(t *testing.T) {
 	}
 }
 
-// TestAddressesInside are refused when a connection is made, whatever the name said
-// before: loopback, private, link-local and metadata addresses.
+// TestAddressesInside: loopback, private, link-local and metadata addresses are refused at the
+// connection, whatever the name resolved to before.
 func TestAddressesInside(t *testing.T) {
 	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
@@ -90,8 +90,8 @@ func TestProxiesAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestHostileEndpoints get a bounded time and a bounded part of their answer is
-// kept; redirects are answers.
+// TestHostileEndpoints: an endpoint gets a bounded time, and a bounded part of its answer is
+// kept. A redirect is an answer.
 func TestHostileEndpoints(t *testing.T) {
 	var elsewhere atomic.Int64
 	stop := make(chan struct{})

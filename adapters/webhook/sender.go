@@ -1,9 +1,9 @@
-// Package webhook delivers messages to an HTTP endpoint of the shop, signed
-// according to the Standard Webhooks specification (standardwebhooks.com, 1.0).
+// Package webhook delivers messages to an HTTP endpoint of the shop, signed according to the
+// Standard Webhooks specification (standardwebhooks.com, 1.0).
 //
 // One call is POST {"messages":[{"user_id","template_id","kind","slot","title",
-// "text","idempotency_key"}]}, at most 100. The header webhook-id is the same
-// when the same messages are sent together again.
+// "text","idempotency_key"}]} with at most 100 messages. The header webhook-id is the same when
+// the same messages are sent together again.
 package webhook
 
 import (
@@ -42,12 +42,12 @@ const (
 type Config struct {
 	// URL is the endpoint; http or https; required.
 	URL string
-	// Secret signs the calls: "whsec_" and base64, as the specification has it; required.
+	// Secret signs the calls: "whsec_" and base64, as in the specification; required.
 	Secret string
 	// Timeout bounds one call from dialling to the answer; default 15 s.
 	Timeout time.Duration
-	// Control judges every address before it is connected to, after the name was resolved;
-	// proxies are not used then. nil = every address is connected to.
+	// Control judges every address after the name was resolved and before the connection; no
+	// proxy is used then. nil = every address is permitted.
 	Control sender.Control
 	// Now is the clock for timestamps and Retry-After dates; default [time.Now].
 	Now func() time.Time
@@ -58,12 +58,12 @@ type Sender struct {
 	cfg    Config
 	client *http.Client
 	key    []byte
-	// room is what the last body took, in bytes, and some more.
+	// room is the size of the last body in bytes, plus an eighth.
 	room atomic.Int64
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without
-// the secret. It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the secret.
+// New does not connect.
 func New(cfg Config) (*Sender, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -82,8 +82,8 @@ func New(cfg Config) (*Sender, error) {
 	return &Sender{cfg: cfg, client: newClient(cfg.Timeout, cfg.Control), key: key}, nil
 }
 
-// signature is that of the specification's symmetric scheme, version 1. Its
-// own library copies every body twice to make one.
+// signature returns the signature of the specification's symmetric scheme, version 1. The
+// specification's own library is not used, because it copies every body twice for a signature.
 func signature(key []byte, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	head := append(append(make([]byte, 0, 64), id...), '.')
@@ -111,8 +111,8 @@ func (s *Sender) Close() error {
 	return nil
 }
 
-// Send posts the messages in one call, and the status of the answer holds for
-// all of them: 2xx is Delivered, whatever its body, unless that is a web page.
+// Send posts the messages in one call. The answer's status holds for all of them: 2xx is
+// Delivered, whatever the body, unless the body is a web page.
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	if len(messages) == 0 {
 		return nil
@@ -153,9 +153,8 @@ func (s *Sender) post(ctx context.Context, messages []delivery.Message) (deliver
 	return result, nil
 }
 
-// isPage reports whether an answer is an HTML document, which is no
-// acknowledgement of a webhook. The header is not reliable: many frameworks call
-// a plain "ok" text/html.
+// isPage reports whether an answer is an HTML document, which is no acknowledgement of a
+// webhook. The header Content-Type is not reliable: many frameworks call a plain "ok" text/html.
 func isPage(start []byte) bool {
 	return strings.HasPrefix(http.DetectContentType(start), "text/html")
 }

@@ -38,8 +38,8 @@ type call struct {
 	messages []message
 }
 
-// An endpoint accepts what is signed correctly and records it; answer, when
-// set, decides the answer instead.
+// An endpoint accepts and records calls with a correct signature. answer, when set, replaces the
+// answer.
 type endpoint struct {
 	answer http.HandlerFunc
 
@@ -181,8 +181,9 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestAWebPageIsNoReceipt: an address that leads to a sign-in page, a parked domain
-// or a proxy's error answers 200 as well. Any other body is as good as none.
+// TestAWebPageIsNoReceipt: an address that leads to a sign-in page, a parked domain or a proxy's
+// error page answers 200 as well, and counts as a failure. Any other body, or none, counts as
+// delivered.
 func TestAWebPageIsNoReceipt(t *testing.T) {
 	for _, c := range []struct {
 		kind, body string
@@ -228,9 +229,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestBuffersAreNotSharedTooEarly would send torn bodies, or trip the race
-// detector, if a buffer went back to its pool while the transport reads it:
-// the endpoint answers before it has read, and calls end in the middle.
+// TestBuffersAreNotSharedTooEarly: the endpoint answers before it has read, and calls end in the
+// middle. If a buffer went back to its pool while the transport reads it, bodies would be torn
+// or the race detector would report it.
 func TestBuffersAreNotSharedTooEarly(t *testing.T) {
 	big := delivery.Content{Title: "t", Text: strings.Repeat("text ", 4_000)}
 	e := new(endpoint)
@@ -282,8 +283,8 @@ func TestClosedKeptConnectionIsReplaced(t *testing.T) {
 	defer server.Close()
 	s := newSender(t, webhook.Config{URL: server.URL})
 	for round := range 3 {
-		// The first call may still use the dead connection, and then its outcome
-		// is unknown; the second must not.
+		// The first call may still use the dead connection, so its outcome is unknown. The
+		// second call must not use the dead connection.
 		r := s.Send(t.Context(), sendertest.Messages(delivery.Webhook, 1))[0]
 		if r.Status == delivery.Transient {
 			r = s.Send(t.Context(), sendertest.Messages(delivery.Webhook, 1))[0]

@@ -1,5 +1,5 @@
-// Command go-backend is the part of a shop's backend that has to do with Dropbell:
-// tokens for its pages, coupons at payment, and webhooks. README.md says how it is run.
+// Command go-backend is the Dropbell part of a shop's backend: tokens for the shop's pages,
+// coupons at payment, and webhooks. README.md says how to run it.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"dropbell/sdk/go/api"
 )
 
-// backend is what the handlers need.
+// backend holds the dependencies of the handlers.
 type backend struct {
 	client *dropbell.Client // with a service key that has the scope payment
 	tokens dropbell.UserTokens
@@ -39,7 +39,7 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// user returns the user who is signed in; "" = none. A shop has its own sessions.
+// user returns the id of the signed-in user; "" = none. A real shop has its own sessions.
 func user(r *http.Request) string {
 	c, err := r.Cookie("user")
 	if err != nil {
@@ -58,8 +58,8 @@ func (b backend) token(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]string{"token": token}, err)
 }
 
-// pay pays an order with a coupon: the coupon is locked before the money is taken,
-// used once it is there, and released if it is not.
+// pay pays an order with a coupon. The coupon is locked before the money is taken, used after
+// the money is taken, and released if the payment fails.
 func (b backend) pay(w http.ResponseWriter, r *http.Request) {
 	var order struct {
 		ID     string `json:"order_id"`
@@ -75,15 +75,15 @@ func (b backend) pay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	amount := amountOf(owner, order.ID)
-	// With the owner it is refused for coupons of others.
+	// With the owner's id, Dropbell refuses coupons of other users.
 	locked, err := b.client.LockCouponWithResponse(r.Context(), order.Coupon, nil, api.LockWish{OrderId: order.ID, OrderAmount: amount, UserId: &owner})
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
 	total, ref := amount-*locked.JSON200.Discount, api.OrderRef{OrderId: order.ID}
-	// The steps below must happen although the client hangs up. A shop repeats it from
-	// a queue of its own until it succeeds; each step may be repeated.
+	// The steps below must be completed even if the client hangs up. A real shop would repeat
+	// them from a queue of its own until they succeed. Each step may be repeated.
 	ctx := context.WithoutCancel(r.Context())
 	if err := charge(ctx, order.ID, total); err != nil {
 		_, released := b.client.ReleaseCouponWithResponse(ctx, order.Coupon, nil, ref)
@@ -94,21 +94,22 @@ func (b backend) pay(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"order_id": order.ID, "paid": total}, err)
 }
 
-// amountOf returns the amount of an order of this user, in minor units; the page does not
-// say it. A shop looks it up, and refuses orders of others. Here each order is the same.
+// amountOf returns the amount of the user's order, in minor units of the currency. The page does
+// not send the amount. A real shop would look the order up and refuse orders of other users.
+// Here every order has the same amount.
 func amountOf(_, _ string) int64 { return 6000 }
 
 // charge takes the money. Here it does not.
 func charge(context.Context, string, int64) error { return nil }
 
-// store keeps an event before the webhook is answered. One may come twice: a shop
-// stores its id under a unique key.
+// store keeps an event before the webhook is answered. An event may come twice: a real shop
+// would store the event's id under a unique key.
 func store(_ context.Context, e dropbell.Event) error {
 	log.Printf("%s %s of %s: %s", e.ID, e.Type, e.Subject, e.Data)
 	return nil
 }
 
-// answer writes a value, or what Dropbell refused.
+// answer writes a value, or Dropbell's refusal.
 func answer(w http.ResponseWriter, value any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

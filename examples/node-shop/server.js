@@ -1,5 +1,5 @@
 // A small shop in Node.js: a page with the web components, tokens for it, coupons at
-// payment, and webhooks. README.md says how it is run.
+// payment, and webhooks. README.md says how to run it.
 import { createServer } from "node:http";
 import { Dropbell, Problem } from "@dropbell/sdk";
 import { SignatureError, userToken, verify } from "@dropbell/sdk/webhooks";
@@ -15,15 +15,17 @@ const page = (drop) => `<!doctype html><html lang="en"><meta charset="utf-8"><me
 <dropbell-claim template="${drop}" token-url="/dropbell-token"></dropbell-claim>
 <dropbell-inbox token-url="/dropbell-token"></dropbell-inbox>`;
 
-// The user who is signed in. A shop has its own sessions.
+// The id of the signed-in user. A real shop has its own sessions.
 const userOf = (request) => /(?:^|; )user=(\d+)/.exec(request.headers.cookie ?? "")?.[1];
 
-// The amount of an order of this user, in minor units; the page does not say it. A shop
-// looks it up, and refuses orders of others. Here each order is the same tea.
+// The amount of the user's order, in minor units of the currency. The page does not send the
+// amount. A real shop would look the order up and refuse orders of other users. Here every
+// order is the same tea.
 const amountOf = (user, order) => 6000;
 
-// The coupon is locked before the money is taken, used once it is there, and released
-// if it is not. Each step may be repeated. With the user it is refused for coupons of others.
+// The coupon is locked before the money is taken, used after the money is taken, and released
+// if the payment fails. Each step may be repeated. With user_id, Dropbell refuses coupons of
+// other users.
 async function pay(user, { order_id, coupon_id }) {
   const path = { id: coupon_id }, amount = amountOf(user, order_id);
   const { data } = await client.post("/coupons/{id}/lock", { path, body: { order_id, order_amount: amount, user_id: user } });

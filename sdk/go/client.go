@@ -1,12 +1,10 @@
-// Package dropbell is the Go client of Dropbell for the servers of shops. Package
-// api beneath it is generated from the server's OpenAPI document and has a method
-// for each operation; this package adds what each caller would otherwise write
-// again: idempotency keys, retries, errors with codes, the server's clock, tokens
-// of end users, and the verification of webhooks.
+// Package dropbell is the Go client of Dropbell for the servers of shops. Package api below it
+// is generated from the server's OpenAPI document and has a method for each operation. Package
+// dropbell adds idempotency keys, retries, errors with codes, the server's clock, tokens of end
+// users, and the verification of webhooks.
 //
-// A request that needs an answer again is sent again with the same Idempotency-Key,
-// so a caller sees one effect and one answer. An answer other than 2xx is returned
-// as a [*Problem].
+// A retry sends the same Idempotency-Key as the first request, so a caller sees one effect and
+// one answer. An answer other than 2xx is returned as a [*Problem].
 package dropbell
 
 import (
@@ -26,8 +24,8 @@ type Client struct {
 	Clock *Clock
 }
 
-// Credential returns what a request is authorized with: a service key, or a token
-// of an end user. It is called for each request.
+// Credential returns the credential of a request: a service key, or a token of an end user. It
+// is called for each request.
 type Credential func(context.Context) (string, error)
 
 // ServiceKey authorizes with a service key, dbk_….
@@ -44,11 +42,11 @@ func WithHTTPClient(client *http.Client) Option { return func(t *transport) { t.
 // WithTries sends a request n times at most; default 5. 1 = no retries.
 func WithTries(n int) Option { return func(t *transport) { t.tries = max(n, 1) } }
 
-// WithLongestWait returns a problem at once if the server asks for a longer pause
-// than d; default 30 s.
+// WithLongestWait limits the pause that a server may ask for; default 30 s. If the server asks
+// for a longer pause than d, the client does not retry and returns the [*Problem] at once.
 func WithLongestWait(d time.Duration) Option { return func(t *transport) { t.longest = d } }
 
-// AsUser sends each request for this user. The service key needs the scope
+// AsUser sends each request for the user with this id. The service key needs the scope
 // act-as-user.
 func AsUser(id string) Option { return func(t *transport) { t.user = id } }
 

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Clock is how far the server's clock is ahead of this machine's. Each answer has
-// the server's time in whole seconds; as every answer bounds the difference from
-// both sides, a few answers narrow it down to less than a second.
+// Clock measures how far the server's clock is ahead of this machine's clock. Each answer has
+// the server's time in whole seconds and limits the difference from above and below. A few
+// answers narrow the difference down to less than a second.
 type Clock struct {
 	mu        sync.Mutex
 	known     bool
@@ -28,8 +28,8 @@ func (c *Clock) Now() time.Time {
 	return time.Now().Add(ahead)
 }
 
-// observe learns from an answer to a request that was sent and received at these
-// instants of this machine.
+// observe narrows the difference by an answer. sent and received are the times of the request
+// and of its answer on this machine.
 func (c *Clock) observe(sent, received time.Time, h http.Header) {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil || h.Get("Age") != "" { // a cache has answered

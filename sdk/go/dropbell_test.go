@@ -13,7 +13,7 @@ import (
 	"dropbell/sdk/go/api"
 )
 
-// answer is what a server of a test says to one request; status 0 breaks the connection.
+// answer is the answer of a test server to one request; status 0 breaks the connection.
 type answer struct {
 	status     int
 	body       string
@@ -21,7 +21,7 @@ type answer struct {
 	breaks     bool // in the middle of the body
 }
 
-// server answers in turn and keeps what it was asked.
+// server returns its answers in order and keeps the requests.
 type server struct {
 	*testing.T
 	answers []answer
@@ -59,7 +59,8 @@ func client(t *testing.T, answers []answer, options ...Option) (*Client, *server
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	noPause := func(tr *transport) {
-		// New connections: a broken one that was used before is retried by net/http itself.
+		// New connections only: net/http itself retries a broken connection that was used
+		// before.
 		tr.http = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		tr.wait = func(_ context.Context, d time.Duration) error { s.pauses = append(s.pauses, d); return nil }
 	}
@@ -91,8 +92,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswer: a connection that breaks in the middle of an answer is like one
-// that breaks before.
+// TestBrokenAnswer: a connection that breaks in the middle of an answer is treated like a
+// connection that breaks before the answer.
 func TestBrokenAnswer(t *testing.T) {
 	body := `{"claim_id":"5","coupon_id":"17","state":"issued"}`
 	c, s := client(t, []answer{{status: 201, body: body, breaks: true}, {status: 201, body: body}})
@@ -111,8 +112,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestRetriesEnd: refusals are returned at once; retries end by number, by a longer
-// pause than allowed, by the caller's deadline, and where a change may have happened.
+// TestRetriesEnd: refusals are returned at once. Retries end after the number of tries, at a
+// longer pause than allowed, at the caller's deadline, and when a change may have happened.
 func TestRetriesEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers  []answer

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// UserTokens signs the tokens that a shop's pages and apps call with for a user
-// who is signed in (JWT, HS256), where the server has AUTH_JWT_SECRET.
+// UserTokens signs tokens (JWT, HS256) with which a shop's pages and apps call Dropbell for a
+// signed-in user. The server must have AUTH_JWT_SECRET.
 type UserTokens struct {
 	Secret string // AUTH_JWT_SECRET
-	// Issuer and Audience are AUTH_JWT_ISSUER and AUTH_JWT_AUDIENCE; "" = the server
-	// demands none.
+	// Issuer and Audience are AUTH_JWT_ISSUER and AUTH_JWT_AUDIENCE of the server; "" = the
+	// server requires none.
 	Issuer, Audience string
 }
 

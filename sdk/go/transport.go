@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound the pause before a retry for which the server
-	// has asked for no time of its own.
+	// firstPause and longestPause limit the pause before a retry, if the server has not asked
+	// for a pause.
 	firstPause   = 200 * time.Millisecond
 	longestPause = 10 * time.Second
 
@@ -98,9 +98,9 @@ func isJSON(h http.Header) bool {
 	return kind == "application/json"
 }
 
-// retryable reports whether r may be sent again after err, and the pause that the
-// server has asked for. A request without an answer may have had its effect: those
-// with an Idempotency-Key, and those whose repetition changes nothing, are safe.
+// retryable reports whether r may be sent again after err, and the pause that the server has
+// asked for. A request without an answer may have had its effect. It may be sent again if it has
+// an Idempotency-Key or if its repetition changes nothing.
 func retryable(r *http.Request, err error) (after time.Duration, again bool) {
 	if err == nil || r.Context().Err() != nil {
 		return 0, false

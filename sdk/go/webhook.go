@@ -22,18 +22,18 @@ const (
 	largestEvent = 4 << 20
 )
 
-// ErrSignature is returned for a webhook that was not signed by Dropbell with one of
-// the secrets, or too long ago. Answer it with 401 and do nothing.
+// ErrSignature means that a webhook was not signed by Dropbell with one of the secrets, or was
+// signed too long ago. Answer such a webhook with 401 and do nothing.
 var ErrSignature = errors.New("dropbell: the webhook's signature or timestamp is wrong")
 
-// Event is what a webhook tells.
+// Event is the content of a webhook.
 type Event struct {
 	// ID is the same whenever the event is sent; skip ids that were processed before.
 	ID        string    `json:"-"`
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
-	// Subject is what it happened to, such as coupon/17. Of two events of one subject
-	// the later has the greater Sequence.
+	// Subject is the object of the event, such as coupon/17. Of two events with the same
+	// subject, the later event has the greater Sequence.
 	Subject  string          `json:"subject"`
 	Sequence int64           `json:"sequence"`
 	Data     json.RawMessage `json:"data"`
@@ -45,8 +45,8 @@ type Webhooks struct {
 	now  func() time.Time
 }
 
-// NewWebhooks returns a verifier that takes signatures with any of the secrets,
-// whsec_…; there are two while a secret is rotated.
+// NewWebhooks returns a verifier that accepts signatures with any of the secrets (whsec_…).
+// There are two secrets while a secret is rotated.
 func NewWebhooks(secrets ...string) (*Webhooks, error) {
 	w := &Webhooks{now: time.Now}
 	for _, s := range secrets {
@@ -62,8 +62,8 @@ func NewWebhooks(secrets ...string) (*Webhooks, error) {
 	return w, nil
 }
 
-// Verify returns the event in a request with this body and header. It returns
-// [ErrSignature], or another error if the body is no event.
+// Verify returns the event of a request with this body and header. It returns [ErrSignature] for
+// a wrong signature, and another error if the body is not an event.
 func (w *Webhooks) Verify(body []byte, h http.Header) (Event, error) {
 	id, stamp := h.Get("webhook-id"), h.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -97,9 +97,8 @@ func (w *Webhooks) signed(head string, body []byte, signatures string) bool {
 	return false
 }
 
-// Handler answers webhooks: 204 after do has stored the event, 401 for a wrong
-// signature, and 500 if do fails, after which Dropbell sends the event again. An
-// event may come more than once.
+// Handler answers webhooks: 204 after do has stored the event, 401 for a wrong signature, and
+// 500 if do fails. After a 500 Dropbell sends the event again. An event may come more than once.
 func (w *Webhooks) Handler(do func(context.Context, Event) error) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(out, r.Body, largestEvent))

@@ -1,6 +1,6 @@
 // The client of Dropbell, for Node.js and for browsers. It has no dependencies.
-// A request that needs an answer again is sent again with the same Idempotency-Key;
-// an answer other than 2xx is thrown as a Problem.
+// A retry sends the same Idempotency-Key as the first request.
+// An answer other than 2xx is thrown as a Problem.
 
 const firstPause = 200, longestPause = 10_000; // milliseconds
 
@@ -20,9 +20,9 @@ export class Problem extends Error {
 }
 
 /**
- * How far the server's clock is ahead of this machine's. Each answer has the server's
- * time in whole seconds; as every answer bounds the difference from both sides, a few
- * answers narrow it down to less than a second.
+ * Measures how far the server's clock is ahead of this machine's clock. Each answer has the
+ * server's time in whole seconds and limits the difference from above and below. A few
+ * answers narrow the difference down to less than a second.
  */
 export class Clock {
   #low = 0;
@@ -39,7 +39,7 @@ export class Clock {
     return Date.now() + this.offset;
   }
 
-  /** Learns from the Date header of an answer to a request sent and received then. */
+  /** Narrows the difference by the Date header of an answer; sent and received are times of this machine. */
   observe(sent, received, date) {
     const at = Date.parse(date ?? "");
     if (Number.isNaN(at)) return;
@@ -111,9 +111,9 @@ export class Dropbell {
   }
 }
 
-// again returns the pause that the server asks for before a retry, and undefined if the
-// request must not be sent again. One without an answer may have had its effect: those
-// with an Idempotency-Key, and those whose repetition changes nothing, are safe.
+// again returns the pause that the server asks for before a retry, or undefined if the
+// request must not be sent again. A request without an answer may have had its effect. It may
+// be sent again if it has an Idempotency-Key or if its repetition changes nothing.
 function again(method, error, signal) {
   if (signal?.aborted || error instanceof SyntaxError) return undefined;
   const repeatable = method !== "PATCH";

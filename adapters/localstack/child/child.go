@@ -1,5 +1,4 @@
-// Package child runs programs that must not outlive the program that started
-// them, however that one ends.
+// Package child runs programs that must not outlive their parent, however the parent ends.
 package child
 
 import (
@@ -19,9 +18,9 @@ type Process struct {
 	err     error
 }
 
-// Start runs cmd in a process group of its own, so that Ctrl-C in a terminal
-// reaches only its parent, which can then stop things in the right order. When
-// the parent dies without stopping it, it receives onOrphan.
+// Start runs cmd in a process group of its own. Ctrl-C in a terminal then reaches only the
+// parent, which can stop its children in the right order. If the parent dies without stopping
+// cmd, cmd receives onOrphan.
 func Start(cmd *exec.Cmd, onOrphan syscall.Signal) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -38,9 +37,8 @@ func Start(cmd *exec.Cmd, onOrphan syscall.Signal) (*Process, error) {
 	return p, nil
 }
 
-// run holds on to its thread for the life of the child: Linux sends the death
-// signal when the thread that started the child ends, not only when the whole
-// parent does.
+// run keeps its thread for the life of the child. Linux sends the death signal already when the
+// thread that started the child ends, not only when the parent process ends.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	if err := p.cmd.Start(); err != nil {
@@ -58,8 +56,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the process ended: nil for exit status 0. It blocks until
-// there is an answer.
+// Err waits for the end of the process and returns its result; nil = exit status 0.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
@@ -74,8 +71,8 @@ func (p *Process) Signal(sig syscall.Signal) {
 	}
 }
 
-// Stop sends sig and waits for the end. A process still there after grace, or
-// when ctx ends, is killed; the error says so.
+// Stop sends sig and waits for the end of the process. After grace, or when ctx ends, Stop kills
+// the process and returns an error.
 func (p *Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
 	defer p.Forget()
 	p.Signal(sig)
@@ -96,8 +93,7 @@ func (p *Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Durat
 	return fmt.Errorf("%s did not stop within %v and was killed", p.cmd.Path, grace)
 }
 
-// Forget releases what watches over the process. Call it when the process has
-// ended in another way than through Stop.
+// Forget releases the guard of the process. Call Forget if the process has ended without Stop.
 func (p *Process) Forget() {
 	if p.dismiss != nil {
 		p.dismiss()

@@ -9,7 +9,7 @@ import (
 
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
 
-// guardProcess does with a small shell what Linux's kernel has a signal for.
+// guardProcess does with a small shell what a signal of the kernel does on Linux.
 func guardProcess(pid int, sig syscall.Signal) (dismiss func()) {
 	return guard(`kill -s "$1" "$2"`, strconv.Itoa(int(sig)), strconv.Itoa(pid))
 }

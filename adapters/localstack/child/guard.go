@@ -8,13 +8,13 @@ import (
 
 // RemoveOrphaned removes dir when this program dies before it calls dismiss.
 func RemoveOrphaned(dir string) (dismiss func()) {
-	// The programs that wrote there die at the same moment; files that they still wrote
-	// meanwhile are removed in the next round.
+	// The programs that write to dir die at the same moment. Files that they still write during
+	// a round are removed in the next round.
 	return guard(`for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1"; sleep 0.2; done`, dir)
 }
 
-// guard starts a shell that waits for the end of this program, seen as the end
-// of a pipe that only this program holds open, and then runs script.
+// guard starts a shell that runs script after this program has ended. The shell notices the end
+// by a pipe that only this program holds open.
 func guard(script string, args ...string) (dismiss func()) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -18,18 +18,17 @@ func Children(pid int) []int {
 	return found
 }
 
-// Alive reports whether pid is running. A process that has ended and only
-// waits to be collected is not.
+// Alive reports whether pid is running. A zombie process is not running.
 func Alive(pid int) bool {
 	s, ok := process(pid)
 	return ok && !s.zombie
 }
 
-// End stops a process that is not a child of this one: first with sig and,
-// when it is still there after grace, by killing it.
+// End stops a process that is not a child of this process: first with sig, and after grace with
+// SIGKILL.
 func End(ctx context.Context, pid int, sig syscall.Signal, grace time.Duration) error {
 	for _, s := range []syscall.Signal{sig, syscall.SIGKILL} {
-		_ = syscall.Kill(pid, s) // gone already is what is wanted
+		_ = syscall.Kill(pid, s) // an error means that the process has ended already
 		wait, cancel := context.WithTimeout(ctx, grace)
 		err := Gone(wait, pid)
 		cancel()
@@ -56,8 +55,7 @@ func Gone(ctx context.Context, pids ...int) error {
 	return nil
 }
 
-// Parent returns the id of the process that pid is a child of, 0 when pid is
-// not running.
+// Parent returns the process id of pid's parent; 0 = pid is not running.
 func Parent(pid int) int {
 	s, _ := process(pid)
 	return s.parent

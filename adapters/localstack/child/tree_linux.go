@@ -39,8 +39,7 @@ func process(pid int) (status, bool) {
 	return parseStat(pid, raw)
 }
 
-// parseStat reads "pid (name) state ppid …"; the name may itself hold spaces
-// and parentheses.
+// parseStat reads "pid (name) state ppid …". The name may contain spaces and parentheses.
 func parseStat(pid int, raw []byte) (status, bool) {
 	end := bytes.LastIndexByte(raw, ')')
 	if end < 0 {
@@ -54,7 +53,7 @@ func parseStat(pid int, raw []byte) (status, bool) {
 	return status{pid: pid, parent: parent, zombie: fields[0] == "Z" || fields[0] == "X"}, err == nil
 }
 
-// CommandLine returns what pid was started with, "" when it is not running.
+// CommandLine returns the command line of pid; "" = pid is not running.
 func CommandLine(pid int) string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {

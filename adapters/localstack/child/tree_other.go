@@ -42,7 +42,7 @@ func process(pid int) (status, bool) {
 	return status{}, false
 }
 
-// CommandLine returns what pid was started with, "" when it is not running.
+// CommandLine returns the command line of pid; "" = pid is not running.
 func CommandLine(pid int) string {
 	out, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

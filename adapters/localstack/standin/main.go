@@ -1,5 +1,5 @@
-// Command standin is an in-memory double of Redis in a process of its own, for
-// machines where no Redis can be installed. It forgets everything when it ends.
+// Command standin imitates Redis in memory, in a process of its own, for machines on which no
+// Redis can be installed. It loses all data when it ends.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Package apns delivers to iPhones by the Apple Push Notification service: HTTP/2
-// with a provider token ("Sending notification requests to APNs", "Establishing a
-// token-based connection to APNs" and "Handling notification responses from APNs"
-// of Apple's documentation).
+// Package apns delivers to iPhones by the Apple Push Notification service, over HTTP/2 with a
+// provider token. See "Sending notification requests to APNs", "Establishing a token-based
+// connection to APNs" and "Handling notification responses from APNs" in Apple's documentation.
 package apns
 
 import (
@@ -25,8 +24,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// DefaultURL is Apple's service for apps from the App Store and TestFlight, and SandboxURL
-// that for other builds.
+// DefaultURL is Apple's service for apps from the App Store and TestFlight. SandboxURL is
+// Apple's service for development builds.
 const (
 	DefaultURL = "https://api.push.apple.com"
 	SandboxURL = "https://api.sandbox.push.apple.com"
@@ -43,14 +42,14 @@ type Config struct {
 	KeyID, TeamID string
 	// Topic is the bundle id of the app; required.
 	Topic string
-	// URL is the service, https, or http on this machine for tests; empty =
+	// URL is the service's address: https, or http on this machine for tests; empty =
 	// [DefaultURL].
 	URL string
-	// Configured says that staff have configured the service: answers that are about its
-	// settings name the provider's instead of the environment's.
+	// Configured says that staff have configured the service. Details of refusals that concern
+	// the settings then point to the provider's settings instead of environment variables.
 	Configured bool
-	// OnGone is called, possibly concurrently, for every phone that Apple says the
-	// app was removed from. May be nil.
+	// OnGone is called, possibly concurrently, for every phone from which the app was removed
+	// according to Apple. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
 	// Transport replaces the connection to Apple; nil = HTTP/2.
 	Transport http.RoundTripper
@@ -97,9 +96,9 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// http2Only makes the transport speak HTTP/2, also without TLS. It opens another
-// connection where Apple allows no further request on one, and tries connections
-// that are idle, so that a dead one is not found by a push.
+// http2Only makes the transport speak HTTP/2, also without TLS. The transport opens another
+// connection when Apple allows no further request on the current connection. It pings idle
+// connections, so that a push does not meet a dead connection.
 func http2Only(t *http.Transport, encrypted bool) {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP2(encrypted)
@@ -123,8 +122,8 @@ const unsigned = "the provider token cannot be signed"
 // answer is the body of a refusal.
 type answer struct {
 	Reason string `json:"reason"`
-	// Timestamp is when Apple learned that the token is not valid any more, in
-	// milliseconds.
+	// Timestamp is when Apple learned that the token is no longer valid, in milliseconds since
+	// 1970.
 	Timestamp int64 `json:"timestamp"`
 }
 
@@ -152,7 +151,7 @@ func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, b
 		return delivery.Result{Status: delivery.Delivered}, false
 	}
 	var a answer
-	_ = json.Unmarshal(got.Body, &a) // no reason is one that is unknown
+	_ = json.Unmarshal(got.Body, &a) // an unreadable body is an unknown reason
 	if got.Status == http.StatusGone && a.stale(d) {
 		return s.Gone(ctx, m, d), a.Reason == tooOld
 	}
@@ -165,8 +164,8 @@ func (a answer) stale(d user.Device) bool {
 	return a.Timestamp == 0 || !d.SeenAt.After(time.UnixMilli(a.Timestamp))
 }
 
-// refusal sorts Apple's reasons: those about the phone, those about the message,
-// those about our configuration, which end no delivery, and those about Apple.
+// refusal sorts Apple's reasons into four groups: the phone, the message, our configuration, and
+// Apple itself. Reasons about the configuration end no delivery.
 func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, now time.Time) delivery.Result {
 	detail := "APNs answered " + strconv.Itoa(status)
 	if reason != "" {
@@ -174,8 +173,8 @@ func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, 
 	}
 	switch reason {
 	case "BadDeviceToken", "DeviceTokenNotForTopic", "Unregistered", "ExpiredToken":
-		// A token of the other environment, or another app, gets the same answer as a
-		// spoilt one: the phone is kept, so that a wrong address or account removes none.
+		// Apple gives the same answer to a broken token and to a token of the other environment or
+		// of another app. So the phone is kept: a wrong address or account removes no phone.
 		if s.Configured && d.App == "" && (reason == "BadDeviceToken" || reason == "DeviceTokenNotForTopic") {
 			detail += ": the phone has registered without naming its app"
 		}
@@ -197,8 +196,8 @@ func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, 
 	return result
 }
 
-// expiration is until when Apple may try, in seconds of the epoch: the opening, or
-// the end of the campaign; 0 = once.
+// expiration is the end of Apple's attempts, in seconds since 1970, see [push.Until]; 0 = Apple
+// tries once.
 func expiration(s *delivery.Subject, now time.Time) int64 {
 	until := push.Until(s, now)
 	if !until.After(now) {

@@ -185,8 +185,8 @@ func TestAPhoneThatIsGone(t *testing.T) {
 	}
 }
 
-// TestProviderTokens: one for all pushes, a new one after 45 minutes, and at once
-// when Apple says that it is too old.
+// TestProviderTokens: all pushes share one token. A new token is signed after 45 minutes, and at
+// once when Apple answers that the token is too old.
 func TestProviderTokens(t *testing.T) {
 	a := apple(t)
 	var mu sync.Mutex

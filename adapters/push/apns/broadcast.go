@@ -26,8 +26,8 @@ type Broadcasts struct {
 	manage  string // address of the management of channels
 }
 
-// ManageURL returns the address at which channels are managed for the service at url:
-// Apple has one for each of its two environments.
+// ManageURL returns the address for managing the channels of the service at url. Apple has one
+// such address for each of its two environments.
 func ManageURL(url string) string {
 	switch {
 	case strings.HasPrefix(url, "https://api.sandbox.push.apple.com"), strings.HasPrefix(url, "https://api.development.push.apple.com"):
@@ -38,8 +38,8 @@ func ManageURL(url string) string {
 	return url // an imitation
 }
 
-// NewBroadcasts returns the channels of the app that cfg names, or an error as [New]
-// does.
+// NewBroadcasts returns the channels of the app that cfg names. Its errors are the errors of
+// [New].
 func NewBroadcasts(cfg Config) (*Broadcasts, error) {
 	s, err := New(cfg)
 	if err != nil {
@@ -130,7 +130,7 @@ func (b *Broadcasts) once(ctx context.Context, method, address string, header ht
 		return got.Header, live.Answer{Verdict: live.Done}, ""
 	}
 	var said answer
-	_ = json.Unmarshal(got.Body, &said) // no reason is one that is unknown
+	_ = json.Unmarshal(got.Body, &said) // an unreadable body is an unknown reason
 	a := live.Answer{After: delivery.RetryAfter(got.Header.Get("Retry-After"), b.service.cfg.Time()),
 		Detail: delivery.DetailOf("APNs answered " + strconv.Itoa(got.Status) + " " + said.Reason)}
 	if said.Reason == "ChannelNotRegistered" {

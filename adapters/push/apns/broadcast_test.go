@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/live"
 )
 
-// TestBroadcasts: a channel is made, told and removed as Apple's documentation says, and
-// each answer means what it should.
+// TestBroadcasts: a channel is created, sent a broadcast and removed as Apple's documentation
+// says. Each answer of Apple gives the expected result.
 func TestBroadcasts(t *testing.T) {
 	a := apple(t)
 	channels := a.Channels()

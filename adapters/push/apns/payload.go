@@ -13,7 +13,7 @@ import (
 // maxCollapse is the size of a collapse id in bytes.
 const maxCollapse = 64
 
-// A note is what the app receives ("Generating a remote notification").
+// A note is the payload for the app ("Generating a remote notification").
 type note struct {
 	APS  aps    `json:"aps"`
 	URL  string `json:"url,omitempty"`
@@ -25,8 +25,8 @@ type aps struct {
 	Alert    alert  `json:"alert"`
 	Sound    string `json:"sound"`
 	ThreadID string `json:"thread-id,omitempty"`
-	// Level is time-sensitive for what is due at an instant; apps without that
-	// entitlement show it as any other.
+	// Level is time-sensitive for a push that is due at an instant. An app without Apple's
+	// entitlement for that level shows the push like any other push.
 	Level string `json:"interruption-level,omitempty"`
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// lasting is how long a provider token is used. Apple refuses tokens older than an
-// hour, and new ones within twenty minutes of one another.
+// lasting is how long a provider token is used. Apple refuses a token that is older than an
+// hour, and a new token that follows the last within twenty minutes.
 const lasting = 45 * time.Minute
 
 // A token is the provider token of one key, shared by all pushes.

@@ -30,7 +30,7 @@ type detail struct {
 }
 
 func parseAnswer(raw []byte) (a answer) {
-	_ = json.Unmarshal(raw, &a) // an answer without reasons is one that is unknown
+	_ = json.Unmarshal(raw, &a) // an unreadable body is an unknown reason
 	return a
 }
 
@@ -56,8 +56,8 @@ func (a answer) aboutToken() bool {
 	return strings.Contains(a.Error.Message, "registration token")
 }
 
-// refusal sorts Google's codes: those about the phone, those about the message,
-// those about our configuration, which end no delivery, and those about Google.
+// refusal sorts Google's codes into four groups: the phone, the message, our configuration, and
+// Google itself. Codes about the configuration end no delivery.
 func (s *Service) refusal(d user.Device, status int, a answer, retryAfter string, now time.Time) delivery.Result {
 	detail := "FCM answered " + strconv.Itoa(status)
 	code := a.code()

@@ -23,7 +23,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// DefaultURL is Google's service, and scope what its access token is for.
+// DefaultURL is Google's service, and scope the scope of its access tokens.
 const (
 	DefaultURL = "https://fcm.googleapis.com"
 	scope      = "https://www.googleapis.com/auth/firebase.messaging"
@@ -33,8 +33,8 @@ const (
 const DefaultPerMinute = 600_000
 
 const (
-	// quotaPause is how long a project that is over its quota waits, if Google names
-	// no time ("set it to 60 s if the header is absent").
+	// quotaPause is how long a project waits after it has exceeded its quota, if Google names no
+	// time ("set it to 60 s if the header is absent").
 	quotaPause = time.Minute
 	// tokenPause follows an access token that was refused or not issued.
 	tokenPause = 10 * time.Second
@@ -44,20 +44,20 @@ const (
 type Config struct {
 	// Account is the service account's key file, JSON; required.
 	Account []byte
-	// URL is the service, https, or http on this machine for tests; empty =
+	// URL is the service's address: https, or http on this machine for tests; empty =
 	// [DefaultURL].
 	URL string
-	// PerMinute is how many messages the project may send a minute; 0 =
+	// PerMinute is how many messages per minute the project may send; 0 =
 	// [DefaultPerMinute].
 	PerMinute int
 	// Admit shares that among all workers; nil = this process has it alone.
 	Admit push.Admit
-	// Configured says that staff have configured the service: answers that are about its
-	// settings name the provider's instead of the environment's, and the caller of Push
-	// keeps to the quota by [Service.Turn].
+	// Configured says that staff have configured the service. Details of refusals that concern
+	// the settings then point to the provider's settings instead of environment variables, and
+	// the caller of Push obeys the quota by [Service.Turn].
 	Configured bool
-	// OnGone is called, possibly concurrently, for every phone that Google says the
-	// app was removed from. May be nil.
+	// OnGone is called, possibly concurrently, for every phone from which the app was removed
+	// according to Google. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
 	sender.Options
 }
@@ -94,7 +94,7 @@ func ParseAccount(raw []byte) (a Account, err error) {
 	return a, nil
 }
 
-// readable reports whether the key is one that access tokens can be asked for with.
+// readable reports whether the key can sign requests for access tokens.
 func readable(key string) bool {
 	block, _ := pem.Decode([]byte(key))
 	if block == nil {
@@ -149,8 +149,8 @@ func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) d
 	if err := ctx.Err(); err != nil {
 		return delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}
 	}
-	// The quota is a pace, not a failure: the message is tried again at its turn, and no
-	// message to another device waits for it.
+	// A message beyond the quota is not a failure: it is tried again at its turn. Messages to
+	// other devices do not wait for it.
 	if !s.Configured {
 		if wait := s.Turn(ctx); wait > 0 {
 			return delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: wait, Detail: "not sent: the messages per minute of FCM are used up for the moment"}

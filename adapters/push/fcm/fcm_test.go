@@ -151,8 +151,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAccessTokens: one for all pushes; while none is issued messages
-// wait, and one that is revoked is replaced.
+// TestAccessTokens: all pushes share one token. Messages wait while Google issues no token. A
+// revoked token is replaced.
 func TestAccessTokens(t *testing.T) {
 	f := google(t)
 	f.NoTokens.Store(true)
@@ -191,8 +191,8 @@ func TestTheQuotaIsAPace(t *testing.T) {
 	}
 }
 
-// TestTheQuotaHoldsUpNoOtherDevice: a message beyond the quota does not wait in its call, and
-// is tried again at its turn, a minute ahead at most.
+// TestTheQuotaHoldsUpNoOtherDevice: a message beyond the quota does not wait in its call. It is
+// tried again at its turn, at most a minute later.
 func TestTheQuotaHoldsUpNoOtherDevice(t *testing.T) {
 	f := google(t)
 	cfg := config(f)

@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// maxPayload is what notification and data may have together, in bytes; Google
-// allows 4,096 of its own coding, and token and names come on top.
+// maxPayload is the most bytes of notification and data together. Google allows 4,096 bytes in
+// its own encoding, which also contains the token and the field names.
 const maxPayload = 4000
 
 // A request is the body of messages:send.

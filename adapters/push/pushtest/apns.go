@@ -34,7 +34,7 @@ type Push struct {
 	Body   []byte
 }
 
-// A Fault is what a service answers instead of accepting a push.
+// A Fault is an answer of a service that refuses a push.
 type Fault struct {
 	Status     int
 	Reason     string
@@ -43,14 +43,14 @@ type Fault struct {
 	Since time.Time
 }
 
-// pushes is what the fakes share.
+// pushes is the common part of the fakes.
 type pushes struct {
 	providertest.Fake[Push, Fault]
 }
 
 func (p *pushes) accept(push Push) { p.Fake.Accept(func(int) Push { return push }) }
 
-// Pushes returns what was accepted so far.
+// Pushes returns the accepted pushes so far.
 func (p *pushes) Pushes() []Push { return p.Accepted() }
 
 // APNs imitates the Apple Push Notification service, over HTTP/2 without TLS.

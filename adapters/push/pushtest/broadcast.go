@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// A Broadcast is one that was accepted.
+// A Broadcast is an accepted broadcast.
 type Broadcast struct {
 	Channel string
 	Header  http.Header
 	Body    []byte
 }
 
-// Channels imitate Apple's broadcast channels by their published protocol: their
-// management and the broadcasts to them.
+// Channels imitates Apple's broadcast channels by their published protocol: the management of
+// channels, and broadcasts to them.
 type Channels struct {
 	apple *APNs
 
@@ -46,7 +46,7 @@ func (c *Channels) Fail(faults ...Fault) {
 	c.faults = append(c.faults, faults...)
 }
 
-// Broadcasts returns what was accepted so far.
+// Broadcasts returns the accepted broadcasts so far.
 func (c *Channels) Broadcasts() []Broadcast {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *Channels) Drop() {
 	clear(c.open)
 }
 
-// answering checks what all requests have in common.
+// answering makes the checks that apply to all requests.
 func (c *Channels) answering(do func(w http.ResponseWriter, r *http.Request, body []byte) Fault) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

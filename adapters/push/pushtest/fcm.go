@@ -99,8 +99,7 @@ func (f *FCM) send(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"name":"projects/%s/messages/0:%d%%%d"}`, f.Project, time.Now().UnixMicro(), f.serial.Add(1))
 }
 
-// refuse answers in the form of google.rpc.Status, with FCM's own code if it has
-// one.
+// refuse answers in the form of google.rpc.Status. own is FCM's own error code; "" = none.
 func (f *FCM) refuse(w http.ResponseWriter, code int, status, own, message, retryAfter string) {
 	if retryAfter != "" {
 		w.Header().Set("Retry-After", retryAfter)

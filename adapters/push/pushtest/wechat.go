@@ -20,7 +20,7 @@ type WeChat struct {
 	pushes
 	// AppID and Secret are the mini program's, Template is its subscription message.
 	AppID, Secret, Template string
-	// Fields are those that the message has.
+	// Fields are the fields of the message.
 	Fields []string
 	// Now is its clock.
 	Now func() time.Time
@@ -44,7 +44,7 @@ func NewWeChat() *WeChat {
 	return w
 }
 
-// Accept is what the user does when wx.requestSubscribeMessage is accepted once.
+// Accept records that the user has accepted wx.requestSubscribeMessage once.
 func (w *WeChat) Accept(openID string) {
 	w.state.Lock()
 	defer w.state.Unlock()
@@ -191,7 +191,7 @@ func (w *WeChat) answer(to http.ResponseWriter, f Fault) {
 
 var wholeTime = regexp.MustCompile(`^(\d{4}(年\d{1,2}月\d{1,2}日|[-/.]\d{1,2}[-/.]\d{1,2}) )?\d{1,2}:\d{2}(:\d{2})?$`)
 
-// WeChatAccepts is WeChat's table of what values may be (订阅消息参数值内容限制说明).
+// WeChatAccepts reports whether the value fits WeChat's table of values (订阅消息参数值内容限制说明).
 func WeChatAccepts(name, value string) bool {
 	if value == "" || strings.ContainsFunc(value, unicode.IsControl) {
 		return false

@@ -22,20 +22,20 @@ type Config struct {
 	// PublicKey and PrivateKey are the P-256 pair in base64url; required.
 	PublicKey  string
 	PrivateKey string
-	// Subject is how a push service can reach the operator: a mailto: or https:
+	// Subject is the operator's address for questions of a push service: a mailto: or https:
 	// address; required.
 	Subject string
 	// Timeout bounds one push; default 10 s.
 	Timeout time.Duration
-	// OnGone is called, possibly concurrently, for every subscription that the
-	// push service says no longer exists. May be nil.
+	// OnGone is called, possibly concurrently, for every subscription that no longer exists
+	// according to the push service. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.PushSubscription)
 	// AllowInsecure permits plain http to this machine. For tests only:
 	// endpoints come from users' browsers, and otherwise only https to public
 	// addresses is called.
 	AllowInsecure bool
-	// TLS roots, proxies and the like belong into Transport; nil builds one that
-	// refuses private addresses and uses no proxy.
+	// Transport is for TLS roots, proxies and similar settings. nil = a transport that refuses
+	// private addresses and uses no proxy.
 	Transport http.RoundTripper
 	// Now is the clock for TTL and Retry-After; default [time.Now].
 	Now func() time.Time
@@ -92,8 +92,8 @@ func (c *Config) setDefaults() {
 
 const detailPrivate = "the push endpoint is not a public address"
 
-// checkEndpoint refuses addresses that no browser hands out, and returns the
-// host of the others.
+// checkEndpoint refuses addresses that no browser issues, and returns the host of an accepted
+// address.
 func (c *Config) checkEndpoint(raw string) (host string, err error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil {

@@ -12,14 +12,14 @@ const (
 	firstPause, longestPause = 5 * time.Second, 30 * time.Second
 	// forgiving is how long waiting for a host uses up no attempts.
 	forgiving = 15 * time.Minute
-	// lately is how long what a host did says something about now.
+	// lately is how long the outcome of a call says something about the host's present state.
 	lately = 5 * time.Minute
-	// maxHosts bounds what is remembered: endpoints name any host they like.
+	// maxHosts is the largest number of remembered hosts: endpoints may name any host.
 	maxHosts = 256
 )
 
-// hosts remembers the state of each push service for itself: which ones there are is
-// the choice of users, and the failure of one must not stop the others.
+// hosts remembers the state of each push service separately. Users choose the push services, and
+// the failure of one service must not stop the others.
 type hosts struct {
 	now func() time.Time
 	mu  sync.Mutex
@@ -49,8 +49,8 @@ type rest struct {
 	cause string
 }
 
-// ask returns whether the host may be called now. After a pause one caller
-// probes, for at most as long as given, and the others wait on.
+// ask returns whether the host may be called now; see [rest]. After a pause one caller probes
+// the host for at most the duration probe, and the other callers continue to wait.
 func (s *hosts) ask(name string, probe time.Duration) rest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *hosts) failed(name, cause string) {
 	h.probing, h.until = false, now.Add(h.pause)
 }
 
-// spared records that the caller made no call, or cancelled it: another caller
-// may make one.
+// spared records that the caller made no call, or cancelled its call. Another caller may then
+// probe the host.
 func (s *hosts) spared(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +114,8 @@ func (s *hosts) good(name string) bool {
 	return h != nil && h.good
 }
 
-// down reports whether every host tried lately is in trouble. Only those count that
-// have delivered before: hosts that users make up prove nothing.
+// down reports whether every host that was tried within the last five minutes fails. Only hosts
+// that have delivered before count: users can invent hosts.
 func (s *hosts) down() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *hosts) down() bool {
 	return found
 }
 
-// find returns the host, which is tried now. When there is no room, a host that
-// never delivered goes first, then the one that was not tried for longest.
+// find returns the host and marks it as tried now. When there is no room, find removes a host: a
+// host that never delivered first, then the host that was not tried for the longest time.
 func (s *hosts) find(name string, now time.Time) *host {
 	h := s.all[name]
 	if h == nil {

@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Notice is a push that is no delivery to a user. Its tag names it: a push service
-// and a browser replace the one before with the same tag.
+// A Notice is a push that is no delivery to a user. A push service and a browser replace a
+// notice by a later notice with the same tag.
 type Notice struct {
 	Title, Text, Tag, URL string
 	// WorthlessAfter is until when the push service keeps it.

@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A notice is what the browser decrypts, is kept until it is worthless and replaced
-// by one with the same tag; a subscription that is gone is said to be.
+// TestNotices: the browser decrypts the notice. The push service keeps the notice until its end
+// and replaces it by a notice with the same tag. A subscription that is gone is reported.
 func TestNotices(t *testing.T) {
 	s := start(t, nil)
 	sender, err := webpush.New(config(t))

@@ -9,11 +9,11 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// maxPayload is what fits one encrypted record of 4096 bytes (RFC 8291):
-// less the header (86), the tag (16) and the delimiter (1).
+// maxPayload is the most bytes of text in one encrypted record (RFC 8291): 4096 bytes without
+// the header (86), the tag (16) and the delimiter (1).
 const maxPayload = 3993
 
-// note is what the service worker in the browser receives.
+// note is the payload for the service worker in the browser.
 type note struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
@@ -33,8 +33,8 @@ func payload(m delivery.Message) []byte {
 	})
 }
 
-// topic makes push services replace an undelivered push by its repetition
-// (RFC 8030, section 5.4: at most 32 characters of base64url).
+// topic returns the header Topic, by which a push service replaces an undelivered push by its
+// repetition (RFC 8030, section 5.4: at most 32 characters of base64url).
 func topic(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:24])

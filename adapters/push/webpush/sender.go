@@ -1,5 +1,5 @@
-// Package webpush delivers to browsers (RFC 8030), encrypted (RFC 8291) and
-// identified by VAPID (RFC 8292).
+// Package webpush delivers to browsers (RFC 8030). Messages are encrypted (RFC 8291), and the
+// server identifies itself by VAPID (RFC 8292).
 package webpush
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxSubscriptions bounds what one user can make us do; the newest count.
+	// maxSubscriptions is how many subscriptions of one user are called: the newest ones.
 	maxSubscriptions = 20
 	// maxDrain is how much of an answer is read to keep the connection.
 	maxDrain = 16 << 10
@@ -35,8 +35,7 @@ type Sender struct {
 	hosts   *hosts
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without
-// the private key.
+// New returns a sender. An error names the mistake in cfg and never contains the private key.
 func New(cfg Config) (*Sender, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -93,8 +92,8 @@ func (s *Sender) push(ctx context.Context, m delivery.Message, to user.PushSubsc
 	return result
 }
 
-// leftAlone is the answer for a host that is not called for a while. Waiting
-// for it uses up no attempts, unless it is gone for long or all are.
+// leftAlone is the answer for a host that is not called for a while. The wait counts as an
+// attempt only if the host has failed for long, or if all hosts fail.
 func (s *Sender) leftAlone(r rest) delivery.Result {
 	result := delivery.Result{Detail: "the push service fails and is left alone for a moment: " + r.cause, After: r.left}
 	switch {
@@ -107,15 +106,15 @@ func (s *Sender) leftAlone(r rest) delivery.Result {
 	return result
 }
 
-// A post is what one call carries: ttl is in seconds.
+// A post is the content of one call. ttl is in seconds.
 type post struct {
 	body  []byte
 	topic string
 	ttl   int
 }
 
-// call pushes once and remembers how the host did. It reports whether the
-// subscription no longer exists.
+// call pushes once and records whether the host worked. gone reports that the subscription no
+// longer exists.
 func (s *Sender) call(ctx context.Context, p post, host string, to user.PushSubscription) (result delivery.Result, gone bool) {
 	now := s.cfg.Now()
 	resp, err := push.SendNotificationWithContext(ctx, p.body, &push.Subscription{
@@ -149,8 +148,8 @@ func (s *Sender) call(ctx context.Context, p post, host string, to user.PushSubs
 	return result, false
 }
 
-// failure sorts an error of a push that got no answer. Everything that happens
-// before the call is about the subscription's own keys.
+// failure sorts an error of a push without an answer. Every error before the call concerns the
+// subscription's own keys.
 func (s *Sender) failure(ctx context.Context, host string, err error) delivery.Result {
 	lookup, unresolved := errors.AsType[*net.DNSError](err)
 	_, called := errors.AsType[*url.Error](err)
@@ -161,8 +160,8 @@ func (s *Sender) failure(ctx context.Context, host string, err error) delivery.R
 	case !called:
 		permanent = "the push subscription's keys are not usable"
 	case unresolved && lookup.IsNotFound && !s.hosts.good(host):
-		// A name that does not resolve is invented, or the push service is gone; a
-		// name that has resolved before is missing for the moment.
+		// A host name that has never resolved is invented, or its push service is gone. A host
+		// name that has resolved before is missing only for the moment.
 		permanent = "the push endpoint's host does not exist"
 	case ctx.Err() == nil:
 		cause := delivery.CauseOf(err)

@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	// dayPause and minutePause are for how long a mini program that is over its quota
-	// sends nothing; WeChat names no time.
+	// dayPause and minutePause are how long a mini program sends nothing after it has used up
+	// its quota. WeChat names no time.
 	dayPause, minutePause = 10 * time.Minute, time.Minute
 	// busyPause follows an answer by which WeChat says that it is busy.
 	busyPause = time.Second
@@ -50,9 +50,9 @@ func (a answer) aboutToken() bool {
 	return false
 }
 
-// result sorts WeChat's codes: those about the user, those about the message, those about
-// the configuration, which end no delivery, and those about WeChat. No message was
-// delivered if the code is not 0; that it is busy leaves this open.
+// result sorts WeChat's codes into four groups: the user, the message, the configuration, and
+// WeChat itself. Codes about the configuration end no delivery. A code other than 0 means that
+// no message was delivered, except the code for busy, after which the outcome is unknown.
 func (a answer) result() delivery.Result {
 	detail := a.detail()
 	switch *a.Code {
@@ -76,7 +76,7 @@ func (a answer) result() delivery.Result {
 	return delivery.Result{Unsent: true, Detail: detail + ": check the provider's settings"}
 }
 
-// detail is the answer without the id of the request, so that equal ones read equally.
+// detail is the answer without the id of the request, so that equal answers have equal texts.
 func (a answer) detail() string {
 	text, _, _ := strings.Cut(a.Message, " rid: ")
 	text, _, _ = strings.Cut(text, " hint: ")

@@ -45,9 +45,9 @@ func newService(t *testing.T, cfg wechat.Config) *wechat.Service {
 	return s
 }
 
-// TestOneConsentOfTwoMiniPrograms: of a person with an account in each, one that has
-// certainly sent nothing does not hold up the other, and a consent is kept as long as one
-// of them is to be tried again.
+// TestOneConsentOfTwoMiniPrograms: a user has an account in each of two mini programs. A mini
+// program that has certainly sent nothing does not hold up the other. The consent is kept as
+// long as one of the two is to be tried again.
 func TestOneConsentOfTwoMiniPrograms(t *testing.T) {
 	first, second := newWeChat(t), newWeChat(t)
 	second.AppID = "wxfedcba9876543210"
@@ -80,7 +80,7 @@ func TestOneConsentOfTwoMiniPrograms(t *testing.T) {
 	}
 }
 
-// TestAProviderThatCannotBeMade: its messages wait, and nothing else does.
+// TestAProviderThatCannotBeMade: only messages of this provider wait.
 func TestAProviderThatCannotBeMade(t *testing.T) {
 	w := newWeChat(t)
 	s := configuredAs(t, nil, wechat.NewUnusable(w.AppID))
@@ -105,8 +105,8 @@ func TestAProviderThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestAPauseOfWeChatDelaysNoPhone: a phone that is to be tried again is, as soon as its
-// own service says.
+// TestAPauseOfWeChatDelaysNoPhone: a phone is tried again as soon as the phone's own service
+// permits.
 func TestAPauseOfWeChatDelaysNoPhone(t *testing.T) {
 	w := newWeChat(t)
 	w.Fail("", pushtest.Fault{Reason: "45009"})
@@ -126,8 +126,8 @@ func TestAPauseOfWeChatDelaysNoPhone(t *testing.T) {
 	}
 }
 
-// TestMessagesPerMinuteHoldUpNoPhone: a message beyond them waits, a minute at most, and
-// does not fail.
+// TestMessagesPerMinuteHoldUpNoPhone: a message beyond the messages per minute waits a minute at
+// most, and does not fail.
 func TestMessagesPerMinuteHoldUpNoPhone(t *testing.T) {
 	w := newWeChat(t)
 	cfg := config(w)

@@ -96,7 +96,7 @@ func with(values map[string]string, name, v string) map[string]string {
 	return all
 }
 
-// language is the language in which WeChat shows what it adds to the message.
+// language is the language of the words that WeChat adds to the message.
 func language(locale string) string {
 	tag := strings.ToLower(locale)
 	switch {
@@ -112,9 +112,9 @@ func language(locale string) string {
 	return "en_US"
 }
 
-// A rule is what WeChat permits in values of a type (订阅消息参数值内容限制说明): how many
-// characters, which ones, and the text that stands for a value of which nothing is
-// left, since WeChat refuses an empty one.
+// A rule is WeChat's limit for the values of a type (订阅消息参数值内容限制说明): how many characters, which
+// characters, and the text that replaces a value without permitted characters, since WeChat
+// refuses an empty value.
 type rule struct {
 	most  int
 	takes func(r rune) bool
@@ -139,7 +139,7 @@ var rules = map[string]rule{
 // printable are characters without line feeds and other control characters.
 func printable(r rune) bool { return !unicode.IsControl(r) && r != unicode.ReplacementChar }
 
-// fit cuts a value to what WeChat permits in its type.
+// fit cuts a value to WeChat's limits for its type.
 func fit(kind, text string) string {
 	limit, ok := rules[kind]
 	if !ok { // a value of a list, which stands as it is

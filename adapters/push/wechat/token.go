@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// lead is how long before its end an access token is replaced. In its last five
-	// minutes WeChat issues a new one, and before them the same again.
+	// lead is how long before its end an access token is replaced. WeChat issues a new token in
+	// the last five minutes of a token; before that WeChat returns the same token again.
 	lead = 4 * time.Minute
 	// turn is for how long one process has the turn to ask for a token.
 	turn = 5 * time.Second
-	// lookAgain is after how long the others look whether it is there.
+	// lookAgain is how often processes without the turn look for the stored token.
 	lookAgain = 100 * time.Millisecond
 )
 
-// Shared keeps the access token of a mini program for all processes. Its errors cost no
-// message: the process then asks WeChat itself, which issues the same token to all.
+// Shared keeps the access token of a mini program for all processes. Errors of Shared cost no
+// message: the process then asks WeChat itself, which issues the same token to all processes.
 type Shared interface {
-	// Load returns what was stored last, or nil.
+	// Load returns the value that was stored last, or nil.
 	Load(ctx context.Context) ([]byte, error)
-	// Store keeps the value for so long.
+	// Store keeps the value until lasting has passed.
 	Store(ctx context.Context, value []byte, lasting time.Duration) error
-	// Turn reports whether the caller is the one who asks for a new token; it has the turn
-	// for so long.
+	// Turn reports whether the caller may ask WeChat for a new token. The turn ends after
+	// lasting.
 	Turn(ctx context.Context, lasting time.Duration) (bool, error)
 }
 
@@ -50,8 +50,8 @@ func newTokens(cfg Config, account *push.Account) *tokens {
 	return t
 }
 
-// shared returns the token that another process has stored, or asks WeChat for one and
-// stores it, in turns.
+// shared returns the token that another process has stored. Otherwise the process with the turn
+// asks WeChat for a token and stores it.
 func (t *tokens) shared(ctx context.Context, refused string) (sender.Token, error) {
 	if t.cfg.Shared == nil {
 		return t.issue(ctx)
@@ -82,7 +82,7 @@ func (t *tokens) shared(ctx context.Context, refused string) (sender.Token, erro
 		return k, err
 	}
 	if raw, err := json.Marshal(k); err == nil {
-		_ = t.cfg.Shared.Store(ctx, raw, k.Ends.Sub(t.Now())) // else the others ask themselves
+		_ = t.cfg.Shared.Store(ctx, raw, k.Ends.Sub(t.Now())) // without it each process asks WeChat itself
 	}
 	return k, nil
 }
@@ -96,8 +96,8 @@ func (t *tokens) stored(ctx context.Context, refused string) (k sender.Token, er
 	return k, nil
 }
 
-// issue asks WeChat for the token (getStableAccessToken). It never forces a new one, which
-// would make that of the shop's other programs invalid.
+// issue asks WeChat for the token (getStableAccessToken). It never forces a new token, which
+// would invalidate the token of the shop's other programs.
 func (t *tokens) issue(ctx context.Context) (sender.Token, error) {
 	body, err := json.Marshal(map[string]string{"grant_type": "client_credential", "appid": t.cfg.AppID, "secret": t.cfg.Secret})
 	if err != nil {

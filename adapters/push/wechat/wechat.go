@@ -1,7 +1,7 @@
-// Package wechat delivers reminders to mini programs of WeChat by one-time subscription
-// messages (小程序一次性订阅消息): "sendMessage" (cgi-bin/message/subscribe/send) and
-// "getStableAccessToken" (cgi-bin/stable_token) of WeChat's documentation. A message can
-// be sent once for each time the user accepted wx.requestSubscribeMessage.
+// Package wechat delivers reminders to mini programs of WeChat by one-time subscription messages
+// (小程序一次性订阅消息). Each acceptance of wx.requestSubscribeMessage by the user permits one
+// message. See "sendMessage" (cgi-bin/message/subscribe/send) and "getStableAccessToken"
+// (cgi-bin/stable_token) in WeChat's documentation.
 package wechat
 
 import (
@@ -32,23 +32,23 @@ const (
 
 // Config is the identity of a mini program and the message that it sends.
 type Config struct {
-	// AppID and Secret are those of the mini program; required.
+	// AppID and Secret identify the mini program; required.
 	AppID, Secret string
-	// Template is the id of the subscription message that the mini program has chosen
-	// from WeChat's library; required.
+	// Template is the id of the subscription message, which the mini program has chosen from
+	// WeChat's library; required.
 	Template string
-	// Data are the fields of that message, one a line: thing1 = {{drop}}. The variables
-	// are those of texts of reminders.
+	// Data are the fields of the subscription message, one per line, such as thing1 = {{drop}}.
+	// The variables are the variables of the texts of reminders.
 	Data string
-	// Page is what the message opens, such as pages/drop/index?id={id}, where {id} is the
-	// drop's number; empty = nothing.
+	// Page is the page that the message opens, such as pages/drop/index?id={id}, where {id} is
+	// the drop's number; empty = the message opens no page.
 	Page string
 	// Version is the version of the mini program that is opened; empty = [Formal].
 	Version string
 	// URL is the service, https, or http on this machine only, for tests; empty = [DefaultURL].
 	URL string
-	// PerMinute is how many messages may be sent a minute; 0 = no limit of its own. The
-	// caller of Push keeps to it by [Service.Turn].
+	// PerMinute is how many messages may be sent per minute; 0 = no limit. The caller of Push
+	// obeys the limit by [Service.Turn].
 	PerMinute int
 	// Admit shares that among all workers; nil = this process has it alone.
 	Admit push.Admit
@@ -109,8 +109,8 @@ func (s *Service) Calls(m delivery.Message) bool {
 	return permitted(m) && s.Account.Calls(m)
 }
 
-// permitted reports whether the recipient has consented to the message. Of a test, which
-// staff send to themselves, WeChat alone decides.
+// permitted reports whether the recipient has consented to the message. A test message, which
+// staff send to themselves, is always permitted here: WeChat decides.
 func permitted(m delivery.Message) bool {
 	return m.Consented || m.Subject.Kind == delivery.KindTest
 }
@@ -121,9 +121,9 @@ func noConsent() delivery.Result {
 		Detail: "not sent to WeChat: the recipient has not consented to this message"}
 }
 
-// Push sends the message to one of the user's accounts in the mini program, that seen last
-// first: a consent is one message's. Only if WeChat has certainly refused it, the next one
-// is tried. See [push.Service].
+// Push sends the message to one of the user's accounts in the mini program. A consent permits
+// one message, so the next account is tried only if WeChat has certainly refused the message.
+// The account that was seen last comes first. See [push.Service].
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
 	for _, d := range slices.Backward(m.To.Devices) {
 		if !s.Reaches(d) {

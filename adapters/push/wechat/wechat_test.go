@@ -114,8 +114,8 @@ func TestWhatWeChatGets(t *testing.T) {
 	}
 }
 
-// TestOneConsentOneMessage: without a consent WeChat is not asked; a second message for one
-// consent, as after a crash, is refused by WeChat and ends as skipped.
+// TestOneConsentOneMessage: without a consent WeChat is not asked. WeChat refuses a second
+// message for one consent, for example after a crash, and that message is skipped.
 func TestOneConsentOneMessage(t *testing.T) {
 	w := newWeChat(t)
 	s := newSender(t, config(w))
@@ -131,8 +131,8 @@ func TestOneConsentOneMessage(t *testing.T) {
 	if r := s.Send(t.Context(), to(account(w, openID)))[0]; !r.Skip || r.Reason != delivery.ReasonNoConsent || r.Held || !r.ConsentUsed {
 		t.Errorf("a second time: %+v", r)
 	}
-	// A person with two accounts: that seen last has no consent at WeChat, the other one
-	// has, and gets the one message.
+	// The user has two accounts. WeChat has no consent for the account that was seen last, but
+	// has one for the other account, which gets the message.
 	second := strings.Repeat("y", 28)
 	w.Accept(openID)
 	if r := s.Send(t.Context(), to(account(w, openID), account(w, second)))[0]; r.Status != delivery.Delivered || !r.ConsentUsed || w.Count() != 2 {
@@ -198,7 +198,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// memory is what processes share.
+// memory is the storage that processes share.
 type memory struct {
 	mu    sync.Mutex
 	value []byte
@@ -230,8 +230,8 @@ func (m *memory) Turn(context.Context, time.Duration) (bool, error) {
 	return mine, nil
 }
 
-// TestOneAccessTokenForAll: processes that begin at once ask WeChat once; a token that is
-// replaced by another program, or ends, is replaced here.
+// TestOneAccessTokenForAll: processes that begin at the same time ask WeChat once. A token that
+// another program has replaced, or that ends, is replaced here.
 func TestOneAccessTokenForAll(t *testing.T) {
 	w := newWeChat(t)
 	var clock sync.Mutex
@@ -306,7 +306,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 	}
 }
 
-// TestValuesFit: for every text the value is one that WeChat permits in its type.
+// TestValuesFit: WeChat permits the value of every text in its type.
 func TestValuesFit(t *testing.T) {
 	w := newWeChat(t)
 	w.Fields = []string{"thing1", "character_string2", "number3", "letter4", "phrase5", "name6", "time7", "date8"}
@@ -331,8 +331,9 @@ func TestValuesFit(t *testing.T) {
 
 var requestID = regexp.MustCompile(` rid: [0-9a-f-]+`)
 
-// TestTheImitationAnswersAsWeChat compares answers of the imitation with ones that WeChat
-// gave, by its documentation and by the questions of developers, but for the request's id.
+// TestTheImitationAnswersAsWeChat compares the imitation's answers with WeChat's answers, taken
+// from its documentation and from questions of developers. The id of the request is not
+// compared.
 func TestTheImitationAnswersAsWeChat(t *testing.T) {
 	w := newWeChat(t)
 	post := func(path, body string) string {

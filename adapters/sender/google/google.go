@@ -27,7 +27,7 @@ func Tokens(identity *jwt.Config, client *http.Client, now func() time.Time) *se
 	}}
 }
 
-// Refused returns the code with which Google refused to issue a token; ok = false if it
+// Refused returns the code with which Google refused to issue a token; ok is false if Google
 // gave no such answer.
 func Refused(err error) (code string, ok bool) {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)

@@ -1,5 +1,5 @@
-// Package providertest has what fakes of providers share: a server that records what it
-// accepts, and refuses what a test says. Only tests import it.
+// Package providertest has the common parts of the fakes of providers: a server that records
+// accepted messages and refuses the messages that a test selects. Only tests import it.
 package providertest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// A Fake is a provider's server; fakes of single providers embed it. Message is what it
-// accepts, Fault what it answers instead. It is safe for concurrent use.
+// A Fake is a provider's server; the fakes of single providers embed it. Message is an accepted
+// message, Fault an answer that a test sets instead. It is safe for concurrent use.
 type Fake[Message, Fault any] struct {
 	URL string
 

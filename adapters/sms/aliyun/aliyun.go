@@ -24,15 +24,14 @@ const DefaultURL = "https://dysmsapi.aliyuncs.com"
 
 const version = "2017-05-25"
 
-// limitPause is how long the account waits after a limit for which the service names no
-// time.
+// limitPause is how long the account waits after a limit, if the service names no time.
 const limitPause = time.Minute
 
 // Config is the account at Alibaba Cloud.
 type Config struct {
 	// URL is another region's interface; empty = [DefaultURL].
 	URL string
-	// KeyID and KeySecret are the AccessKey of a RAM user that may dysms:SendSms.
+	// KeyID and KeySecret are the AccessKey of a RAM user with the permission dysms:SendSms.
 	// Required.
 	KeyID, KeySecret string
 	// Signature is the approved SignName. Required.
@@ -42,16 +41,16 @@ type Config struct {
 	sender.Options
 }
 
-// account is the part of the sender that is Alibaba Cloud's. Every message is a call of
-// its own: a call for several numbers has one OutId, so that its receipts could not be
-// told apart, and is sent with a delay.
+// account is Alibaba Cloud's part of the sender. Every message is a call of its own: a call for
+// several numbers has one OutId, so its receipts could not be told apart, and it is sent with a
+// delay.
 type account struct {
 	cfg Config
 	url *url.URL
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without the key.
-// It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the key.
+// New does not connect.
 func New(cfg Config) (*sms.Sender, error) {
 	base, err := sms.Endpoint(cfg.URL, DefaultURL)
 	if err != nil {
@@ -108,8 +107,8 @@ func (a account) Request(ctx context.Context, to string, m delivery.Message) (*h
 	return r, nil
 }
 
-// international writes numbers as the service expects them: of China by their national
-// number, others with the country's code and without a plus.
+// international writes a number as the service expects it: a number of China as the national
+// number, any other number with its country code and without a plus.
 func international(e164 string) string {
 	if national, ok := strings.CutPrefix(e164, "+86"); ok {
 		return national
@@ -129,7 +128,7 @@ func (a account) Read(answer sender.Answer, usual delivery.Result) sms.Said {
 	// A defect of the service may be behind a message that it took.
 	said.Result.Unsent = answer.Status < http.StatusInternalServerError && !slices.Contains([]string{"isp.SYSTEM_ERROR", "isp.GATEWAY_ERROR"}, body.Code)
 	if said.Result.Status == delivery.Throttled {
-		// The limits of one number are apart from those of the account.
+		// Limits of one number are separate from limits of the account.
 		said.Result.Apart = body.Code == "isv.BUSINESS_LIMIT_CONTROL"
 		if said.Result.After = usual.After; usual.After == 0 && !strings.HasPrefix(body.Code, "Throttling") {
 			said.Result.After = limitPause
@@ -143,8 +142,8 @@ var permanent = []string{"isv.MOBILE_NUMBER_ILLEGAL", "isv.MOBILE_COUNT_OVER_LIM
 	"isv.PARAM_LENGTH_LIMIT", "isv.PARAM_NOT_SUPPORT_URL", "isv.INVALID_PARAMETERS", "isv.INVALID_JSON_PARAM", "isv.TEMPLATE_MISSING_PARAMETERS",
 	"isv.TEMPLATE_PARAMS_ILLEGAL", "isv.SMS_CONTENT_ILLEGAL", "isv.UNSUPPORTED_CONTENT", "isv.PHONENUMBER_BLACKLIST", "MOBILE_NUMBER_ILLEGAL"}
 
-// classOf sorts the service's codes. Those about the account, its signature, template,
-// balance or key are transient: they end no delivery.
+// classOf sorts the service's codes. Codes about the account, its signature, template, balance
+// or key are transient, so they end no delivery.
 func classOf(code string) delivery.Status {
 	switch {
 	case slices.Contains(permanent, code):

@@ -205,7 +205,7 @@ func TestHostileCallbacks(t *testing.T) {
 	}
 }
 
-// A foreign or malformed entry of a call does not throw away a STOP beside it.
+// A foreign or malformed entry does not discard a STOP in the same call.
 func TestForeignEntries(t *testing.T) {
 	source := aliyun.Source{Key: key, Refs: feedback.NewRefs("a secret of this test")}
 	call, err := read(t, source, smstest.Posted("https://x.example/callbacks/aliyun?key="+key, []any{map[string]any{"content": "TD", "phone_number": "x"},

@@ -11,11 +11,11 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// A Source reads what Alibaba Cloud pushes by HTTP: SmsReport, which are receipts, and
-// SmsUp, which people send. Both are lists.
+// A Source reads the callbacks that Alibaba Cloud sends by HTTP: lists of receipts (SmsReport),
+// and lists of messages that people send (SmsUp).
 type Source struct {
-	// Key is the secret that the address of the callback has as its parameter key:
-	// Alibaba Cloud signs nothing. Without one nothing is read.
+	// Key is the secret that the callback's address contains as the parameter key, because
+	// Alibaba Cloud signs nothing. An empty Key refuses every call.
 	Key string
 	// Refs reads references, which are signed.
 	Refs feedback.Refs
@@ -87,8 +87,8 @@ func (e event) reply() feedback.Reply {
 	return r
 }
 
-// number reads mobile numbers of China, which come without the country's code, and
-// others, which come with it and without a plus.
+// number reads a mobile number of a callback. Alibaba Cloud writes numbers of China without the
+// country code, and other numbers with the country code and without a plus.
 func number(s string) string {
 	if len(s) == 11 && s[0] == '1' {
 		s = "86" + s
@@ -96,7 +96,7 @@ func number(s string) string {
 	return sms.NumberOf("+" + strings.TrimPrefix(s, "+"))
 }
 
-// Answer is what the service expects.
+// Answer returns the answer that the service expects.
 func (s Source) Answer([]string) (contentType string, body []byte) {
 	return "application/json", []byte(`{"code":0,"msg":"OK"}`)
 }

@@ -17,8 +17,8 @@ const algorithm = "ACS3-HMAC-SHA256"
 // emptyBody is the SHA-256 of no bytes.
 const emptyBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// Sign adds the signature to a request without a body, whose x-acs headers but the hash
-// are set.
+// Sign adds the signature to a request without a body. All x-acs headers except the hash must be
+// set.
 func Sign(r *http.Request, keyID, secret string) {
 	r.Header.Set("x-acs-content-sha256", emptyBody)
 	signed := map[string]string{"host": r.URL.Host}

@@ -15,16 +15,16 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// A Source reads callbacks of a provider with the JSON interface, which are signed as
-// the Standard Webhooks specification says:
+// A Source reads callbacks of a provider with the JSON interface. They are signed according to
+// the Standard Webhooks specification:
 //
 //	{"receipts":[{"reference","status","to","cause","price","currency","at"}],
 //	 "replies":[{"id","from","text"}]}
 //
 // The status of a receipt is delivered, failed (for good) or undelivered (this time).
 type Source struct {
-	// Token is the key of the signature, as it is: the bearer token of calls to the
-	// provider. Without one nothing is read.
+	// Token is the key of the signature, without decoding: the bearer token of calls to the
+	// provider. An empty Token refuses every call.
 	Token string
 	// Refs reads references.
 	Refs feedback.Refs

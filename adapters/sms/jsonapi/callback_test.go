@@ -94,7 +94,7 @@ func TestHostileCallbacksOfTheJSONInterface(t *testing.T) {
 	}
 }
 
-// A foreign or malformed entry of a call does not throw away a STOP beside it.
+// A foreign or malformed entry does not discard a STOP in the same call.
 func TestForeignEntriesOfTheJSONInterface(t *testing.T) {
 	source := jsonapi.Source{Token: token, Refs: feedback.NewRefs("a secret of this test")}
 	body := `{"receipts":[{"status":"delivered","reference":""},{"status":"failed","reference":"0123456789"},{"status":"queued"}],` +

@@ -1,9 +1,9 @@
-// Package jsonapi sends text messages through a provider with a JSON interface, and
-// reads its callbacks.
+// Package jsonapi sends text messages through a provider with a JSON interface, and reads its
+// callbacks.
 //
-// One call is POST {"messages":[{"to","text","idempotency_key","reference"}]}, at
-// most 100, with a bearer token. reference is left out where no receipts are taken. The provider answers 200 with
-// {"results":[{"status":"accepted"|"rejected"|"throttled","error":""}]} in the
+// One call is POST {"messages":[{"to","text","idempotency_key","reference"}]} with a bearer
+// token and at most 100 messages. reference is omitted if no receipts are taken. The provider
+// answers 200 with {"results":[{"status":"accepted"|"rejected"|"throttled","error":""}]} in the
 // order of the messages, or 429, or 5xx.
 package jsonapi
 
@@ -39,8 +39,8 @@ type Sender struct {
 	cfg Config
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without
-// the token. It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the token.
+// New does not connect.
 func New(cfg Config) (*Sender, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -52,8 +52,8 @@ func New(cfg Config) (*Sender, error) {
 	return &Sender{sms.NewClient(chunkSize, cfg.Options), cfg}, nil
 }
 
-// Send posts all messages with a usable number in one call; the others are
-// Permanent. An answer that cannot be parsed is Transient for all of them.
+// Send posts all messages with a usable number in one call. Messages without a usable number are
+// Permanent. If the answer cannot be parsed, all posted messages are Transient.
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if err := ctx.Err(); err != nil {

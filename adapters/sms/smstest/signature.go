@@ -18,9 +18,9 @@ const (
 	KeySecret = "secret/EXAMPLE+KEY"
 )
 
-// canonical is the text of a request that those three sign: its method, path, parameters,
-// signed headers with their names, and the hash of its body. value, unless nil, returns
-// the value of a header as the service reads it.
+// canonical returns the text that the three signature schemes sign: the request's method, path
+// and parameters, the signed headers with their names, and the hash of the body. value returns
+// the value of a header as the service reads it; nil = the value unchanged.
 func canonical(r *http.Request, signed, bodyHash string, value func(name, v string) string) string {
 	var pairs []string
 	for k, values := range r.URL.Query() {
@@ -54,7 +54,7 @@ func bodyOf(r *http.Request) (body []byte) {
 	return body
 }
 
-// matches reports whether the signature is that of the text with the key.
+// matches reports whether signature is the text's signature with the key.
 func matches(signature, key, text string) bool {
 	return hmac.Equal([]byte(signature), []byte(hex.EncodeToString(sum(key, text))))
 }

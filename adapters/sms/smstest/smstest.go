@@ -1,6 +1,6 @@
-// Package smstest imitates the providers of text messages by their published
-// interfaces: they check signatures, take messages, answer with the providers' codes and
-// send receipts. Only tests import it.
+// Package smstest imitates the providers of text messages by their published interfaces. The
+// imitations check signatures, take messages, answer with the providers' codes and send
+// receipts. Only tests import it.
 package smstest
 
 import (
@@ -26,7 +26,7 @@ type Sent struct {
 	At       time.Time
 }
 
-// A Provider is what all fakes have. Its faults are the provider's codes.
+// A Provider is the common part of all fakes. Its faults are the provider's codes.
 type Provider struct {
 	providertest.Fake[Sent, string]
 
@@ -41,8 +41,7 @@ func (p *Provider) start(h http.HandlerFunc) {
 	p.Start(p)
 }
 
-// ServeHTTP answers one call, also one that came to another server, which tests put in
-// front.
+// ServeHTTP answers one call. Tests may pass it a call that another server received.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	answer := p.answer
@@ -84,7 +83,7 @@ func (p *Provider) set(answer func(http.ResponseWriter, *http.Request) bool, non
 	}
 }
 
-// Sent returns what the fake has taken, in order.
+// Sent returns the accepted messages, in order.
 func (p *Provider) Sent() []Sent { return p.Accepted() }
 
 // Calls returns how many calls were made.

@@ -22,8 +22,8 @@ func NewSNS() *SNS {
 
 var sigv4 = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([a-z0-9-]+)/([a-z]+)/aws4_request, SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$`)
 
-// AmazonSigned reports whether the request is signed with the key, as the service checks
-// it. It leaves the body as it was.
+// AmazonSigned reports whether the request is signed with the key, as the service checks it. The
+// body can be read again afterwards.
 func AmazonSigned(r *http.Request, keyID, secret string) bool {
 	body := bodyOf(r)
 	parts := sigv4.FindStringSubmatch(r.Header.Get("Authorization"))

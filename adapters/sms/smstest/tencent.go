@@ -24,8 +24,8 @@ func NewTencent() *Tencent {
 
 var tc3 = regexp.MustCompile(`^TC3-HMAC-SHA256 Credential=([^/]+)/(\d{4}-\d\d-\d\d)/([a-z]+)/tc3_request, SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$`)
 
-// TencentSigned reports whether the request is signed with the key, as the service
-// checks it. It leaves the body as it was.
+// TencentSigned reports whether the request is signed with the key, as the service checks it.
+// The body can be read again afterwards.
 func TencentSigned(r *http.Request, keyID, secret string) bool {
 	body := bodyOf(r)
 	parts := tc3.FindStringSubmatch(r.Header.Get("Authorization"))

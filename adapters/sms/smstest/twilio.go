@@ -86,14 +86,13 @@ func (t *Twilio) Receipt(s Sent, status, errorCode string) *http.Request {
 	return t.Signed(s.Callback, form)
 }
 
-// Inbound returns the callback with which Twilio hands over a message that a person
-// sent.
+// Inbound returns Twilio's callback for a message that a person sent.
 func (t *Twilio) Inbound(address, from, text, id string) *http.Request {
 	return t.Signed(address, url.Values{"MessageSid": {id}, "AccountSid": {TwilioAccount}, "From": {from}, "To": {"+15005550006"}, "Body": {text}, "NumMedia": {"0"}})
 }
 
-// Signed returns a form as Twilio posts it to the address, of which a fragment is
-// neither sent nor signed.
+// Signed returns a form as Twilio posts it to the address. A fragment of the address is neither
+// sent nor signed.
 func (t *Twilio) Signed(address string, form url.Values) *http.Request {
 	address, _, _ = strings.Cut(address, "#")
 	keys := make([]string, 0, len(form))

@@ -26,16 +26,16 @@ import (
 
 // Config is the account at Amazon.
 type Config struct {
-	// Region is such as us-east-1; required. URL is another address of the service;
-	// empty = that of the region.
+	// Region is the region of the service, such as us-east-1; required. URL is another address
+	// of the service; empty = the region's address.
 	Region, URL string
 	// KeyID and KeySecret are the access key of a user that may sns:Publish. Required.
 	KeyID, KeySecret string
-	// From is the sender ID, or a number of the account that begins with "+"; empty =
-	// as the account says.
+	// From is the sender ID, or a number of the account that begins with "+"; empty = the
+	// account's setting.
 	From string
-	// Entity is the registered principal, which India demands together with Templates;
-	// may be empty.
+	// Entity is the registered principal. India requires it together with Templates. It may be
+	// empty.
 	Entity    string
 	Templates sms.Templates
 	sender.Options
@@ -51,8 +51,8 @@ type account struct {
 
 var region = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-\d$`)
 
-// New returns a sender, or an error that says what is wrong with cfg, without the key.
-// It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the key.
+// New does not connect.
 func New(cfg Config) (*sms.Sender, error) {
 	if !region.MatchString(cfg.Region) {
 		return nil, errors.New("the region of Amazon SNS is missing, such as us-east-1")
@@ -90,8 +90,8 @@ func (a account) Request(ctx context.Context, to string, m delivery.Message) (*h
 	return r, nil
 }
 
-// attributes adds what goes with the text: reminders are transactional, which networks
-// deliver first.
+// attributes adds the attributes of the message. Reminders are transactional messages, which
+// networks deliver first.
 func (a account) attributes(form url.Values, m delivery.Message) {
 	kind := "Transactional"
 	if m.Subject.Kind == delivery.KindCampaign {
@@ -127,8 +127,8 @@ func (a account) Read(answer sender.Answer, usual delivery.Result) sms.Said {
 	return sms.Said{Code: body.Code, Words: body.Message, Result: delivery.Result{Status: classOf(body.Code), After: usual.After, Unsent: usual.Unsent}}
 }
 
-// classOf sorts the service's codes. Those about the account or its key are transient:
-// they end no delivery.
+// classOf sorts the service's codes. Codes about the account or its key are transient, so they
+// end no delivery.
 func classOf(code string) delivery.Status {
 	switch {
 	case slices.Contains([]string{"InvalidParameter", "InvalidParameterValue", "ParameterValueInvalid", "ValidationException", "OptedOut"}, code):

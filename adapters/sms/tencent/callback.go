@@ -15,11 +15,11 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// A Source reads Tencent Cloud's callbacks: lists of receipts, and single messages that
-// people sent.
+// A Source reads Tencent Cloud's callbacks: lists of receipts, and single messages that people
+// sent.
 type Source struct {
-	// Key is the secret that the address of the callback has as its parameter key:
-	// Tencent Cloud signs nothing. Without one nothing is read.
+	// Key is the secret that the callback's address contains as the parameter key, because
+	// Tencent Cloud signs nothing. An empty Key refuses every call.
 	Key string
 	// Refs reads references.
 	Refs feedback.Refs
@@ -80,8 +80,9 @@ func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, e
 	return c, nil
 }
 
-// receipts names the messages by what was kept when they were sent. One that is not
-// known was sent by another program of the account, or its name could not be kept.
+// receipts finds the messages of the receipts by the serial numbers that were kept at sending. A
+// serial number is unknown if another program of the account sent the message, or if the serial
+// number could not be kept.
 func (s Source) receipts(list []receipt) (c feedback.Call, err error) {
 	all := len(list)
 	list = slices.DeleteFunc(list, func(r receipt) bool { return r.SID == "" || r.ReportStatus != "SUCCESS" && r.ReportStatus != "FAIL" })
@@ -129,7 +130,7 @@ func passing(code string) bool {
 
 func number(country, national string) string { return sms.NumberOf("+" + country + national) }
 
-// Answer is what the service expects.
+// Answer returns the answer that the service expects.
 func (s Source) Answer([]string) (contentType string, body []byte) {
 	return "application/json", []byte(`{"result":0,"errmsg":"OK"}`)
 }

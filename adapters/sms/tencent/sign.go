@@ -14,7 +14,7 @@ const algorithm = "TC3-HMAC-SHA256"
 
 const signedHeaders = "content-type;host"
 
-// Sign adds the signature to a POST to the root of a service, whose Content-Type is
+// Sign adds the signature to a POST to the root of a service. The request's Content-Type must be
 // set.
 func Sign(r *http.Request, body []byte, service, keyID, secret string, now time.Time) {
 	date := now.UTC().Format(time.DateOnly)

@@ -20,8 +20,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// DefaultURL is the interface, and DefaultRegion the region of an application, that
-// most accounts have.
+// DefaultURL is the interface that most accounts use, and DefaultRegion the region of most
+// accounts' applications.
 const (
 	DefaultURL    = "https://sms.tencentcloudapi.com"
 	DefaultRegion = "ap-guangzhou"
@@ -31,8 +31,8 @@ const (
 	version = "2021-01-11"
 	// chunkSize is the most numbers of one call.
 	chunkSize = 200
-	// atOnce is how many calls of one Send are under way at once, if its messages have
-	// different values.
+	// atOnce is how many calls of one Send are under way at once. Messages with different values
+	// need different calls.
 	atOnce = 20
 	// limitPause follows a limit for which the service names no time.
 	limitPause = time.Minute
@@ -52,8 +52,8 @@ type Config struct {
 	Signature string
 	// Templates are the approved texts. Required.
 	Templates sms.Templates
-	// Serials keeps the names of messages, since receipts have no other; nil = receipts
-	// are not taken.
+	// Serials keeps the serial numbers of messages, because receipts name a message only by its
+	// serial number; nil = receipts are not taken.
 	Serials feedback.Serials
 	sender.Options
 }
@@ -65,8 +65,8 @@ type Sender struct {
 	url *url.URL
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without the key.
-// It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the key.
+// New does not connect.
 func New(cfg Config) (*Sender, error) {
 	base, err := sms.Endpoint(cfg.URL, DefaultURL)
 	if err != nil {
@@ -100,8 +100,8 @@ type request struct {
 	TemplateParamSet []string
 }
 
-// Send sends messages with the same text in one call, different ones side by side; see
-// [sender.Calls].
+// Send sends messages with the same text in one call, and calls for different texts in parallel;
+// see [sender.Calls].
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if err := ctx.Err(); err != nil {
@@ -119,9 +119,9 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	return results
 }
 
-// divide divides the messages into calls of the same template and values, and answers
-// those that cannot be sent. A call holds numbers of China or others, and not both. It
-// sets numbers, and returns the request of each message without its number.
+// divide groups the messages into calls with the same template and values, and sets the results
+// of messages that cannot be sent. A call holds only numbers of China or only other numbers.
+// divide sets numbers, and returns the request of each message without its number.
 func (s *Sender) divide(messages []delivery.Message, numbers []string, results []delivery.Result) (calls [][]int, requests map[int]request) {
 	last := map[string]int{} // the call that messages with these values join
 	requests = map[int]request{}
@@ -201,8 +201,8 @@ func (s *Sender) send(ctx context.Context, messages []delivery.Message, at []int
 	return reply
 }
 
-// keep stores the names of messages for their receipts. If it fails their receipts are
-// lost, and nothing else.
+// keep stores the serial numbers of messages for their receipts. If keep fails, only these
+// receipts are lost.
 func (s *Sender) keep(ctx context.Context, serials []feedback.Serial) {
 	if s.cfg.Serials == nil || len(serials) == 0 {
 		return
@@ -229,7 +229,7 @@ func (s *Sender) request(ctx context.Context, body request) (*http.Request, erro
 	return r, nil
 }
 
-// result is what a code means, of a number or of a call.
+// result returns the meaning of a code about a number or a call.
 func (s *Sender) result(code, words string) delivery.Result {
 	if code == "Ok" {
 		return delivery.Result{Status: delivery.Delivered}
@@ -245,7 +245,7 @@ func (s *Sender) result(code, words string) delivery.Result {
 	return r
 }
 
-// ofNumber are limits of one number. permanent are codes about this message or its
+// ofNumber are codes about limits of one number. permanent are codes about this message or its
 // recipient.
 var (
 	ofNumber = []string{"LimitExceeded.PhoneNumberDailyLimit", "LimitExceeded.PhoneNumberOneHourLimit", "LimitExceeded.PhoneNumberThirtySecondLimit",
@@ -257,8 +257,8 @@ var (
 		"UnsupportedOperation.UnsupportedRegion"}
 )
 
-// classOf sorts codes. Those about the account, its signature, template, balance or key
-// are transient: they end no delivery.
+// classOf sorts the service's codes. Codes about the account, its signature, template, balance
+// or key are transient, so they end no delivery.
 func classOf(code string) delivery.Status {
 	switch {
 	case slices.Contains(permanent, code):

@@ -260,8 +260,8 @@ func (noJournal) Accepted(user.ID) func(context.Context) error {
 	return func(context.Context) error { return errors.New("the database is away") }
 }
 
-// Of messages with different texts no more are handed over than calls were under way
-// when the first could not be recorded.
+// TestTheJournalStopsFurtherCalls: messages with different texts need calls of their own. When
+// the first message cannot be recorded, only the calls that are already under way are completed.
 func TestTheJournalStopsFurtherCalls(t *testing.T) {
 	p := start(t)
 	messages := sendertest.Messages(delivery.SMS, 200)

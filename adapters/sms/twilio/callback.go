@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// A Source reads Twilio's status callbacks and the messages that people send to the
-// shop's number.
+// A Source reads Twilio's status callbacks and its callbacks for messages that people send to
+// the shop's number.
 type Source struct {
 	// AuthToken signs callbacks.
 	AuthToken string
@@ -31,8 +31,8 @@ const name = "twilio"
 // Name returns "twilio".
 func (s Source) Name() string { return name }
 
-// Read checks the signature, which covers the address u as Twilio called it, and reads
-// one callback.
+// Read checks the signature and reads one callback. The signature covers the address u as Twilio
+// called it.
 func (s Source) Read(header http.Header, u *url.URL, body []byte) (feedback.Call, error) {
 	form, err := url.ParseQuery(string(body))
 	given := header.Get("X-Twilio-Signature")
@@ -48,14 +48,14 @@ func (s Source) Read(header http.Header, u *url.URL, body []byte) (feedback.Call
 	return reply(form)
 }
 
-// repeats asks Twilio to repeat a call up to five times after any failure; without it
-// Twilio repeats one to which there was no connection, once. As a fragment of the
-// address it is not sent.
+// repeats asks Twilio to repeat a call up to five times after any failure. By default Twilio
+// repeats a call once, and only if the connection failed. The text is a fragment of the address,
+// so it is not sent.
 const repeats = "#rc=5&rp=all"
 
-// signed reports whether the signature is that of the address, with or without the
-// fragment [repeats], since Twilio does not say whether that is signed, and with or
-// without the port; Twilio's RequestValidator accepts both.
+// signed reports whether given is the signature of the address. It accepts the address with and
+// without the fragment [repeats], since Twilio does not say whether the fragment is signed. It
+// accepts the address with and without the port, as Twilio's RequestValidator does.
 func (s Source) signed(given string, u *url.URL, form url.Values) bool {
 	plain := *u
 	plain.Fragment, plain.RawFragment = "", ""
@@ -70,8 +70,8 @@ func (s Source) signed(given string, u *url.URL, form url.Values) bool {
 	return false
 }
 
-// hosts are the address's host with its port, which is the usual one of the scheme if it
-// names none, and without.
+// hosts returns the address's host with and without its port. If the address names no port, the
+// port is the scheme's default.
 func hosts(u *url.URL) []string {
 	if port := u.Port(); port != "" {
 		return []string{u.Host, strings.TrimSuffix(u.Host, ":"+port)}
@@ -80,8 +80,8 @@ func hosts(u *url.URL) []string {
 	return []string{u.Host, u.Host + usual[u.Scheme]}
 }
 
-// Signature is what Twilio sends as X-Twilio-Signature with a form to the address: the
-// address and the sorted parameters, their names and values without separators.
+// Signature returns the value of X-Twilio-Signature for a form that is posted to the address. It
+// covers the address and the sorted names and values of the parameters, without separators.
 func Signature(authToken, address string, form url.Values) string {
 	var b strings.Builder
 	b.WriteString(address)
@@ -97,8 +97,7 @@ func Signature(authToken, address string, form url.Values) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// receipt reads a status callback. Steps on the way, such as queued and sent, are
-// reports of nothing.
+// receipt reads a status callback. Intermediate states, such as queued and sent, give no report.
 func (s Source) receipt(reference string, form url.Values) (c feedback.Call, err error) {
 	var delivered bool
 	switch form.Get("MessageStatus") {
@@ -116,15 +115,15 @@ func (s Source) receipt(reference string, form url.Values) (c feedback.Call, err
 	return c, nil
 }
 
-// transient reports whether a message that was not delivered for this reason may be
-// the next time: the phone was off, the network was busy, the queue was full.
+// transient reports whether a message that was not delivered for this reason may be delivered
+// next time: the phone was off, the network was busy, or the queue was full.
 func transient(code string) bool {
 	return slices.Contains([]string{"30001", "30003", "30008", "30017", "30022"}, code)
 }
 
-// reply reads a message that a person sent. With Twilio's Advanced Opt-Out the account
-// chooses the words, in any language, and OptOutType says what Twilio took the message
-// for: STOP, START or HELP.
+// reply reads a message that a person sent. With Twilio's Advanced Opt-Out the account chooses
+// the keywords, in any language, and OptOutType says how Twilio understood the message: STOP,
+// START or HELP.
 func reply(form url.Values) (c feedback.Call, err error) {
 	from := sms.NumberOf(form.Get("From"))
 	id := form.Get("MessageSid")

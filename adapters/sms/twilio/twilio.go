@@ -25,11 +25,11 @@ type Config struct {
 	URL string
 	// Account is the account's SID, AC…; AuthToken also signs callbacks. Required.
 	Account, AuthToken string
-	// From is the sender: a Messaging Service SID, MG…, a number in E.164 or a name
-	// of letters and digits. Required.
+	// From is the sender: a Messaging Service SID (MG…), a number in E.164, or a name of letters
+	// and digits. Required.
 	From string
-	// Callback is the address of the status callback, to which the reference of each
-	// message is added; empty = no receipts.
+	// Callback is the address of the status callback. The reference of each message is added to
+	// it. Empty = no receipts.
 	Callback string
 	sender.Options
 }
@@ -40,8 +40,8 @@ type account struct {
 	url string
 }
 
-// New returns a sender, or an error that says what is wrong with cfg, without the
-// token. It does not connect.
+// New returns a sender. An error names the mistake in cfg and never contains the token.
+// New does not connect.
 func New(cfg Config) (*sms.Sender, error) {
 	base, err := sms.Endpoint(cfg.URL, DefaultURL)
 	if err != nil {
@@ -102,9 +102,9 @@ func (a account) Read(answer sender.Answer, usual delivery.Result) sms.Said {
 	return said
 }
 
-// classOf sorts Twilio's codes: those about this message and its recipient, those
-// that ask to wait, and those about our account, which end no delivery. usual is the
-// class of the HTTP status.
+// classOf sorts Twilio's codes into three groups: the message and its recipient, requests to
+// wait, and our account. Codes about the account end no delivery. usual is the class of the HTTP
+// status.
 func classOf(code int, usual delivery.Status) delivery.Status {
 	switch code {
 	case 21211, 21214, 21217, 21407, 21421, 21602, 21604, 21610, 21612, 21614, 21617, 21619, 21635, 21656, 21408:

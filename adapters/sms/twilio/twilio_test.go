@@ -163,7 +163,7 @@ func TestInbound(t *testing.T) {
 	if err != nil || len(call.Replies) != 1 || call.Replies[0] != (feedback.Reply{Provider: "twilio", From: "+14155552671", Text: "Stop", ID: "SM77"}) {
 		t.Errorf("got %+v, %v", call, err)
 	}
-	// The account's own words, of which Twilio says what they mean.
+	// Twilio says how it understood the account's own keywords.
 	for means, want := range map[string]string{"STOP": "STOP", "START": "START", "HELP": "HELP", "": "ARRET", "ELSE": "ARRET"} {
 		form := url.Values{"MessageSid": {"SM78"}, "From": {"+14155552671"}, "Body": {"ARRET"}, "OptOutType": {means}}
 		if call, err := read(t, source, p.Signed(callback, form)); err != nil || len(call.Replies) != 1 || call.Replies[0].Text != want {

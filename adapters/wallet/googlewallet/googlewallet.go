@@ -1,6 +1,6 @@
-// Package googlewallet makes links that save a coupon to Google Wallet, and tells
-// Google when the coupon was used or has expired: the offers of the Google Wallet API
-// (REST resources offerclass and offerobject, "Issuing passes with the web").
+// Package googlewallet makes links that save a coupon to Google Wallet, and tells Google when
+// the coupon was used or has expired. It uses the offers of the Google Wallet API (REST
+// resources offerclass and offerobject, "Issuing passes with the web").
 package googlewallet
 
 import (
@@ -28,7 +28,7 @@ import (
 const (
 	// DefaultURL is Google's service.
 	DefaultURL = "https://walletobjects.googleapis.com"
-	// scope is what the service account must be allowed to do.
+	// scope is the permission that the service account needs.
 	scope = "https://www.googleapis.com/auth/wallet_object.issuer"
 	// timeout bounds one call.
 	timeout = 10 * time.Second
@@ -58,8 +58,7 @@ type Issuer struct {
 	tokens *sender.Tokens
 }
 
-// New returns the issuer, or an error that says what is wrong with cfg, without the
-// key.
+// New returns the issuer. An error names the mistake in cfg and never contains the key.
 func New(cfg Config) (*Issuer, error) {
 	var account struct {
 		KeyID string `json:"private_key_id"`
@@ -100,8 +99,8 @@ func (i *Issuer) Close() error {
 	return nil
 }
 
-// state is what Google shows of a coupon's state. A coupon that an order holds is
-// still the owner's.
+// state returns Google's state for a coupon's state. A coupon that an order holds still belongs
+// to its owner.
 func state(s coupon.State) string {
 	switch s {
 	case coupon.Used:
@@ -114,8 +113,8 @@ func state(s coupon.State) string {
 	return "ACTIVE"
 }
 
-// Tell changes the state of the saved pass; see [wallet.Teller]. Google does not know a
-// pass whose link was never followed: there is nothing to tell then.
+// Tell changes the state of the saved pass; see [wallet.Teller]. If nobody followed the pass's
+// link, Google does not know the pass, and there is nothing to tell.
 func (i *Issuer) Tell(ctx context.Context, couponID int64, s coupon.State) wallet.Answer {
 	return sender.WithToken(
 		func(refused string) (string, error) { return i.tokens.Get(ctx, refused) },
@@ -140,13 +139,13 @@ func (i *Issuer) patch(ctx context.Context, couponID int64, s coupon.State, acce
 			Status string `json:"status"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(got.Body, &body) // no status is one that is unknown
+	_ = json.Unmarshal(got.Body, &body) // an unreadable body is an unknown status
 	after := delivery.RetryAfter(got.Header.Get("Retry-After"), i.cfg.Now())
 	return judge(got.Status, body.Error.Status, after), got.Status == http.StatusUnauthorized
 }
 
-// judge sorts answers. 403 is a quota that is used up, or an account without rights,
-// which staff repair at Google.
+// judge sorts answers. 403 means that a quota is used up, or that the account lacks rights,
+// which staff correct at Google.
 func judge(status int, code string, after time.Duration) wallet.Answer {
 	a := wallet.Answer{After: after, Detail: delivery.DetailOf("Google Wallet answered " + strconv.Itoa(status) + " " + code)}
 	switch {

@@ -33,8 +33,7 @@ func pass() wallet.Pass {
 		Logo: "https://shop.example/logo.png", State: coupon.Unused, ExpiresAt: time.Date(2027, 1, 2, 20, 0, 0, 0, time.FixedZone("CST", 8*3600))}
 }
 
-// TestLink: the link is one that Google accepts, and long texts are cut so that
-// browsers take it.
+// TestLink: Google accepts the link, and long texts are cut so that browsers accept the link.
 func TestLink(t *testing.T) {
 	google, i := start(t)
 	link, err := i.Link(pass())
@@ -65,8 +64,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestTell: states reach saved passes; a pass that was not saved needs none; a pass
-// that Google refuses for the moment is tried again after its pause.
+// TestTell: a state reaches the saved pass. A pass that was not saved needs no state. A pass
+// that Google refuses for the moment is tried again after a pause.
 func TestTell(t *testing.T) {
 	google, i := start(t)
 	if a := i.Tell(t.Context(), 7, coupon.Used); a.Verdict != wallet.Told {

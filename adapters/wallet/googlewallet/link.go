@@ -17,7 +17,7 @@ import (
 const saveURL = "https://pay.google.com/gp/v/save/"
 
 const (
-	// maxLink is the length of a signed pass in a link; browsers cut longer ones.
+	// maxLink is the longest signed pass in a link, in bytes; browsers cut longer links.
 	maxLink = 1800
 	// maxLogo is the longest address of a logo that a link can hold.
 	maxLogo = 200
@@ -80,8 +80,8 @@ func (i *Issuer) objectID(couponID int64) string {
 	return i.cfg.Issuer + ".dropbell-coupon-" + strconv.FormatInt(couponID, 10)
 }
 
-// classID names the drop in one of the languages of the words of passes: a class has
-// one title.
+// classID names the drop in one language. A class has one title, so each language of a drop's
+// passes needs a class of its own.
 func (i *Issuer) classID(p wallet.Pass) string {
 	return i.cfg.Issuer + ".dropbell-drop-" + strconv.FormatInt(p.TemplateID, 10) + "-" + languageName(p.Language)
 }
@@ -101,8 +101,8 @@ func languageName(tag string) string {
 	return name
 }
 
-// Link returns the address that saves the pass; see [wallet.Linker]. Nothing is sent to
-// Google before the owner follows it. Texts are cut as far as an address demands.
+// Link returns the address that saves the pass; see [wallet.Linker]. Nothing is sent to Google
+// before the owner follows the link. Long texts are cut so that the link is short enough.
 func (i *Issuer) Link(p wallet.Pass) (string, error) {
 	class := offerClass{ID: i.classID(p), IssuerName: p.Shop, Provider: p.Shop, Redemption: "BOTH", Review: "UNDER_REVIEW", Background: p.Colour}
 	if p.Logo != "" && len(p.Logo) <= maxLogo {

@@ -55,7 +55,7 @@ type field struct {
 	ChangeMessage   string `json:"changeMessage,omitempty"`
 }
 
-// words are those of a pass that no shop writes.
+// words are the texts of a pass that do not come from the shop.
 type words struct {
 	expires, state, shop, about, number string
 	states                              map[coupon.State]string
@@ -71,8 +71,8 @@ func wordsFor(language string) words {
 		states: map[coupon.State]string{coupon.Unused: "Ready to use", coupon.Locked: "Held for an order", coupon.Used: "Used", coupon.Expired: "Expired", coupon.Revoked: "Withdrawn"}}
 }
 
-// describe returns what the pass shows. Its barcode is the coupon's number, with which
-// a shop's payment locks it.
+// describe returns the content of the pass. The barcode is the coupon's number, by which a
+// shop's payment locks the coupon.
 func describe(p wallet.Pass) document {
 	w := wordsFor(p.Language)
 	number, expires := strconv.FormatInt(p.CouponID, 10), p.ExpiresAt.Format(time.RFC3339)

@@ -14,8 +14,8 @@ import (
 // iconSize is the side of the icon in points.
 const iconSize = 29
 
-// icons are the files of the icon at three resolutions: a ticket in the colours of the
-// shop.
+// icons returns the icon's files at three resolutions. The icon is a ticket in the shop's
+// colours.
 func icons(p wallet.Pass) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for name, scale := range map[string]int{"icon.png": 1, "icon@2x.png": 2, "icon@3x.png": 3} {
@@ -33,8 +33,8 @@ func rgb(s string) color.NRGBA {
 	return color.NRGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 255}
 }
 
-// ticket draws a ticket with a notch on each side and a perforation, in ink on a
-// ground; size is the side in pixels.
+// ticket draws a ticket with a notch on each side and a perforation. ink is the ticket's colour,
+// ground the background; size is the side in pixels.
 func ticket(size int, ground, ink color.NRGBA) image.Image {
 	picture := image.NewNRGBA(image.Rect(0, 0, size, size))
 	unit := float64(size) / iconSize

@@ -1,6 +1,6 @@
-// Package pkpass makes passes for Apple's Wallet and tells devices that they changed
-// ("Creating the Source for a Pass", "Building a Pass" and "Adding a Web Service to
-// Update Passes" of Apple's documentation).
+// Package pkpass makes passes for Apple's Wallet and tells devices that passes have changed. See
+// "Creating the Source for a Pass", "Building a Pass" and "Adding a Web Service to Update Passes"
+// in Apple's documentation.
 package pkpass
 
 import (
@@ -32,14 +32,14 @@ const Type = "application/vnd.apple.pkpass"
 type Config struct {
 	// TypeID is the pass type identifier, TeamID the developer team.
 	TypeID, TeamID string
-	// Certificate and Key are those of the pass type, WWDR is Apple's intermediate
-	// certificate that issued it; PEM.
+	// Certificate and Key belong to the pass type. WWDR is Apple's intermediate certificate,
+	// which issued Certificate. All are PEM.
 	Certificate, Key, WWDR []byte
-	// Service is the address below which devices ask for changes, https, without a
-	// slash at the end; "" = passes do not change.
+	// Service is the address below which devices ask for changed passes: https, without a slash
+	// at the end; "" = passes do not change.
 	Service string
-	// PushURL is Apple's push service, https, or http on this machine for tests; "" =
-	// [DefaultPushURL].
+	// PushURL is the address of Apple's push service: https, or http on this machine for tests;
+	// "" = [DefaultPushURL].
 	PushURL string
 	// Transport replaces the connection to it; nil = HTTP/2 with the certificate.
 	Transport http.RoundTripper
@@ -55,8 +55,7 @@ type Issuer struct {
 	client *http.Client
 }
 
-// New returns the issuer, or an error that says what is wrong with cfg, without the
-// key.
+// New returns the issuer. An error names the mistake in cfg and never contains the key.
 func New(cfg Config) (*Issuer, error) {
 	pair, err := tls.X509KeyPair(cfg.Certificate, cfg.Key)
 	if err != nil {
@@ -89,8 +88,8 @@ func New(cfg Config) (*Issuer, error) {
 // PassType returns the pass type identifier.
 func (i *Issuer) PassType() string { return i.cfg.TypeID }
 
-// ExpiresAt returns when the certificate of the pass type ends: from then on devices
-// refuse new passes.
+// ExpiresAt returns when the certificate of the pass type ends. Devices refuse new passes after
+// that.
 func (i *Issuer) ExpiresAt() time.Time { return i.pair.Leaf.NotAfter }
 
 // Close ends idle connections.
@@ -99,8 +98,7 @@ func (i *Issuer) Close() error {
 	return nil
 }
 
-// Describe returns pass.json of the pass, whose devices prove by the token that they
-// have it.
+// Describe returns pass.json of the pass. Devices prove with the token that they have the pass.
 func (i *Issuer) Describe(p wallet.Pass, token string) ([]byte, error) {
 	d := describe(p)
 	d.PassTypeIdentifier, d.TeamIdentifier = i.cfg.TypeID, i.cfg.TeamID
@@ -110,7 +108,7 @@ func (i *Issuer) Describe(p wallet.Pass, token string) ([]byte, error) {
 	return append(sender.JSON(d), '\n'), nil
 }
 
-// Bundle returns the file: pass.json, the icons, the manifest with the SHA-1 of each,
+// Bundle returns the pass file: pass.json, the icons, the manifest with the SHA-1 of each file,
 // and the signature of the manifest.
 func (i *Issuer) Bundle(p wallet.Pass, described []byte) ([]byte, error) {
 	files, err := icons(p)
@@ -147,8 +145,8 @@ func (i *Issuer) Bundle(p wallet.Pass, described []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// sign returns the detached PKCS #7 signature of the manifest, with the time of
-// signing and the certificates of the pass type and of its issuer.
+// sign returns the detached PKCS #7 signature of the manifest, with the time of signing, the
+// pass type's certificate and the issuer's certificate.
 func (i *Issuer) sign(manifest []byte) ([]byte, error) {
 	signed, err := pkcs7.NewSignedData(manifest)
 	if err != nil {

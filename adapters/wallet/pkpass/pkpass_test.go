@@ -72,9 +72,9 @@ func unpack(t *testing.T, raw []byte) map[string][]byte {
 	return files
 }
 
-// TestBundle opens a bundle as a device does: every file's hash is in the manifest, and
-// the manifest is signed by the pass type's certificate with its issuer's in the chain.
-// A manifest or a file that was changed is noticed.
+// TestBundle opens a bundle as a device does. The manifest contains the hash of every file. The
+// pass type's certificate signs the manifest, with the issuer's certificate in the chain. A
+// changed manifest or file is noticed.
 func TestBundle(t *testing.T) {
 	id := identity(t)
 	issuer := newIssuer(t, id, nil)
@@ -156,7 +156,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestMistakes: an error names what is wrong and holds no key.
+// TestMistakes: an error names the mistake and contains no key.
 func TestMistakes(t *testing.T) {
 	id, other := identity(t), identity(t)
 	for name, change := range map[string]func(*pkpass.Config){

@@ -38,8 +38,8 @@ func http2Only(address string, pair tls.Certificate) http.RoundTripper {
 	return t
 }
 
-// Wake makes the device ask for its passes that changed, by a push without content
-// whose topic is the pass type; see [wallet.Waker].
+// Wake sends the device an empty push, after which the device asks for its changed passes. The
+// push's topic is the pass type. See [wallet.Waker].
 func (i *Issuer) Wake(ctx context.Context, pushToken string) wallet.Answer {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.cfg.PushURL+"/3/device/"+url.PathEscape(pushToken), strings.NewReader("{}"))
 	if err != nil {
@@ -63,12 +63,12 @@ func (i *Issuer) Wake(ctx context.Context, pushToken string) wallet.Answer {
 	var refusal struct {
 		Reason string `json:"reason"`
 	}
-	_ = json.Unmarshal(got.Body, &refusal) // no reason is one that is unknown
+	_ = json.Unmarshal(got.Body, &refusal) // an unreadable body is an unknown reason
 	return judge(got.Status, refusal.Reason, delivery.RetryAfter(got.Header.Get("Retry-After"), now))
 }
 
-// judge sorts answers: those about the device, those about this installation's
-// identity, which is repaired some day, and those about Apple.
+// judge sorts answers into three groups: the device, this installation's identity, which
+// operators can correct, and Apple itself.
 func judge(status int, reason string, after time.Duration) wallet.Answer {
 	a := wallet.Answer{After: after, Detail: delivery.DetailOf("APNs answered " + strconv.Itoa(status) + " " + reason)}
 	switch {

@@ -88,8 +88,8 @@ func (g *Google) patch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Save does what Google does when the owner follows the link: it verifies the signed
-// pass and stores its offer.
+// Save does what Google does when the owner follows the link: Save verifies the signed pass and
+// stores its offer.
 func (g *Google) Save(link string) (class, object map[string]any, err error) {
 	token, ok := strings.CutPrefix(link, "https://pay.google.com/gp/v/save/")
 	if !ok {

@@ -1,6 +1,6 @@
-// Package wallettest imitates what Apple and Google do with passes by their published
-// protocols, for tests: certificates of a pass type, the push service that wakes
-// devices, and the Google Wallet API.
+// Package wallettest imitates the services of Apple and Google for passes by their published
+// protocols, for tests: certificates of a pass type, the push service that wakes devices, and
+// the Google Wallet API.
 package wallettest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An Identity is what Apple issues for a pass type; PEM.
+// An Identity has the certificates and the key that Apple issues for a pass type; PEM.
 type Identity struct {
 	TypeID, TeamID         string
 	Certificate, Key, WWDR []byte
@@ -22,8 +22,8 @@ type Identity struct {
 	Root *x509.Certificate
 }
 
-// NewIdentity makes the certificate of a pass type, with the subject that Apple's have,
-// and that of its issuer.
+// NewIdentity makes the certificate of a pass type, with a subject like the subjects of Apple's
+// certificates, and the issuer's certificate.
 func NewIdentity(typeID, teamID string) (id Identity, err error) {
 	caKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
