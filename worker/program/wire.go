@@ -67,8 +67,7 @@ type program struct {
 	life    context.Context // ends when shutdown begins
 }
 
-// build connects adapters and use cases, from top to bottom of this file. Nothing
-// runs yet.
+// build connects adapters and use cases, in the order of this file. It starts nothing.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	opened, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
 	p := &program{App: opened, metrics: newMetrics(opened.Registry), workbooks: sheet.NewTurns(50 * time.Second)}
