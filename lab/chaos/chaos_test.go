@@ -1,10 +1,10 @@
-// Package chaos_test proves by destruction that no reminder is lost: it runs
-// the real programs with a real PostgreSQL and Redis and providers that count,
-// destroys whatever can be destroyed at random moments, and then accounts for
-// every single reservation. docs/proof.md says what is asserted and why.
+// Package chaos_test proves by destruction that no reminder is lost. It runs the real programs
+// with a real PostgreSQL and Redis and with providers that count, destroys processes and servers
+// at random moments, and then accounts for every single reservation. docs/proof.md describes the
+// assertions and the reasons for them.
 //
-// The seed of all random decisions is printed; DROPBELL_CHAOS_SEED repeats
-// them, though not the interleaving of the processes.
+// The seed of all random decisions is printed. DROPBELL_CHAOS_SEED repeats the decisions, but
+// not the interleaving of the processes.
 package chaos_test
 
 import (
@@ -80,8 +80,8 @@ type system struct {
 	redisAway []span // when Redis was away, for whatever reason
 }
 
-// random returns numbers for one purpose, so that what else happens does not
-// change them.
+// random returns a source of random numbers for one purpose. Other random decisions do not
+// change its numbers.
 func (w *system) random(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, purpose)) }
 
 // say logs a line with the seconds since the start.
@@ -160,9 +160,8 @@ func (w *system) people() []int64 {
 	return users
 }
 
-// book lets all users reserve under faults, and then moves the openings so near
-// that one drop after the other becomes due; at each of these instants more
-// users try to reserve in time.
+// book lets all users reserve under faults. Then it moves the openings near, so that one drop
+// after another becomes due. At each of these instants more users try to reserve in time.
 func (w *system) book(users []int64) []*drop {
 	var drops []*drop
 	for i := range w.drops {

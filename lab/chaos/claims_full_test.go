@@ -19,8 +19,8 @@ var fullRush = rush{
 
 func TestClaimsChaosFull(t *testing.T) { rushAndDestroy(t, fullRush) }
 
-// TestHistoriesFull is TestHistoriesShort with a hundred reservations and a
-// hundred coupons, and more deaths.
+// TestHistoriesFull is TestHistoriesShort with a hundred reservations, a hundred coupons, and
+// more killed processes.
 func TestHistoriesFull(t *testing.T) {
 	checkHistories(t, rush{webKills: 8, workerKills: 4, storm: 30 * time.Second, patience: 60 * time.Second}, 100)
 }

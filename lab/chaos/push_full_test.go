@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestPushFull is TestPushShort with the real programs, of which workers are killed while
-// they send to iPhones, Android phones and accounts in a mini program. Push services of
-// browsers are left out: the programs call public addresses only.
+// TestPushFull is TestPushShort with the real programs. Workers are killed while they send to
+// iPhones, Android phones and accounts in a mini program. Push services of browsers are left
+// out, since the programs call only public addresses.
 func TestPushFull(t *testing.T) {
 	const kills = 4
 	w := &system{size: &size{patience: 30 * time.Second}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}

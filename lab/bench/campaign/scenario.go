@@ -1,8 +1,10 @@
-// Package campaign measures how long it takes from a campaign's start until its
-// audience is cut, delivered over the app channel and accounted for, through a real
-// worker, and the worker's memory meanwhile. In the same run: the floor, which is
-// streaming the same user ids out of PostgreSQL, and the simplest design, a task of the
-// queue for each user whose handler records that the message is in the user's inbox.
+// Package campaign measures how long a campaign takes from its start until its audience is cut,
+// delivered over the app channel and accounted for, through a real worker. It also measures the
+// worker's memory.
+//
+// The same run measures two comparisons. The floor streams the same user ids out of PostgreSQL.
+// The simplest design queues a task for each user, whose handler records that the message is in
+// the user's inbox.
 //
 //	go tool task bench:campaign -- -n 1000000 -runs 3 -tasks 50000
 //	go tool task bench:campaign -- -sizes 10000,100000,1000000,5000000
@@ -118,9 +120,9 @@ func stream(ctx context.Context, s *stack.Stack, n int) (time.Duration, error) {
 	return time.Since(start), rows.Err()
 }
 
-// curve sends to ever larger audiences and says whether time and memory grow
-// no faster: each step may cost a fifth more than its share, which is how much
-// runs differ.
+// curve sends campaigns to ever larger audiences and prints whether time and memory grow no
+// faster than the audience. Each step may cost a fifth more than its share, since results vary
+// that much between runs.
 func curve(ctx context.Context, s *stack.Stack, sizes []int) error {
 	linear, small := "yes", "yes"
 	var before result

@@ -25,9 +25,9 @@ type stored struct {
 	dropsdb.Templates
 }
 
-// refill measures how long after Redis was emptied the first claim of a drop is
-// accepted, for drops that have issued so many coupons already. A user who has a
-// coupon is refused a second one in each run.
+// refill measures how long after Redis was emptied the first claim of a drop is accepted. counts
+// are the numbers of coupons that the drops have already issued. In each run a user with a
+// coupon is refused a second coupon.
 func refill(ctx context.Context, s *stack.Stack, counts []int, shards, runs int) error {
 	client, err := redis.Open(s.RedisURL)
 	if err != nil {
@@ -52,8 +52,8 @@ func refill(ctx context.Context, s *stack.Stack, counts []int, shards, runs int)
 	return nil
 }
 
-// issuedDrop is an open drop behind the gate; users 1 to issued have a coupon each, with
-// the key that the API gives to a tap.
+// issuedDrop makes an open drop behind the gate. Users 1 to issued have one coupon each, with
+// the idempotency key that the API gives to a tap.
 func issuedDrop(ctx context.Context, s *stack.Stack, issued int) (int64, error) {
 	t, err := s.Drop(ctx, time.Hour)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package codes measures redeem codes: making and refusing them without any store,
-// generating and exporting a batch, and how much memory that takes.
+// Package codes measures redeem codes: making and refusing codes without any store, generating
+// and exporting a batch, and the memory of generating and exporting.
 //
 //	go tool task bench:codes
 package codes

@@ -1,14 +1,12 @@
-// Package console measures how long every page of the console takes with large tables:
-// it fills a database, starts web, signs in and loads each page many times, four
-// at a time. The aim is a 95th percentile below 100 ms. Then it downloads each
-// list once as a file, and prints when the first rows arrive and the rate of the
-// others.
+// Package console measures how long every page of the console takes with large tables. It fills
+// a database, starts web, signs in and loads each page many times, four pages at a time. The aim
+// is a 95th percentile below 100 ms. Then it downloads each list once as a file, and prints when
+// the first rows arrive and the rate of the following rows.
 //
 //	go tool task bench:console -- -reservations 10000000 -exceptions 1000000 -coupons 1000000
 //
-// The database lies in memory where there is room for it in /dev/shm, and is not
-// synced: pages only read. With -keep DIR it is filled once and found there the
-// next time.
+// The database is in /dev/shm if there is room, and is not synced: pages only read. With -keep
+// DIR the database is filled once and reused by later runs.
 package console
 
 import (
@@ -150,8 +148,8 @@ func (c *client) download(ctx context.Context, path string) (f file, err error) 
 	return f, nil
 }
 
-// measure returns how long the page took each time, ascending. The first
-// requests warm caches and are not counted.
+// measure returns the times of the page's loads, ascending. The first requests warm caches and
+// are not counted.
 func (c *client) measure(ctx context.Context, path string, times int) ([]time.Duration, error) {
 	const parallel = 4
 	var mu sync.Mutex

@@ -1,10 +1,10 @@
-// Package consoles measures what open consoles cost a web node: many browsers watch
-// one drop, at rest and while its slot goes out for half a minute. They have
-// its cockpit open, its template's page or the overview.
+// Package consoles measures the cost of open consoles for a web node. Many browsers watch one
+// drop, first at rest and then while its slot is delivered for half a minute. Each browser has
+// the cockpit, the template's page or the overview open.
 //
 //	go tool task bench:consoles -- -page cockpit -n 500 -rest 20 -firing 30
 //
-// Every viewer must end up with the same final state.
+// Every viewer must end with the same final state.
 package consoles
 
 import (

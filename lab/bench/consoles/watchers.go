@@ -21,8 +21,8 @@ type watchers struct {
 	bytes  atomic.Int64
 }
 
-// A watcher is one connection and the state it was brought to: its values, if
-// the page is sent values, and its name.
+// A watcher is one connection and the last state that it received: the name of the state and, if
+// the page receives values, the values.
 type watcher struct {
 	conn net.Conn
 

@@ -1,7 +1,6 @@
-// Package fanout measures how long it takes from a slot's instant until every
-// reminder is recorded as delivered, through the real worker and queue, and
-// compares it with the floor: streaming the same ids out of PostgreSQL with
-// two readers.
+// Package fanout measures the time from a slot's instant until every reminder is recorded as
+// delivered, through the real worker and queue. It compares the time with the floor: streaming
+// the same ids out of PostgreSQL with two readers.
 //
 //	go tool task bench:fanout -- -n 1000000 -runs 3
 //

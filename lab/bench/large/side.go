@@ -108,8 +108,8 @@ type unread struct{}
 func (unread) Enqueue(context.Context, ...task.Task) error { return nil }
 func (unread) Remove(context.Context, ...task.Task) error  { return nil }
 
-// cut returns how many reservations of a drop a second are cut into batches and
-// stored, from the call that its timer makes on.
+// cut returns how many reservations of a drop are cut into stored batches per second. The time
+// begins with the call that the drop's timer makes.
 func (d *side) cut(ctx context.Context) (float64, error) {
 	t, err := d.Drop(ctx, time.Hour)
 	if err != nil {
@@ -137,8 +137,8 @@ func (d *side) cut(ctx context.Context) (float64, error) {
 	return float64(cut) / took.Seconds(), err
 }
 
-// look returns pages of the console per second, one after the other: lists of
-// coupons, templates, users and deliveries, a drop with its balance, and a user's page.
+// look returns pages of the console per second, loaded one after another: lists of coupons,
+// templates, users and deliveries, a drop with its balance, and a user's page.
 func (d *side) look(ctx context.Context) (float64, error) {
 	var drop int64
 	if err := d.SQL.QueryRow(ctx, `select max(template_id) from claim_seconds`).Scan(&drop); err != nil {

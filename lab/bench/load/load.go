@@ -1,6 +1,5 @@
-// Package load drives an HTTP/1.1 server from many kept connections with as
-// little work per request as possible, so that on one machine most of the
-// processor is left to the server.
+// Package load drives an HTTP/1.1 server from many kept connections. It does as little work per
+// request as possible, so that on one machine most of the processor time is left to the server.
 package load
 
 import (
@@ -122,8 +121,8 @@ func (r *runner) fail(err error) {
 	r.err = err
 }
 
-// readAnswer reads one answer with a Content-Length or chunked body. retry is
-// whether it names a time to try again.
+// readAnswer reads one answer with a Content-Length or chunked body. retry tells whether the
+// answer names a time to retry.
 func readAnswer(in *bufio.Reader, buf []byte) (status int, retry bool, body []byte, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {

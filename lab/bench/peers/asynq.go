@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// One server fetches one task per round trip, so several share the queue;
-	// more than four only compete for the two processors.
+	// A server fetches one task per round trip, so several servers share the queue. More than
+	// four servers only compete for the two processors.
 	asynqServers     = 4
 	asynqConcurrency = 32
 	asynqEnqueuers   = 64

@@ -68,8 +68,8 @@ func (c counted) print(provider, sender string, v speeds) {
 	fmt.Printf("%-10s %-20s %10d %12.0f %14s %8d %8d %12s\n", provider, sender, c.Messages, v.arrived, recorded, c.missing(), c.Twice, cpu)
 }
 
-// A counter serves the tally in use: POST /expect?n=… begins a new one,
-// GET /counted answers with its sum.
+// A counter serves the tally in use: POST /expect?n=… begins a new tally, and GET /counted
+// answers with the tally's sum.
 type counter struct{ atomic.Pointer[tally] }
 
 func (c *counter) routes(mux *http.ServeMux) {

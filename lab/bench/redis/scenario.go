@@ -1,7 +1,7 @@
-// Package redis measures what reservations occupy in Redis: nothing. It reserves through
-// the store, with a worker that handles the events, and measures Redis before,
-// when every event has been handled, and after the handled events were trimmed,
-// as the worker does after an hour.
+// Package redis measures the memory that reservations use in Redis: none. It reserves through
+// the store, with a worker that handles the events. It measures Redis before the reservations,
+// after all events were handled, and after the handled events were trimmed, as the worker does
+// after an hour.
 //
 //	go tool task bench:redis -- -n 1000000
 package redis

@@ -18,19 +18,19 @@ import (
 	"dropbell/web/middleware"
 )
 
-// floorGroup is how many reservations one statement of the floor stores at most, and
-// floorWriters how many are under way.
+// floorGroup is how many reservations one statement of the floor stores at most. floorWriters is
+// how many such statements run at the same time.
 const (
 	floorGroup   = 256
 	floorWriters = 2
 )
 
-// A floor is the least that a server made of net/http and PostgreSQL does for a
-// reservation that is stored when it is answered: the bare handler, which waits until a
-// bare upsert has stored its row with those of the other requests that wait. Its
-// connections are those of the product, which spare net/http's deadlines and looks. It has no
-// tokens, limits, rules, slots, events, or answers that follow from the row. With keys it
-// stores the row of each idempotency key, too, which no repetition is compared with.
+// A floor is the least work of a server made of net/http and PostgreSQL that stores a
+// reservation before it answers. Its handler is the bare handler; it waits until a bare upsert
+// has stored the row together with the rows of other waiting requests. It uses the product's
+// connections, which avoid net/http's deadlines and background reads. It has no tokens, limits,
+// rules, slots or events, and its answer does not follow from the row. With keys it also stores
+// the row of each idempotency key, and compares no repetition with it.
 type floor struct {
 	pool    *pgxpool.Pool
 	keyed   bool
@@ -63,8 +63,8 @@ func newFloor(ctx context.Context, keyed bool) (http.Handler, func(), error) {
 	return router, func() { stop(); writers.Wait(); pool.Close() }, nil
 }
 
-// reserve is [bare] that waits for its row. Users and reminders are counted, as those of
-// the load are.
+// reserve is [bare] that waits for its row. Users and reminders are counted in the same order as
+// in the load.
 func (f *floor) reserve(w http.ResponseWriter, r *http.Request) {
 	middleware.Unwatched(r.Context())
 	var wish drops.ReservationWish

@@ -1,6 +1,6 @@
-// Package scenario is what the benchmarks of the command bench have in common: their
-// flags, the servers that they start, callers that work side by side, and servers that
-// are the command itself.
+// Package scenario has the code that the benchmarks of the command bench share: their flags, the
+// servers that they start, concurrent callers, and servers that run in a process of the command
+// itself.
 package scenario
 
 import (
@@ -20,8 +20,8 @@ type Scenario func(Flags) Run
 // Run measures and prints.
 type Run func(ctx context.Context) error
 
-// Measured is a Run on servers with durable settings of its own, which end with it. It
-// prints what machine measures.
+// Measured is a Run on newly started servers with durable settings, which end with the run. It
+// prints the properties of the machine.
 func Measured(run func(ctx context.Context, s *stack.Stack) error) Run {
 	return func(ctx context.Context) error {
 		s, err := stack.Start(ctx)
@@ -34,8 +34,8 @@ func Measured(run func(ctx context.Context, s *stack.Stack) error) Run {
 	}
 }
 
-// Flags are the flags of a scenario. A flag that several scenarios have is a method, so
-// that it has the same name and meaning in each.
+// Flags are the flags of a scenario. A flag of several scenarios is a method, so that it has the
+// same name and meaning in each.
 type Flags struct{ *flag.FlagSet }
 
 // Runs is the number of repetitions.

@@ -1,7 +1,7 @@
-// Package streams measures the live inbox with many clients: web's memory per idle stream, how
-// long one reminder takes to all of them, and how they come back after all web
-// processes were killed. Clients and web are several processes of some 16,000
-// connections each, below the usual limit of open files.
+// Package streams measures the live inbox with many clients: web's memory per idle stream, the
+// time until one reminder has reached all clients, and the reconnects after all web processes
+// were killed. Clients and web are several processes of some 16,000 connections each, below the
+// usual limit of open files.
 //
 //	go tool task bench:streams -- -n 50000
 package streams

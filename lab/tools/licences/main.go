@@ -1,10 +1,10 @@
-// Licences writes the licences of everything that the programs contain of others into one
-// text: of each Go module that is linked in on any of the platforms of a release, and of
-// the files in views that are not Dropbell's own.
+// Licences writes the licences of all third-party parts of the programs into one text: of each
+// Go module that is linked in on any platform of a release, and of the third-party files in
+// views.
 //
 //	go -C lab run ./tools/licences FILE
 //
-// It runs in the folder above, the root of the repository, where FILE is.
+// It runs in the parent folder, the root of the repository. FILE is relative to that folder.
 package main
 
 import (
@@ -83,8 +83,8 @@ func write(w io.Writer) error {
 	return nil
 }
 
-// linked returns the modules of others that the packages consist of on the platforms, and
-// Go's own library, by name.
+// linked returns, by name, the third-party modules that the packages link on the platforms, and
+// Go's own standard library.
 func linked(packages, platforms []string) ([]library, error) {
 	found := map[string]library{}
 	root, err := goCommand("", "env", "GOROOT")
@@ -144,8 +144,8 @@ func goCommand(platform string, args ...string) ([]byte, error) {
 
 var states = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|unlicense)([._-].*)?$|^.+[._-]licen[cs]e(\.(txt|md))?$`)
 
-// libraryAt finds the files in the folder that state the licence, the first of them the
-// licence itself.
+// libraryAt finds the files in the folder that state the licence. The first file is the licence
+// itself.
 func libraryAt(name, dir string) (library, error) {
 	l := library{name: name}
 	entries, err := os.ReadDir(dir)

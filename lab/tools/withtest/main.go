@@ -78,8 +78,8 @@ func stop(p *localstack.Postgres) error {
 	return p.Stop(ctx)
 }
 
-// command passes on the signals that reach only this process; Ctrl-C reaches
-// the whole group, and hearing it twice does no harm.
+// command runs the command and passes on signals that reach only this process. Ctrl-C reaches
+// the whole process group; getting it twice does no harm.
 func command(args []string, signals <-chan os.Signal) (status int, err error) {
 	args, stream := streamed(args)
 	cmd := exec.Command(args[0], args[1:]...)

@@ -54,8 +54,7 @@ func Start(c Config) (*Catcher, error) {
 	return catcher, nil
 }
 
-// Close stops listening and waits, as long as ctx allows, for what is being
-// received.
+// Close stops listening. It waits for messages that are being received, until ctx ends.
 func (c *Catcher) Close(ctx context.Context) error {
 	err := errors.Join(c.smtp.Shutdown(ctx), c.http.Shutdown(ctx))
 	if err != nil { // a client keeps a connection open

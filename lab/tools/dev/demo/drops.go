@@ -60,8 +60,8 @@ func (c *Client) NameShop(ctx context.Context) error {
 	return nil
 }
 
-// Until its first reminders are due, a soon drop leaves the time to reserve
-// some and to get hold of one more by hand.
+// soonOpensIn leaves time, before the first reminders of a soon drop are due, to make the demo's
+// reservations and to reserve one more reminder by hand.
 const soonOpensIn = 6*time.Minute + 45*time.Second
 
 // AddSoon makes a drop whose five-minute reminders are due within two minutes.
@@ -96,8 +96,8 @@ func (c *Client) AddDraft(ctx context.Context, now time.Time) (Drop, error) {
 	})
 }
 
-// atHour is a full hour some days from now in China, which has one zone and no
-// summer time.
+// atHour returns a full hour some days from now in China, which has a single time zone and no
+// daylight saving time.
 func atHour(now time.Time, days, hour int) time.Time {
 	local := now.In(time.FixedZone("CST", 8*3600))
 	return time.Date(local.Year(), local.Month(), local.Day()+days, hour, 0, 0, 0, local.Location())

@@ -73,8 +73,8 @@ func bookings(r *rand.Rand, s Spread) []booking {
 	return drawn
 }
 
-// Reserve lets users reserve reminders on d and returns how many reminders that
-// made. progress is called now and then with the number of users done.
+// Reserve lets users reserve reminders on d and returns the number of new reminders. progress is
+// called now and then with the number of users done.
 func (c *Client) Reserve(ctx context.Context, d Drop, s Spread, progress func(users int)) (int, error) {
 	var users, reminders atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)

@@ -53,8 +53,8 @@ func (s *Shop) coupons(ctx context.Context, user string) ([]coupon, error) {
 	return found, nil
 }
 
-// inWallets adds the links that put the coupon into a wallet. Without an answer there are
-// none: the coupon can be used all the same.
+// inWallets adds the links that put the coupon into a wallet. If Dropbell does not answer, there
+// are no links; the coupon can be used all the same.
 func (s *Shop) inWallets(ctx context.Context, user string, c coupon) coupon {
 	pass, err := s.client.GetCouponPassWithResponse(ctx, c.ID, &api.GetCouponPassParams{XUserID: &user})
 	if err != nil || pass.JSON200 == nil {
@@ -82,14 +82,14 @@ func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 // stepTime is how long a page waits for Dropbell.
 const stepTime = 20 * time.Second
 
-// untilDone returns a context that a client who hangs up does not end: an order
-// whose payment has begun is carried out.
+// untilDone returns a context that does not end when the client disconnects: an order is
+// completed once its payment has begun.
 func untilDone(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), stepTime)
 }
 
-// pay places an order. The coupon is locked before the money is taken, used once it
-// is there, and given back if the payment fails.
+// pay places an order. The coupon is locked before the money is taken, used after the payment
+// succeeded, and released if the payment fails.
 func (s *Shop) pay(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
 	o := order{ID: fmt.Sprintf("A-%d", time.Now().UnixMicro()), User: p.User, Coupon: r.FormValue("coupon"), Price: p.Product.Price, Total: p.Product.Price, State: "paid"}
@@ -130,8 +130,9 @@ func (s *Shop) take(ctx context.Context, o *order, paid bool) error {
 	return nil
 }
 
-// settle carries out the last step of an order, which is kept before. If Dropbell does not
-// answer, the step is repeated until it does; a shop with a database repeats it from there.
+// settle carries out the last step of an order; the order is stored before. If Dropbell does not
+// answer, the step is repeated until Dropbell answers. A shop with a database would repeat it
+// from there.
 func (s *Shop) settle(ctx context.Context, o order) {
 	ref, done := api.OrderRef{OrderId: o.ID}, "The coupon is used."
 	var err error

@@ -21,8 +21,8 @@ import (
 	"dropbell/adapters/localstack/child"
 )
 
-// checkout is a stand-in for this repository, with a web and a worker that
-// only record what is asked of them.
+// checkout is a stand-in for this repository, with a web and a worker that only record the
+// requests that they get.
 type checkout struct{ dir string }
 
 func newCheckout(t *testing.T) checkout {

@@ -13,8 +13,8 @@ import (
 // lastLines is how much of a log is shown when its program died.
 const lastLines = 15
 
-// lineLog writes a program's output to a file and passes warnings, errors, and
-// lines that are not log records on to the terminal.
+// lineLog writes a program's output to a file. It also passes warnings, errors, and lines that
+// are not log records to the terminal.
 type lineLog struct {
 	mu       sync.Mutex
 	file     *os.File

@@ -25,8 +25,8 @@ const (
 	demoPassword = staff.DemoPassword
 )
 
-// settings are the environment of web and worker. The caller's own environment comes
-// first.
+// settings are the environment of web and worker. Variables of the caller's own environment take
+// precedence.
 type settings struct {
 	given   func(string) string
 	chosen  map[string]string
@@ -63,8 +63,8 @@ func (s *settings) setDefaults(names []string, values map[string]string) {
 	}
 }
 
-// environment is this program's own with what is chosen on top; nothing is
-// chosen that was given, apart from SHOP_ORIGINS, to which openTo adds.
+// environment is this program's own environment plus the chosen variables. A variable that the
+// caller has set is not chosen, except SHOP_ORIGINS, to which openTo adds.
 func (s *settings) environment() []string {
 	env := os.Environ()
 	for name, value := range s.chosen {
@@ -73,8 +73,8 @@ func (s *settings) environment() []string {
 	return env
 }
 
-// loadSecrets reads the file, makes what it lacks and writes it back, so that
-// tokens and keys of one start are good for the next.
+// loadSecrets reads the secrets in the file, makes the missing secrets and writes the file back,
+// so that tokens and keys of one start are valid at the next.
 func (s *settings) loadSecrets(path string) error {
 	kept, err := readEnv(path)
 	if err != nil {

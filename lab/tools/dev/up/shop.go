@@ -12,8 +12,8 @@ import (
 	dropbell "dropbell/sdk/go"
 )
 
-// chooseShop gives the demo shop an address, whose pages web lets call the API.
-// Without demo data, or where others issue the tokens of users, there is no shop.
+// chooseShop gives the demo shop an address; web allows the shop's pages to call the API. There
+// is no shop without demo data, or if another issuer makes the tokens of users.
 func (s *stack) chooseShop(context.Context) error {
 	if s.settings.get("DEMO") == "0" || s.settings.get("AUTH_JWT_SECRET") == "" {
 		return nil

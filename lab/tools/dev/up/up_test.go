@@ -43,8 +43,8 @@ func TestUp(t *testing.T) {
 		t.Error("the worker was not asked to stop")
 	}
 
-	// The second start keeps the data and the keys, and uses the drop that is
-	// there. It is started by a shell, which is then killed.
+	// The second start keeps the data and the keys, and uses the existing drop. A shell runs the
+	// second start and is then killed.
 	s = c.start(t, "sh", "-c", up+"; true")
 	again := c.recorded(t, s.find(t, `Console +(http://\S+)`))
 	if len(again.Templates) != len(first.Templates) || len(again.Keys) != len(first.Keys) {
