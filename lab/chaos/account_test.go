@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A verdict is what may have become of the reminders of a drop.
+// A verdict is the set of outcomes allowed for the reminders of a drop.
 type verdict bool
 
 const (

@@ -41,7 +41,7 @@ type size struct {
 	hooks, mails map[fault]int
 	patience     time.Duration // of a client
 
-	// servers starts what the programs stand on; nil = [stack.Start].
+	// servers starts the servers that the programs use; nil = [stack.Start].
 	servers func(*system) (*stack.Stack, error)
 }
 
@@ -135,7 +135,7 @@ func (w *system) build() {
 	w.say("two web and two worker processes are running")
 }
 
-// startServers starts what the programs stand on, until the end of the test.
+// startServers starts the servers that the programs use, until the end of the test.
 func (w *system) startServers() {
 	start := w.servers
 	if start == nil {
@@ -148,7 +148,7 @@ func (w *system) startServers() {
 	w.t.Cleanup(w.stack.Close)
 }
 
-// people inserts users. Their ids have gaps, like those of a shop.
+// people inserts users. Their ids have gaps, like the ids of a shop's users.
 func (w *system) people() []int64 {
 	rng := w.random(4)
 	users := make([]int64, 0, w.users+w.late*w.drops)

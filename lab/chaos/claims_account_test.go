@@ -25,7 +25,7 @@ const (
 // newcomers have ids of their own.
 const newcomers = 10_000_000
 
-// sellOut lets newcomers take what is left: all of it, and not one more.
+// sellOut lets new users claim the remaining stock: all of it, and not one coupon more.
 func (s *sale) sellOut() {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -139,12 +139,12 @@ func (s *sale) account() {
 	s.counters()
 }
 
-// truth says what is wrong about a user's last answer; "" = nothing.
+// truth describes the error in a user's last answer; "" = the answer is true.
 func truth(w wish, a told, rows map[string]row) string {
 	r, owns := rows[w.originKey()]
 	switch {
 	case a.positive() && a.state == string(claim.Issued):
-		// The claim may be another one that found the coupon of the first.
+		// The claim may be a later claim that found the coupon of the first claim.
 		if !owns || r.coupon != a.coupon || r.user != w.user {
 			return fmt.Sprintf("told %+v, stored %+v", a, r)
 		}

@@ -59,7 +59,7 @@ func (c *claims) openCodes(mode string, in time.Duration) *codeSale {
 	return s
 }
 
-// holder is the n-th user who has a code.
+// holder is the n-th user with the code.
 func holder(code, n int) int64 { return int64(20_000_000 + 10*code + n) }
 
 // actions plans which user tries which code. Some users try a code together with other users,

@@ -87,7 +87,7 @@ func (s *sale) edit(want func(now map[string]any) map[string]any) {
 		if final && r.ok() {
 			return
 		}
-		// A repeated one may have met what its first attempt did.
+		// A repeated request may have met the effect of its own first attempt.
 		if !final || r.status != http.StatusPreconditionFailed && r.status != http.StatusConflict || time.Now().After(end) {
 			s.t.Errorf("%s: PATCH %v: answer %d %s", s.mode, change, r.status, r.body)
 			return

@@ -174,7 +174,7 @@ func (c *claims) plan(d *drop, rng *rand.Rand) {
 	}
 }
 
-// redisTroubles kills Redis, which comes back with what it had, or with nothing.
+// redisTroubles kills Redis, which comes back with its data or empty.
 func (c *claims) redisTroubles(storm time.Duration, _ <-chan struct{}) {
 	rng := c.random(22)
 	empty := make([]bool, c.rush.redisRestarts+c.rush.redisEmptied)
@@ -267,7 +267,7 @@ func (c *claims) calm(template int64) {
 	}
 }
 
-// print says what the run was.
+// print prints the results of the run.
 func (c *claims) print() {
 	for what, n := range map[string][2]int{"web": {c.fleet.kills("web"), c.rush.webKills}, "worker": {c.fleet.kills("worker"), c.rush.workerKills}} {
 		if n[0] < n[1] {

@@ -36,7 +36,7 @@ type reservation struct {
 	channel delivery.Channel
 }
 
-// A ledger is what the users know.
+// A ledger is the users' record of their requests and the answers.
 type ledger struct {
 	mu    sync.Mutex
 	fates map[reservation]reservationState
@@ -90,7 +90,7 @@ func manner(n int) int {
 	return fickle
 }
 
-// A crowd makes reservations and remembers what it was told.
+// A crowd makes reservations and records the answers.
 type crowd struct {
 	*client
 	ledger *ledger

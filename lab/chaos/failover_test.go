@@ -44,7 +44,7 @@ func endure(t *testing.T, s size) {
 	w.print()
 }
 
-// A redisCluster is what the programs use as Redis: three masters, each with a replica.
+// A redisCluster is the Redis that the programs use: three masters, each with a replica.
 type redisCluster struct{ masters, replicas []*localstack.Redis }
 
 func (c *redisCluster) servers(w *system) (*stack.Stack, error) {

@@ -46,7 +46,7 @@ func newDeck(rng *rand.Rand, every int, cards map[fault]int) *faultDeck {
 	return d
 }
 
-// deal returns what goes wrong with the next call.
+// deal returns the fault of the next call.
 func (d *faultDeck) deal() fault {
 	if !d.open.Load() {
 		return none

@@ -218,7 +218,7 @@ func (w *system) killSenders(kills, messages int, arrived func() []arrival) {
 	}
 }
 
-// sender is the worker, of those that run, that handed over a message last.
+// sender is the running worker that handed over a message last.
 func (f *fleet) sender(list []arrival) *member {
 	for _, a := range slices.Backward(list) {
 		if m, ok := f.running(a.worker); ok {
@@ -228,7 +228,7 @@ func (f *fleet) sender(list []arrival) *member {
 	return f.workers[0]
 }
 
-// beyondLeases is longer than the leases of a worker last: others take its work over.
+// beyondLeases is longer than a worker's leases last: other workers take its work over.
 const beyondLeases = 13 * time.Second
 
 // halt stops the process in the member's place for as long, and lets it go on.

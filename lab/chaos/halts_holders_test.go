@@ -144,7 +144,7 @@ func (r *haltRun) stand(m *member) (goOn func()) {
 	return m.process.Resume
 }
 
-// avoid takes the process out of those that are asked, as a load balancer would.
+// avoid takes the process out of the processes that get requests, as a load balancer would.
 func (r *haltRun) avoid(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -185,7 +185,7 @@ func newHaltRun(t *testing.T, fewCoupons int64) *haltRun {
 // few is the drop whose stock ends.
 const few = "with few coupons"
 
-// owners is the first user who has a coupon of each drop.
+// owners is the first user with a coupon of each drop.
 const owners = 7_000_000
 
 // buy claims a few coupons of the drop.

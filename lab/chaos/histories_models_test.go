@@ -98,7 +98,7 @@ type claimStep struct {
 // buyers is how many users claim in a history.
 const buyers = 12
 
-// dropState is what claims of a drop are decided on.
+// dropState is the state on which claims of a drop are decided.
 type dropState struct {
 	stock, issued int
 	paused        bool

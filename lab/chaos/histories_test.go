@@ -17,7 +17,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A history is what concurrent clients asked of one thing, and were told.
+// A history is the sequence of operations that concurrent clients made on one object, with the
+// answers.
 type history struct {
 	name  string
 	model porcupine.NondeterministicModel

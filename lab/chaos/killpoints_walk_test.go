@@ -194,7 +194,7 @@ func (k *walk) serve() {
 	}
 }
 
-// move moves the opening as staff do who look again after an error.
+// move moves the opening like staff that look again after an error.
 func (k *walk) move(d *drop, dueAt time.Time) {
 	d.dueAt, d.opensAt = dueAt.UTC(), dueAt.Add(5*time.Minute).UTC()
 	(&sale{claims: k.c, mode: "move", template: d.id}).edit(func(now map[string]any) map[string]any {
@@ -280,7 +280,7 @@ func (k *walk) sell(mode string, template int64, users []int64) {
 		})
 	}
 	all.Wait()
-	// A claim that failed on the way gave its coupon back, for others.
+	// A claim that failed gave its coupon back, so another user can get the coupon.
 	for i := int64(0); len(issued) < forSale && i < 2*forSale; i++ {
 		by := users[0] + 500 + i
 		if a := k.claim(mode, template, by); a.state == "issued" {

@@ -264,7 +264,7 @@ func (p *patroniPair) await(ctx context.Context, ready func() error) error {
 	}
 }
 
-// said returns what the nodes logged last.
+// said returns the last log lines of the nodes.
 func (p *patroniPair) said() (text string) {
 	for _, n := range p.nodes {
 		if n != nil {

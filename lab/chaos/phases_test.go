@@ -102,7 +102,7 @@ func (w *system) settled(d *drop, within time.Duration) {
 	}
 }
 
-// unfinished describes what keeps a drop from finishing.
+// unfinished describes why a drop is not finished.
 func (w *system) unfinished(d *drop) string {
 	rows, err := w.stack.SQL.Query(w.ctx, `select format('batch %s channel %s %s: due %s sent %s failed %s runs %s next %s lease %s', id, channel, state,
 		due_count, sent_count, failed_count, runs, next_run_at - clock_timestamp(), lease_until - clock_timestamp())

@@ -94,7 +94,7 @@ func (p *campaignRun) until(x *promo, within time.Duration, what string, done fu
 	}
 }
 
-// stuck describes what keeps a campaign from ending.
+// stuck describes why a campaign has not ended.
 func (p *campaignRun) stuck(x *promo) string {
 	var text string
 	err := p.stack.SQL.QueryRow(p.ctx, `select concat('cut ', c.cut_at, ' after ', c.cut_after, ' lease ', c.cut_lease_until - clock_timestamp(), E'\n',
@@ -164,7 +164,7 @@ func (p *campaignRun) completeAudience(x *promo, l line) {
 	}
 }
 
-// fates checks that each recipient has exactly one outcome, and the right one.
+// fates checks that each recipient has exactly one outcome, and that it is an allowed outcome.
 func (p *campaignRun) fates(x *promo, l line) {
 	var wrong complaints
 	for it := l.due.Iterator(); it.HasNext(); {

@@ -56,7 +56,7 @@ func (p *pushPlatforms) env(program string) []string {
 		"APNS_TOPIC=" + p.apple.Topic, "APNS_URL=" + front, "FCM_SERVICE_ACCOUNT=" + string(p.google.Account), "FCM_URL=" + front}
 }
 
-// register is what the user's app does: it registers the devices and reserves.
+// register does the work of the user's app: it registers the devices and reserves.
 func (p *pushPlatforms) register(w *system, d *drop, u int64) {
 	for _, phone := range p.phonesOf(u) {
 		body := map[string]any{"platform": phone.Platform, "token": phone.Token}

@@ -39,7 +39,7 @@ type pushPlatform struct {
 	refusal, pause pushAnswer
 }
 
-// A pushAnswer is what a push service answers instead of taking a message.
+// A pushAnswer is the answer of a push service that does not take the message.
 type pushAnswer struct {
 	status int
 	body   string
@@ -178,7 +178,7 @@ func (p *pushPlatforms) settle(with answer, list []*arrival) {
 	}
 }
 
-// list returns a copy of what has arrived.
+// list returns a copy of the arrivals so far.
 func (p *pushPlatforms) list() []arrival {
 	p.mu.Lock()
 	defer p.mu.Unlock()

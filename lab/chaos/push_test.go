@@ -163,7 +163,7 @@ func (p *pushPlatforms) sender(name string, keys vapid, mini int64) *push.Sender
 	return s
 }
 
-// account compares what the push services took with what is stored.
+// account compares the messages that the push services took with the stored outcomes.
 func (p *pushPlatforms) account(w *system, d *drop, users []int64) {
 	l := w.read(d.sending(), delivery.WebPush)
 	if n := l.due.GetCardinality(); n != uint64(len(users)) || len(l.cause) > 0 {

@@ -24,7 +24,7 @@ import (
 // publicURL is how the providers know web; some of them sign it.
 const publicURL = "https://drops.example"
 
-// A reporter is a provider that reports what became of messages.
+// A reporter is a provider that reports the fate of messages.
 type reporter struct {
 	// env are the variables with which the programs use the provider.
 	env []string
@@ -141,7 +141,7 @@ func (p *reporters) settle(with answer, list ...*arrival) {
 	}
 }
 
-// all returns a copy of what has arrived.
+// all returns a copy of the arrivals so far.
 func (p *reporters) all() []arrival {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,8 @@ const (
 	callbackKey = "chaos-callback-key"
 	// americanPrefix and chinesePrefix begin the numbers of users, which end with their ids.
 	americanPrefix, chinesePrefix = "+1415", "+861380"
-	// smsTemplates are of the users' two languages; messages with one of them are equal.
+	// smsTemplates are templates in the users' two languages. Messages with the same template
+	// are equal.
 	smsTemplates = `{"reminder":{"en":{"id":"SMS_1","params":["drop"]},"zh-CN":{"id":"SMS_2","params":["drop"]}}}`
 )
 

@@ -42,7 +42,7 @@ var shortReceipts = receiptPlan{
 // sheet with its columns about reports has no difference.
 func TestReceiptsShort(t *testing.T) { runReceipts(t, "twilio", "postmark", shortReceipts) }
 
-// reportedChannels are those that users reserve.
+// reportedChannels are the channels that users reserve.
 var reportedChannels = []delivery.Channel{delivery.SMS, delivery.Email}
 
 // A receiptRun is one drop that is sent and reported.
@@ -265,7 +265,7 @@ func (r *receiptRun) matched() {
 	}
 }
 
-// account compares what users got and providers reported with what is stored.
+// account compares the users' messages and the providers' reports with the stored statuses.
 func (r *receiptRun) account(d *drop, users []int64) {
 	s, arrivals := d.sending(), r.providers.all()
 	tallies := map[delivery.Channel]feedback.Tally{}

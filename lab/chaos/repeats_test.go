@@ -17,7 +17,7 @@ import (
 // call per connection.
 var connections = map[delivery.Channel]int{delivery.Email: 8, delivery.Webhook: 10 * 4}
 
-// perBatch is how many of them one batch uses.
+// perBatch is the number of [connections] that one batch uses.
 var perBatch = map[delivery.Channel]int{delivery.Email: 4, delivery.Webhook: 10}
 
 // recordedWithin is how soon after the provider's answer to a call the call's messages are
@@ -45,7 +45,7 @@ func (w *system) expected(d *drop) map[string]recipient {
 	return keys
 }
 
-// seen returns what arrived under the keys, in order of arrival.
+// seen returns the messages that arrived under the keys, in order of arrival.
 func (w *system) seen(expected map[string]recipient) map[recipient][]arrival {
 	found := map[recipient][]arrival{}
 	for _, a := range w.sink.all() {
@@ -219,7 +219,7 @@ func (w *system) mostRepeated(worker string, connections int) int {
 
 const clock = "15:04:05.000"
 
-// A report is what a run adds up to.
+// A report has the sums of a run.
 type report struct {
 	reminders, sent, recovered, expired int64
 	missed, after                       int64
@@ -231,7 +231,7 @@ type report struct {
 	twice                               atomic.Int64
 }
 
-// print checks what concerns the run as a whole and says what it was.
+// print checks the sums of the whole run and prints them.
 func (w *system) print() {
 	r := &w.report
 	all := w.sink.all()

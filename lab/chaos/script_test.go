@@ -150,7 +150,7 @@ func moments(rng *rand.Rand, span time.Duration, n int) []time.Time {
 	return list
 }
 
-// troubles happen one after the other, in random order.
+// troubles runs the troubles one after another, in random order.
 func (w *system) troubles(list []trouble, purpose uint64) lane {
 	return func(span time.Duration, _ <-chan struct{}) {
 		rng := w.random(purpose)
@@ -212,7 +212,7 @@ func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 			var c delivery.Channel
 			for rows.Next() && rows.Scan(&id, &c) == nil {
 				t := task.Run(id, c.String(), 0, time.Time{})
-				// A server that is away is what the other lane is for.
+				// A server that is down is tested by the other lane.
 				if w.queue.Enqueue(ctx, t.Again("one"+strconv.Itoa(n)), t.Again("two"+strconv.Itoa(n))) == nil {
 					w.report.twice.Add(1)
 				}

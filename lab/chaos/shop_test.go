@@ -233,10 +233,10 @@ func (k *shopServer) unannounced(ctx context.Context, template int64) {
 	}
 }
 
-// A hearing compares what was told of one type with the rows.
+// A hearing compares the facts told by one type of event with the rows.
 type hearing struct{ happened, lost, invented int }
 
-// hear returns the hearings by type, and some of what was lost or invented.
+// hear returns the hearings by type, and some of the lost or invented facts.
 func (k *shopServer) hear(ctx context.Context) (all map[hook.Type]hearing, wrong complaints, err error) {
 	rows, err := k.stack.SQL.Query(ctx, happenedSQL, shopNumber)
 	if err != nil {

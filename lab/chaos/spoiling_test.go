@@ -233,7 +233,7 @@ func (p *campaignRun) remindersFirst(users []int64) {
 	p.account(x)
 }
 
-// print checks what concerns the run as a whole and says what it was.
+// print checks the sums of the whole run and prints them.
 func (p *campaignRun) print() {
 	r, all := &p.report, p.sink.all()
 	if int64(len(all)) != r.arrivals {

@@ -30,7 +30,7 @@ func (p *patroni) servers(synchronous bool) func(*system) (*stack.Stack, error) 
 	}
 }
 
-// killPrimary kills the primary and has the dead one join again as a standby.
+// killPrimary kills the primary and lets it join again as a standby.
 func (p *patroni) killPrimary() trouble {
 	return trouble{"the primary is killed and its standby takes over", func(w *system) error {
 		defer w.outage()()

@@ -22,7 +22,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// maxMiB is what a worker may occupy at most, at any size.
+// maxMiB is the greatest memory allowed to a worker, in MiB, at any size.
 const maxMiB = 200
 
 // Scenario is the benchmark with its flags.
@@ -80,7 +80,7 @@ func people(ctx context.Context, s *stack.Stack, n int) error {
 	return err
 }
 
-// A result is what one campaign took.
+// A result has the measurements of one campaign.
 type result struct {
 	floor, all time.Duration
 	peakMiB    float64
@@ -147,7 +147,7 @@ func curve(ctx context.Context, s *stack.Stack, sizes []int) error {
 	return nil
 }
 
-// grown sends to n users with a worker that has done nothing else.
+// grown sends to n users with a worker that has done no other work.
 func grown(ctx context.Context, s *stack.Stack, n int) (result, error) {
 	if err := people(ctx, s, n); err != nil {
 		return result{}, err

@@ -71,7 +71,7 @@ type peer struct {
 	done    chan struct{}
 }
 
-// peerTask is what a task says.
+// peerTask is the payload of a task.
 type peerTask struct {
 	CampaignID int64  `json:"campaign_id"`
 	UserID     int64  `json:"user_id"`
@@ -137,7 +137,7 @@ func (p *peer) serve(opt asynq.RedisConnOpt) (stop func(), err error) {
 	return stop, nil
 }
 
-// handle puts one message into one user's inbox, once however often it runs.
+// handle puts one message into one user's inbox, only once even if the task is repeated.
 func (p *peer) handle(ctx context.Context, t *asynq.Task) error {
 	var m peerTask
 	if err := json.Unmarshal(t.Payload(), &m); err != nil {

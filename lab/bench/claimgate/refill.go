@@ -19,7 +19,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// stored are what a gate reads from the database, without a cache.
+// stored reads the gate's data from the database, without a cache.
 type stored struct {
 	couponsdb.Gates
 	dropsdb.Templates
@@ -77,7 +77,7 @@ func issuedDrop(ctx context.Context, s *stack.Stack, issued int) (int64, error) 
 	return t.ID, err
 }
 
-// firstClaim empties Redis beside a running keeper and claims until a claim is accepted.
+// firstClaim empties Redis while a keeper runs, and claims until a claim is accepted.
 func firstClaim(ctx context.Context, s *stack.Stack, client goredis.UniversalClient, drop int64, issued, shards int) (time.Duration, error) {
 	store := couponsdb.NewGates(s.DB)
 	keeper := &gate.Keeper{Store: store, Shards: redisgate.NewShards(client), Now: time.Now, Divide: gate.Divider(shards),

@@ -121,7 +121,7 @@ func (f facts) Template(context.Context, int64) (template.Template, error) {
 	return template.Template{Stored: template.Published}, nil
 }
 
-// rate is what a run came to.
+// rate is the result of a run.
 type rate struct{ scenario.Work }
 
 func (r rate) String() string {

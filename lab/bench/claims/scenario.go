@@ -68,7 +68,7 @@ type bench struct {
 	only     []string // names of measurements; empty = all
 }
 
-// result is what one measurement showed.
+// result has the measurements of one run.
 type result struct {
 	perSecond float64
 	p50, p99  time.Duration
@@ -280,7 +280,7 @@ func (b *bench) spent(ctx context.Context) (list [6]time.Duration, err error) {
 
 var spenders = [6]string{"web", "parser", "PostgreSQL", "Redis", "load", "inserter"}
 
-// spentEach says what each of n requests has taken of a processor.
+// spentEach describes the processor time per request, in microseconds, for n requests.
 func spentEach(before, after [6]time.Duration, n int64) string {
 	s, separator := "", "  us of a processor: "
 	for i, name := range spenders {
@@ -292,7 +292,7 @@ func spentEach(before, after [6]time.Duration, n int64) string {
 	return s
 }
 
-// soldOut claims what is sold out, once the server has noticed.
+// soldOut claims coupons of a drop that is sold out, once the server has noticed.
 func (b *bench) soldOut(ctx context.Context, key string, callers int) (result, error) {
 	if _, err := b.SQL.Exec(ctx, `
 		with counted as (insert into claim_counts (template_id, user_id, issued) values ($1, 1, 1)),

@@ -27,7 +27,7 @@ func sharesOf(n size) shares {
 	return shares{each, each * 8 / 20, each * 8 / 20, each / 20}
 }
 
-// unsent are those whom the message did not reach.
+// unsent is the number of recipients that the message did not reach.
 func (s shares) unsent() int { return s.skipped + s.expired + s.dead }
 
 // batches writes the batches of the drops' slots and of the newest campaigns, and each batch's
@@ -60,7 +60,7 @@ func batches(ctx context.Context, s *stack.Stack, n size) error {
 		[]any{share.each, apart, share.skipped, share.skipped + share.expired, share.unsent()}})
 }
 
-// bitmaps are the users due in a batch that begins at from, and those who were sent to.
+// bitmaps returns the users due in a batch that begins at from, and the users that were sent to.
 func bitmaps(from uint64, share shares) (due, sent []byte, err error) {
 	all, reached := roaring64.New(), roaring64.New()
 	for k := range perBatch {

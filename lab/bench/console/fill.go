@@ -81,7 +81,7 @@ func run(ctx context.Context, s *stack.Stack, steps ...step) error {
 	return nil
 }
 
-// templates are the drops and campaigns with what stands beside them.
+// templates are the drops and campaigns with their dependent rows.
 func templates(n size) []step {
 	return []step{
 		{`insert into shops (number, name, timezone) select n, 'Shop ' || n, 'Asia/Shanghai' from generate_series(10, 29) n`, nil},

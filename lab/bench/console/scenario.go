@@ -25,7 +25,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// aim is what the 95th percentile of a page should stay below.
+// aim is the greatest accepted 95th percentile of a page.
 const aim = 100 * time.Millisecond
 
 // size is how much of everything there is.
@@ -117,7 +117,7 @@ type file struct {
 	rows         int
 }
 
-// download reads a list as a file; anything but a whole one is an error.
+// download reads a list as a file. An incomplete file is an error.
 func (c *client) download(ctx context.Context, path string) (f file, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {

@@ -29,7 +29,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	})
 }
 
-// plan is what is measured.
+// plan has the parameters of the measurement.
 type plan struct {
 	page         string
 	consoles     int
@@ -37,7 +37,7 @@ type plan struct {
 	rate         int
 }
 
-// maxShare of one core is what all consoles together may cost a web node.
+// maxShare is the share of one core, in percent, that all consoles together may cost a web node.
 const maxShare = 10.0
 
 const (
@@ -117,7 +117,7 @@ func bench(ctx context.Context, s *stack.Stack, p plan) error {
 	return nil
 }
 
-// measure returns the share of one core that web used while something went on.
+// measure returns the share of one core that web used while during ran.
 func measure(web *stack.Process, w *watchers, name string, during func() error) (float64, error) {
 	cpu, err := web.CPU()
 	if err != nil {

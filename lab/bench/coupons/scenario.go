@@ -39,7 +39,7 @@ type bench struct {
 	pool     *pgxpool.Pool // as many connections as the use case has
 }
 
-// result is what one measurement showed; a pair is a lock and its confirmation.
+// result has the measurements of one run. A pair is a lock and its confirmation.
 type result struct {
 	scenario.Work
 }

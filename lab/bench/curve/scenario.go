@@ -23,7 +23,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *sizes, pace{*rate, *seconds}) })
 }
 
-// maxMiB is what a worker may occupy at most, at any size.
+// maxMiB is the greatest memory allowed to a worker, in MiB, at any size.
 const maxMiB = 200
 
 type point struct {

@@ -64,7 +64,7 @@ func parseShapes(list string) (shapes []shape, err error) {
 	return shapes, nil
 }
 
-// atMost is how many times as long as the dense shape another one may take.
+// atMost is how many times as long as the dense shape another shape may take.
 const atMost = 2
 
 // result is one repetition of one shape. All times count from the due instant: cut until all

@@ -107,7 +107,7 @@ func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
 	return r, err
 }
 
-// reserve stores the reservations and measures what they occupy while they wait.
+// reserve stores the reservations and measures the memory that they use while they wait.
 func reserve(ctx context.Context, s *stack.Stack, templateID int64, r *result) error {
 	client, err := s.RedisClient()
 	if err != nil {

@@ -156,7 +156,7 @@ func report(names []string, programs map[string]*stack.Process, before, after to
 	calls, sum := map[string]int64{}, int64(0)
 	for name, n := range after.commands {
 		calls[name] = n - before.commands[name]
-		// The commands that a script calls are counted beside the script.
+		// The commands that a script calls are counted in addition to the script.
 		sum += calls[name]
 	}
 	fmt.Printf("PostgreSQL %.2f %% of a core, %.1f transactions/s; Redis %.2f %%, %.1f commands/s with those inside scripts\n",

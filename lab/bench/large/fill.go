@@ -10,7 +10,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// step walks through the users in an order far from that of their ids: a prime.
+// step walks through the users in an order far from the order of their ids: a prime.
 const step = 7_368_787
 
 // fill copies rows into the tables as months of use would have left them: drops of a million

@@ -59,7 +59,7 @@ func (d *side) close() {
 	}
 }
 
-// user returns the next one who asks, scattered over all users.
+// user returns the next requesting user, scattered over all users.
 func (d *side) user() user.ID {
 	return user.ID(atomic.AddInt64(&d.next, 1)*step%int64(d.n.users) + 1)
 }

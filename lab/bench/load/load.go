@@ -27,7 +27,7 @@ type Plan struct {
 	Expect []int
 }
 
-// Result is what was seen after the warm-up.
+// Result has the measurements after the warm-up.
 type Result struct {
 	PerSecond     float64
 	P50, P99, Max time.Duration

@@ -25,13 +25,13 @@ type OpenPlan struct {
 	Kind func(status int, retry bool, body []byte) string
 }
 
-// OpenResult is what became of the requests.
+// OpenResult counts the outcomes of the requests.
 type OpenResult struct {
 	// Times from when a request was due until its answer.
 	P50, P99, P999, Max time.Duration
 	// Answered is when the last was answered, from the beginning.
 	Answered time.Duration
-	// Kinds counts the answers; those without one are [Lost].
+	// Kinds counts the answers by kind. Requests without an answer are [Lost].
 	Kinds map[string]int
 	// Examples are bodies, one for each kind.
 	Examples map[string]string

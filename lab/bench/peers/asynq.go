@@ -55,7 +55,7 @@ func runAsynq(ctx context.Context, n int) (o outcome, err error) {
 	return o, err
 }
 
-// scheduleTasks enqueues ahead and measures what that costs.
+// scheduleTasks enqueues the tasks ahead and measures the cost of enqueueing.
 func scheduleTasks(ctx context.Context, client *redis.Client, opt asynq.RedisConnOpt, due time.Time, n int) (o outcome, err error) {
 	before, err := stack.RedisMemory(ctx, client)
 	if err != nil {

@@ -31,7 +31,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	return func(ctx context.Context) error { return bench(ctx, *n, *runs, strings.Split(*only, ",")) }
 }
 
-// outcome is how one contender did.
+// outcome has the measurements of one contender.
 type outcome struct {
 	First, All time.Duration // after the due instant
 	Enqueued   float64       // per second

@@ -26,7 +26,7 @@ func (t *tally) arrived() {
 	t.last.Store(now)
 }
 
-// count notes a message to user id; one to a stranger counts as one too many.
+// count records a message to user id. A message to an unknown user counts as a surplus message.
 func (t *tally) count(id int) {
 	t.messages.Add(1)
 	if id < 1 || id > t.n || t.seen[id/64].Or(1<<(id%64))&(1<<(id%64)) != 0 {

@@ -75,7 +75,7 @@ func postReading(ctx context.Context, j job) error {
 	})
 }
 
-// languages are what user 2, 4, 6… and user 1, 3, 5… read.
+// languages are the languages of users 2, 4, 6… and of users 1, 3, 5….
 var languages = [2]string{"en", "zh-CN"}
 
 // locales are the languages of the users of the chunk that begins with first.
@@ -87,7 +87,7 @@ func (j job) locales(first int) []string {
 	return list
 }
 
-// texts are what there is to say, by language.
+// texts are the texts of the message, by language.
 func (j job) texts() map[string]delivery.Content {
 	m := map[string]delivery.Content{}
 	for _, l := range languages {

@@ -44,7 +44,7 @@ func bench(ctx context.Context, s *stack.Stack, n, callers int) error {
 	if err != nil {
 		return err
 	}
-	// The first reservations make what exists once: streams, groups, queues.
+	// The first reservations create the keys that exist only once: streams, groups, queues.
 	if err := errors.Join(stack.WaitTimers(ctx, client, 12), reserve(ctx, s, t.ID, n+1, callers, callers), drained(ctx, s, client)); err != nil {
 		return err
 	}

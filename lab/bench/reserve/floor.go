@@ -97,14 +97,15 @@ const (
 	floorUpsert = `insert into reservations as r (template_id, user_id, slots)
 		select t, u, b from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (t, u, b) order by u
 		on conflict (template_id, user_id) do update set slots = r.slots | excluded.slots, updated_at = now()`
-	// The rows of keys have the columns and about the size of those that are kept with reservations.
+	// The rows of keys have the columns, and about the size, of the key rows that the product
+	// stores.
 	floorKeyed = `with stored as (` + floorUpsert + `)
 		insert into idempotency_keys (actor, key, request_hash, locked_until, known, found)
 		select 'user:' || u, k, decode(repeat('ab', 32), 'hex'), 'infinity', decode(repeat('ab', 40), 'hex'), array[1, 1, 0, 1]
 		from unnest($2::bigint[], $4::text[]) as a (u, k) order by 1, 2`
 )
 
-// write stores what waits in groups until ctx ends.
+// write stores the waiting reservations in groups until ctx ends.
 func (f *floor) write(ctx context.Context) {
 	group := make([]*floorRow, 0, floorGroup)
 	templates, users, bits := make([]int64, 0, floorGroup), make([]int64, 0, floorGroup), make([]int64, 0, floorGroup)

@@ -99,7 +99,7 @@ func bench(ctx context.Context, s *stack.Stack, conns, seconds, runs int, only s
 	return nil
 }
 
-// each returns the microseconds of a processor that one of n requests took.
+// each returns the processor time per request, in microseconds, for n requests.
 func each(spent time.Duration, n int64) float64 {
 	return float64(spent.Nanoseconds()) / 1000 / float64(max(1, n))
 }

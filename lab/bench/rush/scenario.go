@@ -139,7 +139,7 @@ func (b *bench) open(ctx context.Context, stock int) error {
 	return err
 }
 
-// request appends the tap of another user, who wants the drop.
+// request appends the tap of another user on the drop.
 func request(buf []byte, user int64, drop int64) []byte {
 	return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: tap-%d\r\n", user, user), fmt.Sprintf(`{"template_id":"%d"}`, drop))
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Work is what callers did that called one operation again and again.
+// Work is the result of callers that repeatedly called one operation.
 type Work struct {
 	Calls     int
 	PerSecond float64

@@ -14,7 +14,8 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// A Scenario is one benchmark: it adds its flags and returns what measures with their values.
+// A Scenario is one benchmark. It adds its flags and returns the Run that measures with their
+// values.
 type Scenario func(Flags) Run
 
 // Run measures and prints.
@@ -52,7 +53,7 @@ func (f Flags) Numbers(name, list, usage string) *Numbers {
 	return n
 }
 
-// CallersInTurn are the numbers of callers that are measured one after the other.
+// CallersInTurn are the numbers of callers that are measured one after another.
 func (f Flags) CallersInTurn(list string) *Numbers {
 	return f.Numbers("callers", list, "concurrent callers")
 }

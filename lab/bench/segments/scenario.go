@@ -21,7 +21,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// aim is what the median of an estimate should stay below.
+// aim is the greatest accepted median of an estimate.
 const aim = 200 * time.Millisecond
 
 // Scenario is the benchmark with its flags.
@@ -32,7 +32,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *n, *times, *exact) })
 }
 
-// An audience is what is estimated.
+// An audience is a set of users whose size is estimated.
 type audience struct {
 	name string
 	rule *segment.Rule // nil = asked for as kind and id

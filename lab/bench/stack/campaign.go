@@ -19,7 +19,7 @@ import (
 // time.
 const startsIn = 3 * time.Second
 
-// Took is how long after its start a campaign was at what point.
+// Took has the times from the start of a campaign to its steps.
 type Took struct {
 	Cut time.Duration // its whole audience was stored
 	All time.Duration // the last outcome was recorded

@@ -19,7 +19,7 @@ import (
 // reminder due.
 func Bit(c delivery.Channel) int64 { return 1 << (template.Slots * int(c)) }
 
-// Empty removes what an earlier repetition reserved and delivered.
+// Empty removes the reservations and deliveries of earlier repetitions.
 func (s *Stack) Empty(ctx context.Context) error {
 	_, err := s.SQL.Exec(ctx, `truncate reservations, bookings, batches, exceptions cascade`)
 	return err

@@ -180,7 +180,7 @@ func (p *Process) Memory() (now, peak float64) {
 	return now, peak
 }
 
-// ForgetPeak begins the peak of [Process.Memory] again, from what is in use now.
+// ForgetPeak restarts the peak of [Process.Memory] from the memory in use now.
 func (p *Process) ForgetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.PID()), []byte("5"), 0o200)
 }

@@ -24,7 +24,7 @@ import (
 	"dropbell/migrations"
 )
 
-// Stack is a running database and queue with a raw connection beside.
+// Stack is a running database and queue, and a raw connection to the database.
 type Stack struct {
 	PostgresURL, RedisURL string
 	Postgres              *localstack.Postgres
@@ -123,7 +123,7 @@ func On(ctx context.Context, postgresURL, redisURL string) (*Stack, error) {
 	return new(Stack).on(ctx, postgresURL, redisURL)
 }
 
-// Beside makes a second database on the same servers, which stay those of s.
+// Beside makes a second database on the same servers, which s continues to own.
 func (s *Stack) Beside(ctx context.Context, name string) (*Stack, error) {
 	if _, err := s.SQL.Exec(ctx, `create database `+pgx.Identifier{name}.Sanitize()); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type crowd struct {
 	dialing  chan struct{} // bounds attempts at a time
 }
 
-// A sight is what a crowd has seen.
+// A sight counts the observations of a crowd.
 type sight struct {
 	Ready, Messages, Dials, Failures int64
 	Last                             time.Time

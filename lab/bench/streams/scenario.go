@@ -179,7 +179,7 @@ func (a *arena) open(ctx context.Context) error {
 	return nil
 }
 
-// total is what all crowds have seen.
+// total is the sum of the observations of all crowds.
 func (a *arena) total() (sum sight, err error) {
 	for _, s := range a.sites {
 		v, err := s.sight()

@@ -22,7 +22,7 @@ func Arm() { killpoint.Handle(pass) }
 
 var folder = sync.OnceValue(func() string { return os.Getenv(killpoint.Variable) })
 
-// pass lets happen what a test has asked for, once.
+// pass carries out the failure that a test has requested for the point, once.
 func pass(point string, p killpoint.Phase) error {
 	if folder() == "" {
 		return nil

@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// programs are what a release contains, platforms what it is built for.
+// programs are the programs of a release. platforms are the platforms for which it is built.
 var (
 	programs  = []string{"./web", "./worker", "./dropbell"}
 	platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// A library is something of others that the programs contain.
+// A library is a third-party part of the programs.
 type library struct {
 	name  string
 	files []string // its licences and notices
@@ -157,7 +157,7 @@ func libraryAt(name, dir string) (library, error) {
 	return l, err
 }
 
-// ofAssets finds the licences that stand beside the files of others below the folder.
+// ofAssets finds the licences that are stored with the third-party files below the folder.
 func ofAssets(dir string) (list []library, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if name, is := strings.CutSuffix(filepath.Base(path), ".LICENSE.txt"); is && err == nil {

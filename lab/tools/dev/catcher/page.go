@@ -39,7 +39,7 @@ type listPage struct {
 	Messages []message
 }
 
-// Link keeps the filter when something else changes.
+// Link keeps the filter when another choice changes.
 func (p listPage) Link(kind Kind, paused bool) string {
 	q := url.Values{"kind": {string(kind)}}
 	if p.To != "" {

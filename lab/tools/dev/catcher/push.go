@@ -13,7 +13,7 @@ import (
 	"net/http"
 )
 
-// pushMessage is what a phone would show.
+// pushMessage is the message that a phone would show.
 type pushMessage struct {
 	Device string `json:"device"`
 	Title  string `json:"title"`

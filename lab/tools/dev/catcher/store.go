@@ -70,7 +70,7 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
-// load reads one file's line for the list; files of others are left alone.
+// load reads one file's line for the list. Files of other programs are left alone.
 func (s *store) load(name string) (message, bool) {
 	stem, ext, _ := strings.Cut(name, ".")
 	id, err := strconv.ParseInt(stem, 10, 64)

@@ -103,7 +103,7 @@ func atHour(now time.Time, days, hour int) time.Time {
 	return time.Date(local.Year(), local.Month(), local.Day()+days, hour, 0, 0, 0, local.Location())
 }
 
-// coupon is what the demo's templates differ in.
+// coupon has the properties in which the demo's templates differ.
 type coupon struct {
 	Name, Kind string
 	AmountOff  int64

@@ -15,13 +15,13 @@ type reminder struct {
 	Minutes int    `json:"minutes"`
 }
 
-// booking is what one user reserves.
+// booking is the reservation of one user.
 type booking struct {
 	user      int64
 	reminders []reminder
 }
 
-// choice is a value and how often it is chosen, relative to the others.
+// choice is a value and its weight: how often it is chosen relative to the other values.
 type choice[T any] struct {
 	value  T
 	weight int
@@ -54,7 +54,7 @@ type Spread struct {
 	FiveMinutes bool // only the last slot before the opening, else all twelve
 }
 
-// bookings draws what different users reserve. The first user is left out.
+// bookings draws the reservations of different users. The first user is left out.
 func bookings(r *rand.Rand, s Spread) []booking {
 	var drawn []booking
 	for _, n := range r.Perm(LastUser - FirstUser)[:s.Users] {

@@ -189,13 +189,14 @@ func (v *visit) open(path, element string, states ...string) {
 	v.until(element, states, append([]string{"", "loading"}, states...))
 }
 
-// state waits for one of the states, whatever comes before.
+// state waits for one of the states; other states may come before.
 func (v *visit) state(element string, states ...string) {
 	v.Helper()
 	v.until(element, states, nil)
 }
 
-// until waits for one of the states; may, if not nil, are all that the element shows.
+// until waits for one of the states. If may is not nil, the element may show only these states
+// meanwhile.
 func (v *visit) until(element string, states, may []string) {
 	v.Helper()
 	consoletest.Within(v.T, fmt.Sprintf("%s in the state %v", element, states), func() bool {
@@ -214,7 +215,7 @@ func (v *visit) press(element string, states ...string) {
 	consoletest.Evaluate[chromedp.Void](v.Tab, fmt.Sprintf(`document.querySelector(%q).shadowRoot.querySelector("button").click()`, element))
 }
 
-// text returns what the element shows.
+// text returns the text that the element shows.
 func (v *visit) text(element string) string {
 	v.Helper()
 	return consoletest.Evaluate[string](v.Tab, fmt.Sprintf(`document.querySelector(%q)?.shadowRoot?.firstElementChild.innerText ?? ""`, element))

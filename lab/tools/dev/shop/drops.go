@@ -41,7 +41,7 @@ func (s *Shop) setDrop(id string) {
 // the reminder on, "soon" for the claim alone.
 var opensIn = map[string]time.Duration{"reminder": 7 * time.Minute, "soon": 2 * time.Minute}
 
-// openDrop adds a drop, or with in=now moves the newest one to ten seconds from now.
+// openDrop adds a drop, or with in=now moves the newest drop's opening to ten seconds from now.
 func (s *Shop) openDrop(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if d, ok := opensIn[r.FormValue("in")]; ok {
@@ -73,7 +73,7 @@ func (s *Shop) AddDrop(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Move lets the newest drop open after d, or adds one if there is none to move.
+// Move lets the newest drop open after d, or adds a drop if there is none to move.
 func (s *Shop) Move(ctx context.Context, d time.Duration) error {
 	s.mu.Lock()
 	id := s.drop

@@ -12,7 +12,7 @@ import (
 	"dropbell/sdk/go/api"
 )
 
-// product is what the shop sells.
+// product is an article of the shop.
 type product struct {
 	Name, Latin string
 	Price       int64 // minor units
@@ -20,7 +20,7 @@ type product struct {
 
 func tea() product { return product{"明前龙井", "Longjing, first spring harvest, 50 g", 6800} }
 
-// coupon is one that the user can pay with.
+// coupon is a coupon with which the user can pay.
 type coupon struct {
 	ID, Name string
 	Until    time.Time
@@ -28,7 +28,7 @@ type coupon struct {
 	Apple, Google string
 }
 
-// order is what a user has bought.
+// order is a purchase of a user.
 type order struct {
 	ID, User, Coupon       string
 	Price, Discount, Total int64
@@ -213,7 +213,7 @@ func (s *Shop) order(id, user string) (order, bool) {
 	return o, ok && o.User == user
 }
 
-// refusalText says what went wrong in words for the page.
+// refusalText describes the error in words for the page.
 func refusalText(err error) string {
 	if p, ok := errors.AsType[*dropbell.Problem](err); ok {
 		return p.Detail

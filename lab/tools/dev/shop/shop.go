@@ -25,7 +25,7 @@ import (
 // Number is the shop's number in Dropbell.
 const Number = "20"
 
-// Config is what the shop is started with.
+// Config has the settings of the shop.
 type Config struct {
 	Addr   string // host:port to listen on
 	Server string // address of Dropbell, such as http://127.0.0.1:8080
@@ -170,7 +170,7 @@ func (s *Shop) token(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"token":%q}`, token)
 }
 
-// page is what every page shows.
+// page has the data that every page shows.
 type page struct {
 	Lang, Server, User string
 	Product            product

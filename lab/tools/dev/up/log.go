@@ -23,7 +23,7 @@ type lineLog struct {
 	last     []string
 }
 
-// openLog starts a new file; the previous one stays beside it as .old.
+// openLog starts a new file; the previous file is kept with the suffix .old.
 func openLog(path string, terminal io.Writer) (*lineLog, error) {
 	if err := os.Rename(path, path+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

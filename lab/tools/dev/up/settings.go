@@ -186,7 +186,7 @@ func writeEnv(path string, values map[string]string) error {
 	return os.Rename(tmp, path)
 }
 
-// record notes for the other commands how to reach what runs.
+// record stores the addresses and keys with which the other commands reach the running programs.
 func (s *settings) record() error {
 	state := map[string]string{"URL": s.url(), "PID": fmt.Sprint(os.Getpid())}
 	for _, name := range []string{"DATABASE_URL", "ADMIN_API_KEY", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER", "AUTH_JWT_AUDIENCE"} {
@@ -205,7 +205,7 @@ func stateFile() string { return filepath.Join(local, "up.env") }
 // url is where this machine reaches web, whatever name the public has for it.
 func (s *settings) url() string { return "http://" + dialable(s.get("HTTP_ADDR")) }
 
-// dialable turns an address to listen on into one to connect to.
+// dialable turns a listening address into an address to connect to.
 func dialable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -31,7 +31,8 @@ func TestGivenSettingsComeFirst(t *testing.T) {
 	}
 }
 
-// TestShopOrigins: the demo shop's pages may call beside those of the given origins.
+// TestShopOrigins: the demo shop's pages may call the API in addition to pages of the given
+// origins.
 func TestShopOrigins(t *testing.T) {
 	for given, want := range map[string]string{"": "http://127.0.0.1:3000", "http://127.0.0.1:4001, ": "http://127.0.0.1:4001,http://127.0.0.1:3000"} {
 		s := newSettings(func(string) string { return given })

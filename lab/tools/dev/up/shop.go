@@ -27,7 +27,7 @@ func (s *stack) chooseShop(context.Context) error {
 	return nil
 }
 
-// openTo adds an origin to those that may call the API, which may have been given.
+// openTo adds an origin to the origins that may call the API; the caller may have set these.
 func (s *settings) openTo(origin string) {
 	given := strings.Trim(s.get("SHOP_ORIGINS"), ", ")
 	if given != "" {

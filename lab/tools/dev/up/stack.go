@@ -16,7 +16,7 @@ import (
 	"dropbell/lab/tools/dev/catcher"
 )
 
-// stack is what runs, in the order in which it was started.
+// stack has the running servers and programs, in the order in which they were started.
 type stack struct {
 	settings *settings
 	stops    []func(context.Context) error
@@ -82,10 +82,10 @@ func (s *stack) start(ctx context.Context) error {
 	return nil
 }
 
-// step is one thing to be done until everything runs.
+// step is one step of the start.
 type step func(context.Context) error
 
-// inTurn does one step after the other until one fails.
+// inTurn runs the steps one after another until a step fails.
 func inTurn(ctx context.Context, steps ...step) error {
 	for _, do := range steps {
 		if err := do(ctx); err != nil {

@@ -95,7 +95,7 @@ func checkSeed(t *testing.T, users, templates int, reserved map[string]int) {
 	}
 }
 
-// checkSecond starts another one beside it.
+// checkSecond starts a second up while the first up runs.
 func (c checkout) checkSecond(t *testing.T, up string) {
 	t.Helper()
 	cmd := exec.Command(up)
@@ -106,7 +106,7 @@ func (c checkout) checkSecond(t *testing.T, up string) {
 	}
 }
 
-// checkRevival kills web, Redis and PostgreSQL, one after the other.
+// checkRevival kills web, Redis and PostgreSQL, one after another.
 func (c checkout) checkRevival(t *testing.T, s *terminal, url string) {
 	t.Helper()
 	old := get(url + "/pid")
