@@ -40,7 +40,7 @@ func (d *drop) sending() sending {
 type line struct {
 	due, sent *roaring64.Bitmap
 	cause     map[int64]string // of each expired recipient
-	other     map[int64]string // outcome of all others who were not sent at the first attempt
+	other     map[int64]string // outcome of every other recipient that was not sent to at the first attempt
 	batch     map[int64]int64  // of every user
 	recovered int64            // sent after at least one failure
 }

@@ -26,7 +26,7 @@ import (
 // A size says how much is reserved and how much is destroyed.
 type size struct {
 	drops, users int // each user reserves three channels of each drop
-	late         int // users per drop who reserve while it fires
+	late         int // users per drop that reserve while the drop fires
 	deadline     int // users of the drop whose providers are down past the opening
 
 	booking time.Duration // within which the reservations arrive
@@ -76,7 +76,7 @@ type system struct {
 
 	mu        sync.Mutex
 	outages   []span
-	emptied   []span // when Redis may have lost what it had taken
+	emptied   []span // when Redis may have lost accepted writes
 	redisAway []span // when Redis was away, for whatever reason
 }
 

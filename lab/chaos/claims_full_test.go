@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// fullRush is the proof of claims: ten thousand users on five hundred coupons of
-// each gate, over eight shards, from three web processes.
+// fullRush is the proof of claims: ten thousand users claim five hundred coupons of each gate,
+// over eight shards, from three web processes.
 var fullRush = rush{
 	users: 10_000, visits: 40_000, stock: []int64{100, 150, 200, 250, 300, 350, 400, 450, 500}, limit: 2, codes: 200,
 	storm: 100 * time.Second, webKills: 14, workerKills: 12, redisRestarts: 4, redisEmptied: 8, tills: 3,

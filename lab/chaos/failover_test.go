@@ -53,8 +53,8 @@ func (c *redisCluster) servers(w *system) (*stack.Stack, error) {
 	return withCluster(w, addresses)
 }
 
-// lose kills the master at the position and returns when its replica has been
-// elected. Writes that had not reached the replica are lost.
+// lose kills the master at position i and returns when its replica has been elected. Writes that
+// had not reached the replica are lost.
 func (c *redisCluster) lose(i int) trouble {
 	return trouble{fmt.Sprintf("primary %d of the Redis Cluster dies and its replica takes over", i), func(w *system) error {
 		from := time.Now()

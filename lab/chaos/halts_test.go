@@ -322,7 +322,7 @@ func (r *haltRun) judge(h halting, f *flow, usual, stood window) string {
 			unsaid++
 		}
 	}
-	if !stood.from.Before(stood.to) { // it was over before the others must have been well
+	if !stood.from.Before(stood.to) { // the halt ended before other drops must be answered again
 		return ""
 	}
 	text := fmt.Sprintf("        %-15s of drop %-17s %4d asked, %4d not answered, p99 %5d ms, usually %4d ms: times %5.1f; slower than twice the usual %4d, slowest %5d ms\n",

@@ -113,7 +113,7 @@ func reportingSendGrid(t *testing.T) *mailReporter {
 		if err := json.Unmarshal([]byte(documented(t, "sendgrid.json", a)), &events); err != nil {
 			t.Error(err)
 		}
-		body := "[" + string(events[0]) + "," + string(events[places[is]]) + "]" // with one that says nothing of delivery
+		body := "[" + string(events[0]) + "," + string(events[places[is]]) + "]" // with an event that is not about delivery
 		at := strconv.FormatInt(time.Now().Unix(), 10)
 		sum := sha256.Sum256([]byte(at + compact(t, body)))
 		signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])

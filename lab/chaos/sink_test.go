@@ -31,7 +31,7 @@ type arrival struct {
 	channel delivery.Channel
 	user    int64
 	key     string // the idempotency key; of mail, the Message-ID without its domain
-	call    string // identifies the call: of mail, the key; of the webhook, what all messages of a call share
+	call    string // identifies the call: for mail the key, for webhooks an id that all messages of the call share
 	worker  string // the process that sent it
 	at      time.Time
 	answer  answer

@@ -1,5 +1,5 @@
-// Package campaigns is the room of worker for campaigns: starting them, cutting their
-// audiences, their limits and results.
+// Package campaigns is the room of worker for campaigns: it starts campaigns, cuts their
+// audiences, limits their rates and counts their results.
 package campaigns
 
 import (

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// gateSweeps is how many sweeps run at a time, so that building a large
-	// gate does not keep the others waiting.
+	// gateSweeps is how many sweeps run at the same time, so that building a large gate does not
+	// delay the sweeps of other gates.
 	gateSweeps = 2
 	// gateWriters is for how many drops one worker writes at the same time. Writes of one drop
 	// are serialized by the database anyway.
@@ -49,7 +49,7 @@ type gateWork struct {
 	writer  *gate.Writer
 
 	unwritten, missing *callQueue
-	share              atomic.Pointer[[]string] // the keepers that live; nil = not known yet
+	share              atomic.Pointer[[]string] // names of the live keepers; nil = not known yet
 	server             string                   // the process of Redis that answered last
 
 	difference *prometheus.GaugeVec
@@ -205,7 +205,7 @@ func (g *gateWork) listenToCalls(listen func(context.Context, redisgate.Calls) e
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			_ = g.members.Leave(ctx) // or the others notice
+			_ = g.members.Leave(ctx) // if it fails, the other keepers notice
 		}()
 		return listen(ctx, redisgate.Calls{Deaf: g.keeper.CallAll, Missing: g.missing.add,
 			Unwritten: func(id int64) {

@@ -26,8 +26,8 @@ func TestGateKeepsTheContract(t *testing.T) {
 	}
 }
 
-// TestGateKeepsTheContractOnACluster: every script uses keys of one slot only,
-// and moves cross nodes.
+// TestGateKeepsTheContractOnACluster: every script uses keys of one slot only, while moves
+// between shards cross nodes.
 func TestGateKeepsTheContractOnACluster(t *testing.T) {
 	_, addresses := localstack.RedisCluster(t, 3)
 	claimtest.Run(t, func(t *testing.T) claimtest.Harness {

@@ -62,7 +62,7 @@ type program struct {
 
 	metrics *metrics
 	runner  shell.Runner
-	roles   shell.Roles // what the rooms do
+	roles   shell.Roles // the joined roles of all rooms
 	census  *census
 	life    context.Context // ends when shutdown begins
 }

@@ -18,7 +18,7 @@ import (
 type built struct {
 	version int64
 	sender  delivery.Sender        // nil = it could not be made
-	service push.ConfiguredService // of push; of one that could not be made, what lets its messages wait
+	service push.ConfiguredService // push only; if the sender could not be made, a service that lets its messages wait
 	close   func() error
 	named   bool
 }

@@ -134,8 +134,8 @@ func pushServices(cfg config.Config, events pushEvents) (services []push.Service
 	return services, errors.Join(wrong...)
 }
 
-// environment builds a sender for every channel that the environment configures. The error names every
-// variable that a sender refuses.
+// environment builds a sender for every channel that the environment configures. The error names
+// every variable that a sender refuses.
 func environment(cfg config.Config, events pushEvents, texts guards) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error

@@ -53,8 +53,8 @@ type Relay struct {
 
 	republished, corrected prometheus.Counter
 
-	looked time.Time // when it last did; zero = it is due
-	soon   bool      // it corrected something then
+	looked time.Time // time of the last Look; zero = a Look is due
+	soon   bool      // the last Look corrected something
 	// check is the state that the next look may find handled; nil = none.
 	check *relayCheck
 }
@@ -108,7 +108,7 @@ func (k *Relay) Run(ctx context.Context) error {
 			}
 			last = time.Now()
 			var merged error
-			if !stuck { // else they go on gathering for one sum
+			if !stuck { // otherwise the events keep gathering for one sum
 				for _, topic := range unmerged {
 					merged = errors.Join(merged, k.outbox.Merge(ctx, topic, relayGroup, Sums[topic]))
 				}

@@ -13,8 +13,8 @@ import (
 	"dropbell/lab/bench/scenario"
 )
 
-// insertSQL is the bare insert of a group's coupons with the counts of their users: $1
-// the template, $2 users, $3 claims, $4 keys.
+// insertSQL is the bare insert of a group's coupons together with the counts of their users. $1
+// is the template, $2 the users, $3 the claims, $4 the keys.
 const insertSQL = `
 with counted as (
 	insert into claim_counts (template_id, user_id, issued) select $1, u, 1 from unnest($2::bigint[]) u

@@ -32,7 +32,7 @@ func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n i
 		return 0, 0, fmt.Errorf("%d reservations are too few to add to at this rate", n)
 	}
 	if _, err := store.Reserve(ctx, reminder.Change{TemplateID: templateID, UserID: user.ID(n + count + 1), Bits: reminder.StoredBitmap(tenMinutes)}); err != nil {
-		return 0, 0, err // it would be the one that connects
+		return 0, 0, err // otherwise the first measured call would connect
 	}
 	took, errs := make([]time.Duration, count), make([]error, count)
 	begin := time.Now()

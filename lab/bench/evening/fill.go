@@ -87,7 +87,7 @@ func (f *filling) fillUsers(ctx context.Context) error {
 
 // channel is where the user wants reminders.
 func (f *filling) channel(id int64) delivery.Channel {
-	const step = 40_503 // another order than that of hundredth
+	const step = 40_503 // an order that differs from the order of hundredth
 	switch h := int(id * step % 65_536 * 100 / 65_536); {
 	case h < f.others:
 		return delivery.Email

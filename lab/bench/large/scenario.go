@@ -53,7 +53,7 @@ type bench struct {
 	buffers             string
 
 	empty, large *side
-	next         int64 // number of the next user who asks
+	next         int64 // number of the next requesting user
 }
 
 // The aims are the least accepted ratios: to the rate with empty tables, and to the rate without

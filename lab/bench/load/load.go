@@ -32,7 +32,7 @@ type Result struct {
 	PerSecond     float64
 	P50, P99, Max time.Duration
 	Requests      int64
-	All           int64 // Requests and those of the warm-up
+	All           int64 // Requests plus the requests of the warm-up
 	// Failures are answers with another status, with an example.
 	Failures int64
 	Example  string

@@ -23,7 +23,7 @@ import (
 type sink struct {
 	*scenario.Server
 	addr    string // where messages go
-	control string // URL of what was counted
+	control string // URL of the counts
 }
 
 // startSink starts the provider and returns when it listens.

@@ -31,7 +31,7 @@ type crowd struct {
 	messages atomic.Int64
 	last     atomic.Int64  // when the last message came, in ns since 1970
 	dials    atomic.Int64  // attempts after the first
-	failures atomic.Int64  // of those, attempts that failed
+	failures atomic.Int64  // failed attempts among dials
 	dialing  chan struct{} // bounds attempts at a time
 }
 

@@ -156,7 +156,7 @@ func (a *arena) open(ctx context.Context) error {
 		}
 		a.sites = append(a.sites, &site{web: web, n: min(a.perProcess, a.n-first+1)})
 	}
-	time.Sleep(5 * time.Second) // for what starting takes to be given back
+	time.Sleep(5 * time.Second) // so that web gives back the memory of its start
 	started := time.Now()
 	for i, s := range a.sites {
 		s.idleMiB, _ = s.web.Memory()

@@ -48,7 +48,7 @@ func Start(c Config) (*Catcher, error) {
 	catcher := &Catcher{config: c, store: s, letters: letters, smtp: newSMTP(s), failed: make(chan error, 2)}
 	catcher.http = &http.Server{Handler: catcher.routes(), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
 	catcher.http.Protocols.SetHTTP1(true)
-	catcher.http.Protocols.SetUnencryptedHTTP2(true) // Apple's service speaks nothing else
+	catcher.http.Protocols.SetUnencryptedHTTP2(true) // Apple's service speaks only HTTP/2
 	go func() { catcher.failed <- catcher.smtp.Serve(letters) }()
 	go func() { catcher.failed <- catcher.http.Serve(pages) }()
 	return catcher, nil

@@ -25,9 +25,8 @@ func (c *Client) IsNew(ctx context.Context) (bool, error) {
 	return len(drops) == 0, err
 }
 
-// Soon returns a drop of the demo's shop that opens late enough to reserve a
-// five-minute reminder for, and early enough to wait for it; ok is false when
-// there is none.
+// Soon returns a drop of the demo's shop that opens late enough to reserve a five-minute
+// reminder, and early enough to wait for the reminder. ok is false if there is no such drop.
 func (c *Client) Soon(ctx context.Context, now time.Time) (d Drop, ok bool, err error) {
 	drops, err := c.drops(ctx, url.Values{
 		"state": {"scheduled"}, "shop": {shop}, "order": {"asc"}, "limit": {"1"},

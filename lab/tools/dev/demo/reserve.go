@@ -51,7 +51,7 @@ var (
 // Spread says how reservations fall.
 type Spread struct {
 	Users       int
-	FiveMinutes bool // only the last slot before the opening, else all twelve
+	FiveMinutes bool // only the last slot before the opening; otherwise all twelve
 }
 
 // bookings draws the reservations of different users. The first user is left out.

@@ -98,7 +98,7 @@ func TestLineLogJoinsPiecesAndKeepsTheLast(t *testing.T) {
 	if got := terminal.String(); got != "panic: oh\ntime=1 level=WARN msg=x\n" {
 		t.Errorf("terminal %q", got)
 	}
-	for range lastLines + 1 { // the first ends what is unfinished
+	for range lastLines + 1 { // the first line ends an unfinished line
 		l.Write([]byte("more\n"))
 	}
 	if got := l.Last(); got != strings.Repeat("    more\n", lastLines) {
