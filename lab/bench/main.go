@@ -1,5 +1,5 @@
-// Command bench runs the benchmarks: bench NAME flags, or bench all. What they measure is
-// in bench/README.md.
+// Command bench runs the benchmarks: bench NAME flags, or bench all. bench/README.md describes
+// the measurements.
 package main
 
 import (
@@ -93,8 +93,8 @@ func run(ctx context.Context, args []string) error {
 	return measure(ctx)
 }
 
-// all runs each benchmark in a process of its own, so that none leaves the next one a
-// full heap.
+// all runs each benchmark in a process of its own, so that no benchmark leaves a full heap to
+// the next.
 func all(ctx context.Context, names []string) error {
 	for _, name := range names {
 		fmt.Println(name)

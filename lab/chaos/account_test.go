@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A verdict is what may have become of the reminders of a drop.
+// A verdict is the set of outcomes allowed for the reminders of a drop.
 type verdict bool
 
 const (
@@ -22,8 +22,7 @@ const (
 	sentOrExpired verdict = true
 )
 
-// A sending is one thing that was sent to many: a drop's reminders, or a
-// campaign.
+// A sending is a set of messages sent for one reason: a drop's reminders, or a campaign.
 type sending struct {
 	what  string // for complaints
 	kind  delivery.Kind
@@ -36,20 +35,19 @@ func (d *drop) sending() sending {
 	return sending{fmt.Sprintf("drop %d", d.id), delivery.KindReminder, d.slot, d.opensAt}
 }
 
-// A line is what the database says about one channel of one sending, read from
-// the bitmaps and rows without the product's own code.
+// A line is the database's record of one channel of one sending. It is read from the bitmaps and
+// rows without the product's own code.
 type line struct {
 	due, sent *roaring64.Bitmap
 	cause     map[int64]string // of each expired recipient
-	other     map[int64]string // outcome of all others who were not sent at the first attempt
+	other     map[int64]string // outcome of every other recipient that was not sent to at the first attempt
 	batch     map[int64]int64  // of every user
 	recovered int64            // sent after at least one failure
 }
 
-// account checks that every reservation that was acknowledged is in exactly
-// one batch, that its outcome is the one expected, that the sinks have seen
-// exactly those that are recorded as sent, nothing of it after the opening, and
-// that the product's own balance sheet agrees.
+// account checks one drop. Every acknowledged reservation is in exactly one batch and has the
+// expected outcome. The sinks have received exactly the messages that are recorded as sent, and
+// none of the drop after its opening. The product's own balance sheet agrees.
 func (w *system) account(d *drop, v verdict) {
 	w.t.Helper()
 	seen, s := w.seen(w.expected(d)), d.sending()
@@ -142,8 +140,8 @@ func (w *system) readExceptions(s sending, c delivery.Channel, l *line) {
 	}
 }
 
-// complete checks that the fired recipients are those with acknowledged
-// reservations, and possibly those without an answer.
+// complete checks that the recipients of the fired reminders are the users with acknowledged
+// reservations. Users whose request was never answered may be among them.
 func (w *system) complete(d *drop, c delivery.Channel, l line) {
 	w.crowd.ledger.mu.Lock()
 	defer w.crowd.ledger.mu.Unlock()
@@ -171,8 +169,8 @@ func (w *system) complete(d *drop, c delivery.Channel, l line) {
 	}
 }
 
-// outcomes checks that each recipient has exactly one outcome, and the right
-// one.
+// outcomes checks that each recipient has exactly one outcome, and that it is the expected
+// outcome.
 func (w *system) outcomes(d *drop, c delivery.Channel, l line, v verdict) {
 	var lost, twofold, causeless []int64
 	for it := l.due.Iterator(); it.HasNext(); {

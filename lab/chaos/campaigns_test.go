@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A campaignPlan is how many campaigns are sent to how many users, and which
-// faults are injected meanwhile.
+// A campaignPlan is the number of campaigns, the number of their users, and the faults that are
+// injected meanwhile.
 type campaignPlan struct {
 	size
 	extras  int // users in the app's audience whom no other channel reaches
@@ -49,8 +49,7 @@ type campaignRun struct {
 	overtook int
 }
 
-// spoil sends campaigns under faults, and then accounts for each user in their
-// audiences.
+// spoil sends campaigns under faults, and then accounts for each user in their audiences.
 func spoil(t *testing.T, s campaignPlan) {
 	w := &system{size: &s.size, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.build()
@@ -91,15 +90,15 @@ func spoil(t *testing.T, s campaignPlan) {
 	p.print()
 }
 
-// Users whose ids are multiples of these have no mail address, or do not want
-// webhooks.
+// A user whose id is a multiple of addressless has no mail address. A user whose id is a
+// multiple of optedOut has opted out of webhooks.
 const (
 	addressless = 89
 	optedOut    = 97
 )
 
-// populate inserts users: all but a few with a mail address, a few who have
-// opted out of webhooks, and very many whom only the app reaches.
+// populate inserts users. All but a few have a mail address, a few have opted out of webhooks,
+// and very many can be reached only in the app.
 func (p *campaignRun) populate() []int64 {
 	rng := p.random(4)
 	users := make([]int64, 0, p.users)
@@ -121,8 +120,8 @@ func (p *campaignRun) exec(sql string, args ...any) {
 	}
 }
 
-// audiences returns two audiences of all users with contacts: those who have
-// reserved a template, and a segment.
+// audiences returns two audiences of all users with contacts: the users that have reserved a
+// template, and a segment.
 func (p *campaignRun) audiences(users []int64) (reserved, segment audience) {
 	d := p.crowd.publish(p.ctx, "Campaigns", 48*time.Hour)
 	p.exec(`insert into reservations (template_id, user_id, slots) select $1, i, 1 from unnest($2::bigint[]) as i`, d.id, users)
@@ -154,10 +153,10 @@ func named(users []int64) audience {
 	return audience{map[string]any{"user_ids": ids}, users}
 }
 
-// twinsAtOnce publishes pairs of equal campaigns, each of the two through both
-// web processes at the same moment. One of the four requests gets through; the
-// other campaign goes on being refused when Redis, which refused it quickly,
-// has lost its memory, or one of the web processes is killed meanwhile.
+// twinsAtOnce publishes pairs of equal campaigns. Each campaign of a pair is published through
+// both web processes at the same moment. Exactly one of the four requests succeeds. Further
+// requests for the other campaign are refused even after Redis, which gives the quick refusal,
+// has lost its data, and even if a web process is killed meanwhile.
 func (p *campaignRun) twinsAtOnce(users []int64) {
 	for i := range p.plan.twins {
 		kill := i%2 == 1
@@ -179,9 +178,10 @@ func (p *campaignRun) twinsAtOnce(users []int64) {
 	p.say("of %d pairs of equal campaigns, published four times at once, one each went out", p.plan.twins)
 }
 
-// oneOf checks that exactly one of two equal campaigns was published, by one
-// request, and that the other still cannot be after Redis lost its memory. A
-// request whose first attempt was killed may find its work done by another.
+// oneOf checks that exactly one of two equal campaigns was published, by one request, and that
+// publishing the other campaign is still refused after Redis lost its data. If a process was
+// killed, a second request for the winner may also report success: a request whose first attempt
+// was killed may find that another request has published the campaign.
 func (p *campaignRun) oneOf(pair []*promo, replies []reply, killed bool) {
 	winner := -1
 	for n, r := range replies {

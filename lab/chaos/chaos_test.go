@@ -1,10 +1,10 @@
-// Package chaos_test proves by destruction that no reminder is lost: it runs
-// the real programs with a real PostgreSQL and Redis and providers that count,
-// destroys whatever can be destroyed at random moments, and then accounts for
-// every single reservation. docs/proof.md says what is asserted and why.
+// Package chaos_test proves by destruction that no reminder is lost. It runs the real programs
+// with a real PostgreSQL and Redis and with providers that count, destroys processes and servers
+// at random moments, and then accounts for every single reservation. docs/proof.md describes the
+// assertions and the reasons for them.
 //
-// The seed of all random decisions is printed; DROPBELL_CHAOS_SEED repeats
-// them, though not the interleaving of the processes.
+// The seed of all random decisions is printed. DROPBELL_CHAOS_SEED repeats the decisions, but
+// not the interleaving of the processes.
 package chaos_test
 
 import (
@@ -26,7 +26,7 @@ import (
 // A size says how much is reserved and how much is destroyed.
 type size struct {
 	drops, users int // each user reserves three channels of each drop
-	late         int // users per drop who reserve while it fires
+	late         int // users per drop that reserve while the drop fires
 	deadline     int // users of the drop whose providers are down past the opening
 
 	booking time.Duration // within which the reservations arrive
@@ -41,7 +41,7 @@ type size struct {
 	hooks, mails map[fault]int
 	patience     time.Duration // of a client
 
-	// servers starts what the programs stand on; nil = [stack.Start].
+	// servers starts the servers that the programs use; nil = [stack.Start].
 	servers func(*system) (*stack.Stack, error)
 }
 
@@ -76,12 +76,12 @@ type system struct {
 
 	mu        sync.Mutex
 	outages   []span
-	emptied   []span // when Redis may have lost what it had taken
+	emptied   []span // when Redis may have lost accepted writes
 	redisAway []span // when Redis was away, for whatever reason
 }
 
-// random returns numbers for one purpose, so that what else happens does not
-// change them.
+// random returns a source of random numbers for one purpose. Other random decisions do not
+// change its numbers.
 func (w *system) random(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, purpose)) }
 
 // say logs a line with the seconds since the start.
@@ -135,7 +135,7 @@ func (w *system) build() {
 	w.say("two web and two worker processes are running")
 }
 
-// startServers starts what the programs stand on, until the end of the test.
+// startServers starts the servers that the programs use, until the end of the test.
 func (w *system) startServers() {
 	start := w.servers
 	if start == nil {
@@ -148,7 +148,7 @@ func (w *system) startServers() {
 	w.t.Cleanup(w.stack.Close)
 }
 
-// people inserts users. Their ids have gaps, like those of a shop.
+// people inserts users. Their ids have gaps, like the ids of a shop's users.
 func (w *system) people() []int64 {
 	rng := w.random(4)
 	users := make([]int64, 0, w.users+w.late*w.drops)
@@ -160,9 +160,8 @@ func (w *system) people() []int64 {
 	return users
 }
 
-// book lets all users reserve under faults, and then moves the openings so near
-// that one drop after the other becomes due; at each of these instants more
-// users try to reserve in time.
+// book lets all users reserve under faults. Then it moves the openings near, so that one drop
+// after another becomes due. At each of these instants more users try to reserve in time.
 func (w *system) book(users []int64) []*drop {
 	var drops []*drop
 	for i := range w.drops {

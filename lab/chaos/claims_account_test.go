@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// writtenWithin is how long an accepted claim may have waited, at most, for
-	// a writer that had died: a claim lost when Redis is emptied is younger than this.
+	// writtenWithin is how long at most an accepted claim waits for another writer after its
+	// writer has died. A claim that is lost when Redis is emptied is younger than this.
 	writtenWithin = 20 * time.Second
-	// toldWithin is how long the shards of a drop may accept claims after a pause
-	// while Redis, or every process that would apply it, was away.
+	// toldWithin is how long after a pause the shards of a drop may still accept claims, if
+	// Redis or every process that applies the pause was down.
 	toldWithin = 5 * time.Second
 )
 
 // newcomers have ids of their own.
 const newcomers = 10_000_000
 
-// sellOut lets newcomers take what is left: all of it, and not one more.
+// sellOut lets new users claim the remaining stock: all of it, and not one coupon more.
 func (s *sale) sellOut() {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -48,8 +48,8 @@ func (s *sale) sellOut() {
 	s.calm(s.template)
 }
 
-// lastAnswers repeats every wish there ever was, and finds out what became of
-// what was only accepted.
+// lastAnswers repeats every wish of the sale and records its last answer. A claim that was only
+// accepted is polled until it is decided.
 func (s *sale) lastAnswers() {
 	wishes := make([]wish, 0, len(s.told))
 	for w := range s.told {
@@ -108,8 +108,8 @@ func (c *claims) rows(template int64) map[string]row {
 	return found
 }
 
-// account checks that exactly the stock was issued, to no user too much, and
-// that each user's last answer is true.
+// account checks that exactly the stock was issued, that no user is over the limit, and that
+// each user's last answer is true.
 func (s *sale) account() {
 	s.t.Helper()
 	rows := s.rows(s.template)
@@ -139,12 +139,12 @@ func (s *sale) account() {
 	s.counters()
 }
 
-// truth says what is wrong about a user's last answer; "" = nothing.
+// truth describes the error in a user's last answer; "" = the answer is true.
 func truth(w wish, a told, rows map[string]row) string {
 	r, owns := rows[w.originKey()]
 	switch {
 	case a.positive() && a.state == string(claim.Issued):
-		// The claim may be another one that found the coupon of the first.
+		// The claim may be a later claim that found the coupon of the first claim.
 		if !owns || r.coupon != a.coupon || r.user != w.user {
 			return fmt.Sprintf("told %+v, stored %+v", a, r)
 		}
@@ -160,8 +160,8 @@ func truth(w wish, a told, rows map[string]row) string {
 	return ""
 }
 
-// inTime checks that the coupon was not issued before the opening nor while
-// the drop was known to be paused.
+// inTime checks that the coupon was not issued before the opening, and not during a pause that
+// was confirmed.
 func (s *sale) inTime(r row) {
 	if r.issuedAt.Before(s.opensAt) {
 		s.t.Errorf("%s: coupon %s was issued %v before the opening", s.mode, r.coupon, s.opensAt.Sub(r.issuedAt))
@@ -178,9 +178,9 @@ func (s *sale) inTime(r row) {
 	}
 }
 
-// history checks what was promised along the way: once told yes, always the
-// same yes, unless Redis was emptied in between and took the promise with it
-// before it was written.
+// history checks the answers to one wish in their order: after a positive answer, every later
+// answer is the same positive answer. The exception is an accepted claim that was lost because
+// Redis was emptied before the claim was written.
 func (s *sale) history(w wish, last told) {
 	list := append(slices.Clone(s.told[w]), last)
 	for i, a := range list[:len(list)-1] {

@@ -18,8 +18,8 @@ import (
 // triedBy is how many users try each code.
 const triedBy = 3
 
-// A codeSale is a drop behind the gate that is obtained with redeem codes;
-// each code is in the hands of several users.
+// A codeSale is a drop behind the gate whose coupons are obtained with redeem codes. Several
+// users have each code.
 type codeSale struct {
 	*claims
 	template int64
@@ -33,8 +33,8 @@ type codeSale struct {
 	unread  int
 }
 
-// openCodes publishes a drop at the gate of the mode, which opens in a while, and
-// takes its codes.
+// openCodes publishes a drop at the gate of the mode, which opens after the duration in, and
+// reads the drop's codes.
 func (c *claims) openCodes(mode string, in time.Duration) *codeSale {
 	s := &codeSale{claims: c, yes: map[int64][]told{}, answers: map[string]int{}}
 	s.opensAt = time.Now().Add(in)
@@ -59,11 +59,11 @@ func (c *claims) openCodes(mode string, in time.Duration) *codeSale {
 	return s
 }
 
-// holder is the n-th user who has a code.
+// holder is the n-th user with the code.
 func holder(code, n int) int64 { return int64(20_000_000 + 10*code + n) }
 
-// errands plans which user tries which code: some when others do, some again, some
-// twice at once.
+// actions plans which user tries which code. Some users try a code together with other users,
+// some again later, some twice at once.
 func (s *codeSale) actions(rng *rand.Rand) (plan []timedAction) {
 	begin := s.opensAt
 	for code := range s.codes {
@@ -111,16 +111,16 @@ func (s *codeSale) watch(_ time.Duration, over <-chan struct{}) {
 	s.watchLedger(s.template, "codes", over, &s.looks, &s.unread)
 }
 
-// lastAnswers lets each user try once more: users whose acceptance was lost, or
-// whose code was never redeemed, get the coupon now; all others get the answer
-// that the code was used.
+// lastAnswers lets each user try once more. Users whose accepted claim was lost, or whose code
+// was never redeemed, get the coupon now. All other users get the answer that the code was used.
 func (s *codeSale) lastAnswers() {
 	s.inParallel(len(s.codes), func(code int) {
 		for n := range triedBy {
 			by := holder(code, n)
 			a := s.redeem(by, s.codes[code], uuid.NewString())
-			// There are as many coupons as codes. A user who tries a code that was used a
-			// moment ago may hold one until the attempt is refused.
+			// There are as many coupons as codes. A user that tries a code which was used a
+			// moment ago may hold a coupon until the attempt is refused; then the next user is
+			// told that the drop is sold out.
 			for end := time.Now().Add(20 * time.Second); a.code == claim.ErrSoldOut.Code && time.Now().Before(end); wait(100*time.Millisecond, s.ctx.Done()) {
 				a = s.redeem(by, s.codes[code], uuid.NewString())
 			}
@@ -137,8 +137,8 @@ func (s *codeSale) lastAnswers() {
 	})
 }
 
-// account checks that every code gave exactly one of its users one coupon, and
-// that every accepted redemption has its coupon or a reason for its refusal.
+// account checks that every code gave exactly one coupon to one of its users, and that every
+// accepted redemption has its coupon or a reason for its refusal.
 func (s *codeSale) account() {
 	s.t.Helper()
 	owned := map[int64]row{}

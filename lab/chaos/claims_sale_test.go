@@ -72,8 +72,8 @@ func (c *claims) publishDrop(name, mode, obtain string, stock int64, limit int, 
 	return t.ID
 }
 
-// edit changes the drop as staff would, who look again after a conflict.
-// want returns what is to be changed, nil if it is so already.
+// edit changes the drop like staff that read the drop again after a conflict. want returns the
+// wanted change of the drop's current state; nil if the drop already has the wanted state.
 func (s *sale) edit(want func(now map[string]any) map[string]any) {
 	path := fmt.Sprintf("/admin/templates/%d", s.template)
 	for end := time.Now().Add(time.Minute); ; wait(50*time.Millisecond, s.ctx.Done()) {
@@ -87,7 +87,7 @@ func (s *sale) edit(want func(now map[string]any) map[string]any) {
 		if final && r.ok() {
 			return
 		}
-		// A repeated one may have met what its first attempt did.
+		// A repeated request may have met the effect of its own first attempt.
 		if !final || r.status != http.StatusPreconditionFailed && r.status != http.StatusConflict || time.Now().After(end) {
 			s.t.Errorf("%s: PATCH %v: answer %d %s", s.mode, change, r.status, r.body)
 			return
@@ -147,8 +147,8 @@ func (s *sale) do(step string) {
 	}
 }
 
-// errands plans what users do: claim under a new key, repeat an old one, or
-// ask twice at once; the first of them before the drop opens.
+// actions plans the requests of users: a claim under a new key, a repetition of an earlier
+// claim, or two requests at once. The first requests come before the drop opens.
 func (s *sale) actions(rng *rand.Rand) (plan []timedAction) {
 	begin, span := time.Now(), s.rush.storm
 	for range s.rush.visits {
@@ -189,8 +189,7 @@ func (s *sale) oldKey(by int64, fresh string) string {
 	return fresh
 }
 
-// ask sends the wish until it is answered, at any of the web processes, and
-// remembers the answer.
+// ask sends the wish until it is answered, at any of the web processes, and records the answer.
 func (s *sale) ask(w wish) told {
 	s.guard.Lock()
 	if _, known := s.told[w]; !known {
@@ -241,8 +240,8 @@ func (a *told) read(body []byte) {
 	}
 }
 
-// watch reads the ledger over and over, at any of the web processes: whenever it
-// can be read, it must be exact.
+// watch reads the ledger repeatedly, at any of the web processes. Whenever it can be read, it
+// must be exact.
 func (s *sale) watch(_ time.Duration, over <-chan struct{}) {
 	s.claims.watchLedger(s.template, s.mode, over, &s.looks, &s.unread)
 }
@@ -259,8 +258,8 @@ func (c *claims) watchLedger(template int64, name string, over <-chan struct{}, 
 		*looks++
 		l, now := a.Stock, time.Now()
 		c.mu.Lock()
-		// Claims that a writer held when Redis was emptied are in the shards once
-		// more until the gate has been built anew because of it.
+		// Claims that a writer held when Redis was emptied are available in the shards once
+		// more, until the gate has been rebuilt because of them.
 		excess := overlaps(c.emptied, now.Add(-writtenWithin), now)
 		c.mu.Unlock()
 		if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued || l.Shelf < 0 && !excess || l.Writing < 0 || l.OverLimit != 0 {
@@ -271,8 +270,8 @@ func (c *claims) watchLedger(template int64, name string, over <-chan struct{}, 
 	})
 }
 
-// watchRows counts the coupons themselves, without the product's code: never
-// more than the stock, never more than the limit, and as many as are counted.
+// watchRows counts the coupons without the product's code: never more than the stock, never more
+// per user than the limit, and always as many as the counters say.
 func (s *sale) watchRows(_ time.Duration, over <-chan struct{}) {
 	repeatedly(s.ctx, 200*time.Millisecond, over, func() {
 		ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)

@@ -44,8 +44,8 @@ var shortRush = rush{
 	patience: 20 * time.Second,
 }
 
-// TestClaimsChaosShort: a crowd claims from both gates, and redeems codes,
-// while what they stand on is destroyed.
+// TestClaimsChaosShort: a crowd claims from both gates and redeems codes, while the servers and
+// processes behind the gates are destroyed.
 func TestClaimsChaosShort(t *testing.T) { rushAndDestroy(t, shortRush) }
 
 // rushShards is into how many parts each stock behind the gate is divided.
@@ -82,8 +82,8 @@ func rushAndDestroy(t *testing.T, r rush) {
 	c.print()
 }
 
-// newClaims starts three web and two worker processes; change is applied to the fleet
-// before they are started.
+// newClaims starts three web and two worker processes. Each change is applied to the fleet
+// before the processes start.
 func newClaims(t *testing.T, r rush, change ...func(*fleet)) *claims {
 	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills, servers: r.servers}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.startServers()
@@ -149,8 +149,7 @@ func (s *sale) till(purpose uint64) lane {
 	}
 }
 
-// planners are users who reserve reminders of a later drop, change their minds and reserve
-// again.
+// planners are users that reserve reminders of a later drop, cancel them and reserve again.
 func (c *claims) planners(_ time.Duration, over <-chan struct{}) {
 	d := c.crowd.publish(c.ctx, "Planned", 24*time.Hour)
 	var all sync.WaitGroup
@@ -175,7 +174,7 @@ func (c *claims) plan(d *drop, rng *rand.Rand) {
 	}
 }
 
-// redisTroubles kills Redis, which comes back with what it had, or with nothing.
+// redisTroubles kills Redis, which comes back with its data or empty.
 func (c *claims) redisTroubles(storm time.Duration, _ <-chan struct{}) {
 	rng := c.random(22)
 	empty := make([]bool, c.rush.redisRestarts+c.rush.redisEmptied)
@@ -252,8 +251,8 @@ type account struct {
 	}
 }
 
-// calm waits until nothing of the drop is being written any more and its
-// ledger is exact.
+// calm waits until no claim of the drop is being written any more and the drop's ledger is
+// exact.
 func (c *claims) calm(template int64) {
 	c.t.Helper()
 	var a account
@@ -268,7 +267,7 @@ func (c *claims) calm(template int64) {
 	}
 }
 
-// print says what the run was.
+// print prints the results of the run.
 func (c *claims) print() {
 	for what, n := range map[string][2]int{"web": {c.fleet.kills("web"), c.rush.webKills}, "worker": {c.fleet.kills("worker"), c.rush.workerKills}} {
 		if n[0] < n[1] {

@@ -19,8 +19,8 @@ import (
 	"dropbell/lab/tools/dev/demo"
 )
 
-// A client is the shop's app: it repeats requests without an answer, at any of
-// the web processes, and records what was acknowledged.
+// A client is the shop's app. It repeats requests without an answer, at any of the web
+// processes, and records the acknowledged requests.
 type client struct {
 	t        *testing.T
 	webs     []string
@@ -60,8 +60,8 @@ type reply struct {
 
 func (r reply) ok() bool { return r.status/100 == 2 }
 
-// send repeats the call under one idempotency key until there is an answer
-// that settles it; final is false if there was none in time.
+// send repeats the call under one idempotency key until it gets a final answer. final is false
+// if no such answer came in time.
 func (c *client) send(ctx context.Context, q call) (r reply, final bool) {
 	return c.sendAs(ctx, q, uuid.NewString())
 }
@@ -195,8 +195,8 @@ func (c *client) publish(ctx context.Context, name string, opensIn time.Duration
 	return &drop{id: t.ID, version: fmt.Sprintf("%q", strconv.FormatInt(t.Version, 10))}
 }
 
-// move moves the opening, so that its five-minute reminders are due at the
-// instant given, as staff would.
+// move moves the opening, as staff would, so that the drop's five-minute reminders are due at
+// dueAt.
 func (c *client) move(ctx context.Context, d *drop, dueAt time.Time) {
 	d.dueAt, d.opensAt = dueAt.UTC(), dueAt.Add(5*time.Minute).UTC()
 	c.must(ctx, call{method: "PATCH", path: fmt.Sprintf("/admin/templates/%d", d.id), ifMatch: d.version,

@@ -15,7 +15,7 @@ func onACluster(w *system) (*stack.Stack, error) {
 	return withCluster(w, addresses)
 }
 
-// withCluster starts a PostgreSQL beside the Redis Cluster.
+// withCluster starts a PostgreSQL for the programs, which use the Redis Cluster at addresses.
 func withCluster(w *system, addresses string) (*stack.Stack, error) {
 	database, err := localstack.StartPostgres(w.ctx, localstack.Options{Durable: true})
 	if err != nil {

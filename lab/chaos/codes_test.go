@@ -15,9 +15,9 @@ import (
 	"dropbell/domain/redeemcode"
 )
 
-// TestCodesBehindTheGate redeems codes of a drop behind the gate over HTTP,
-// with real processes that are killed at the worst moments: a code gives one
-// coupon, to one user, and is never burnt without one.
+// TestCodesBehindTheGate redeems codes of a drop behind the gate over HTTP, while real processes
+// are killed at the worst moments. A code gives one coupon to one user, and is never used up
+// without a coupon.
 func TestCodesBehindTheGate(t *testing.T) {
 	c := newClaims(t, rush{codes: 12, patience: 20 * time.Second})
 	s := c.openCodes("gate", 3*time.Second)
@@ -44,7 +44,7 @@ func TestCodesBehindTheGate(t *testing.T) {
 	both.Wait()
 	s.oneOf(told[:], 11, 12)
 
-	// Accepted by a web process that dies before the claim is written: its user
+	// The claim is accepted by a web process that dies before the claim is written. Its user
 	// repeats the request at another process and gets the same claim.
 	worker := c.fleet.workers
 	for _, m := range worker {
@@ -72,8 +72,8 @@ func TestCodesBehindTheGate(t *testing.T) {
 		}
 	}
 
-	// Written, and every process dies that would have marked it: the database
-	// refuses the next one, and the mark is set after all.
+	// The claim is written, and every process that would have marked the code dies. The database
+	// refuses the next attempt, and then the mark is set.
 	s.issued(31, s.codes[3])
 	marks, err := client.Keys(c.ctx, "dropbell:codes:*").Result()
 	if err != nil || len(marks) != 1 {
@@ -115,8 +115,8 @@ func (s *codeSale) issued(by int64, code string) {
 	}
 }
 
-// used tries a code that has given its coupon: refused at once, or, in the
-// moment before it is marked, a little later, and in the end always at once.
+// used tries a code that has already given its coupon. The attempt is refused at once or, before
+// the code is marked, a little later. In the end every attempt is refused at once.
 func (s *codeSale) used(by int64, code string) {
 	s.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; wait(20*time.Millisecond, s.ctx.Done()) {
@@ -152,9 +152,9 @@ func (s *codeSale) oneOf(list []told, users ...int64) {
 	}
 }
 
-// TestKeyOfADeadProcess: a web process is killed in the middle of a reservation.
-// Another process carries the same request out: after five seconds if the key was
-// taken before the reservation, at once if both are stored together.
+// TestKeyOfADeadProcess: a web process is killed in the middle of a reservation. Another process
+// carries out the same request: after five seconds if the key was stored before the reservation,
+// at once if key and reservation are stored together.
 func TestKeyOfADeadProcess(t *testing.T) {
 	c := newClaims(t, rush{patience: 30 * time.Second})
 	d := c.crowd.publish(c.ctx, "Dead key", time.Hour)

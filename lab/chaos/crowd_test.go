@@ -36,7 +36,7 @@ type reservation struct {
 	channel delivery.Channel
 }
 
-// A ledger is what the users know.
+// A ledger is the users' record of their requests and the answers.
 type ledger struct {
 	mu    sync.Mutex
 	fates map[reservation]reservationState
@@ -90,7 +90,7 @@ func manner(n int) int {
 	return fickle
 }
 
-// A crowd makes reservations and remembers what it was told.
+// A crowd makes reservations and records the answers.
 type crowd struct {
 	*client
 	ledger *ledger
@@ -136,8 +136,8 @@ func (c *crowd) visit(ctx context.Context, v visit) {
 		}
 		return
 	}
-	// A repeated request may still be in flight, so that the result of a further
-	// one would be unknown.
+	// A repeated request may still be in flight; then the result of a further request would be
+	// unknown.
 	if !c.reserve(ctx, v.drop, v.user, channels...) || v.manner == allAtOnce {
 		return
 	}
@@ -186,9 +186,9 @@ func (c *crowd) cancel(ctx context.Context, d *drop, user int64, channel deliver
 	return false
 }
 
-// latecomers plans visits around the instant at which the drop's reminders
-// become due: acknowledged reservations must be reminded, refused ones must not.
-// Most of them try in the last moment.
+// latecomers plans visits around the instant at which the drop's reminders become due.
+// Acknowledged reservations must be reminded, refused reservations must not. Most users try in
+// the last moment.
 func (c *crowd) latecomers(d *drop, users []int64) []visit {
 	var plan []visit
 	for i, u := range users {

@@ -15,8 +15,8 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// failoverSize is enough of a drop to be in the middle of when a server dies, with
-// providers that are slow and make no mistakes.
+// failoverSize is a drop large enough that a server can die in the middle of it. Its providers
+// are slow and make no mistakes.
 func failoverSize() size {
 	return size{drops: 2, users: 400, late: 40, booking: 6 * time.Second, apart: 3 * time.Second, storm: 25 * time.Second,
 		hook: [2]time.Duration{400 * time.Millisecond, 1500 * time.Millisecond}, mail: [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond},
@@ -29,8 +29,7 @@ func failoverRush() rush {
 		pauses: 1, moves: 1, pause: [2]time.Duration{500 * time.Millisecond, time.Second}, patience: 90 * time.Second}
 }
 
-// endure lets two drops be reserved and go out while something fails over, and
-// accounts for each user.
+// endure reserves and sends two drops while a server fails over, and accounts for each user.
 func endure(t *testing.T, s size) {
 	w := &system{size: &s, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.build()
@@ -45,7 +44,7 @@ func endure(t *testing.T, s size) {
 	w.print()
 }
 
-// A redisCluster is what the programs use as Redis: three masters, each with a replica.
+// A redisCluster is the Redis that the programs use: three masters, each with a replica.
 type redisCluster struct{ masters, replicas []*localstack.Redis }
 
 func (c *redisCluster) servers(w *system) (*stack.Stack, error) {
@@ -54,8 +53,8 @@ func (c *redisCluster) servers(w *system) (*stack.Stack, error) {
 	return withCluster(w, addresses)
 }
 
-// lose kills the master at the position and returns when its replica has been
-// elected. Writes that had not reached the replica are lost.
+// lose kills the master at position i and returns when its replica has been elected. Writes that
+// had not reached the replica are lost.
 func (c *redisCluster) lose(i int) trouble {
 	return trouble{fmt.Sprintf("primary %d of the Redis Cluster dies and its replica takes over", i), func(w *system) error {
 		from := time.Now()
@@ -88,8 +87,9 @@ func elected(ctx context.Context, replica *localstack.Redis) error {
 	return errors.New("the replica was not elected within a minute")
 }
 
-// TestFailoverOfARedisPrimary kills one of three primaries of a Redis Cluster
-// while users reserve, another one in mid-firing, and one in mid-rush.
+// TestFailoverOfARedisPrimary kills one of three primaries of a Redis Cluster while users
+// reserve and another primary while a slot fires. In a second cluster it kills one primary
+// during a rush of claims.
 func TestFailoverOfARedisPrimary(t *testing.T) {
 	t.Run("firing", func(t *testing.T) {
 		var cluster redisCluster

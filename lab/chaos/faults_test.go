@@ -46,7 +46,7 @@ func newDeck(rng *rand.Rand, every int, cards map[fault]int) *faultDeck {
 	return d
 }
 
-// deal returns what goes wrong with the next call.
+// deal returns the fault of the next call.
 func (d *faultDeck) deal() fault {
 	if !d.open.Load() {
 		return none
@@ -78,8 +78,9 @@ func (d *faultDeck) between(from, to int64) int64 {
 	return from + d.rng.Int64N(to-from)
 }
 
-// turnAway deals with a call of which nothing arrives; false = the call is to be taken.
-// fails and pauses answer as the provider does: that it fails, and that it asks to wait.
+// turnAway handles a call that the fault keeps from being taken; it returns false if the call is
+// to be taken. fails answers with the provider's failure, pauses with the provider's request to
+// wait.
 func (f fault) turnAway(r *http.Request, over <-chan struct{}, fails, pauses func()) bool {
 	switch f {
 	case refuse:
@@ -96,8 +97,8 @@ func (f fault) turnAway(r *http.Request, over <-chan struct{}, fails, pauses fun
 	return true
 }
 
-// pass passes on the answer to a call that was taken, unless the fault conceals it. settle
-// is told what the caller can know.
+// pass passes on the answer to a call that was taken, unless the fault conceals the answer.
+// settle is told whether the caller can know the answer.
 func (f fault) pass(w http.ResponseWriter, r *http.Request, over <-chan struct{}, given *httptest.ResponseRecorder, settle func(answer)) {
 	switch f {
 	case dropAfter:

@@ -43,8 +43,8 @@ type fleet struct {
 	killed  map[string]time.Time // by process name
 	halted  map[string]bool
 	ending  bool
-	// killable processes are killed, halted or fail at points that the test names. The
-	// killed are started again.
+	// killable processes can be killed, halted or made to fail at points that the test names.
+	// Killed processes are started again.
 	killable bool
 }
 
@@ -59,8 +59,8 @@ type member struct {
 	postgres, redis *proxy
 }
 
-// launch starts so many processes of f, and ends them with the test. Until then the
-// shop's server listens.
+// launch starts the given numbers of processes of f, and ends them with the test. The shop's
+// server listens until then.
 func launch(ctx context.Context, f *fleet, webs, workers int) *fleet {
 	t := f.t
 	build := programs
@@ -106,8 +106,8 @@ func (f *fleet) place(kind string) *member {
 	return m
 }
 
-// start runs a new process in the member's place, under a new name, and does
-// not wait for it: it may have to wait for what it needs itself.
+// start runs a new process in the member's place, under a new name. It does not wait until the
+// process is ready, since the process may have to wait for its servers.
 func (f *fleet) start(m *member) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,8 +138,8 @@ func (f *fleet) start(m *member) {
 	go f.watch(m, m.name, p)
 }
 
-// watch fails the test if a process ends that the test has not ended: programs
-// must wait for missing servers.
+// watch fails the test if a process ends that the test has not ended: programs must wait for
+// missing servers.
 func (f *fleet) watch(m *member, name string, p *stack.Process) {
 	<-p.Done()
 	f.mu.Lock()
@@ -158,8 +158,8 @@ func (f *fleet) watch(m *member, name string, p *stack.Process) {
 	}
 }
 
-// kill ends the process in the member's place with kill -9 and returns its
-// name; it does nothing while none runs there.
+// kill ends the process in the member's place with kill -9 and returns the name of the process.
+// If no process runs there, kill does nothing.
 func (f *fleet) kill(m *member) (name string, ok bool) {
 	f.mu.Lock()
 	if !m.up {
@@ -198,8 +198,9 @@ func (f *fleet) placeOf(name string, ok func(*member) bool) (*member, bool) {
 	return nil, false
 }
 
-// killSenders kills that many workers while messages are sent, each after its share of them
-// has arrived: the one that handed over the last.
+// killSenders kills workers, kills times, while messages are sent. Each kill comes after a
+// further share of the messages has arrived, and hits the running worker that handed over the
+// last message.
 func (w *system) killSenders(kills, messages int, arrived func() []arrival) {
 	step := messages / (kills + 2)
 	for i := range kills {
@@ -217,7 +218,7 @@ func (w *system) killSenders(kills, messages int, arrived func() []arrival) {
 	}
 }
 
-// sender is the worker, of those that run, that handed over a message last.
+// sender is the running worker that handed over a message last.
 func (f *fleet) sender(list []arrival) *member {
 	for _, a := range slices.Backward(list) {
 		if m, ok := f.running(a.worker); ok {
@@ -227,7 +228,7 @@ func (f *fleet) sender(list []arrival) *member {
 	return f.workers[0]
 }
 
-// beyondLeases is longer than the leases of a worker last: others take its work over.
+// beyondLeases is longer than a worker's leases last: other workers take its work over.
 const beyondLeases = 13 * time.Second
 
 // halt stops the process in the member's place for as long, and lets it go on.
@@ -276,8 +277,8 @@ func (f *fleet) kills(kind string) (n int) {
 	return n
 }
 
-// end stops everything as an operator would, which must work too, once the shop's
-// server was told of everything.
+// end waits until the shop's server was told of all events, and then stops all processes as an
+// operator would. This stop must succeed too.
 func (f *fleet) end() {
 	f.shop.close()
 	f.mu.Lock()

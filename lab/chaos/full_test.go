@@ -24,8 +24,8 @@ var full = size{
 
 func TestChaosFull(t *testing.T) { destroy(t, full) }
 
-// fullSeason is the proof for campaigns: more than 50,000 users over each of
-// the app, mail and webhooks.
+// fullSeason is the proof for campaigns: more than 50,000 users in each of the app, mail and
+// webhooks.
 var fullSeason = campaignPlan{
 	size: size{
 		users: 50_400, storm: 120 * time.Second, webKills: 4, workerKills: 10,

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestHaltsFull is TestHaltsShort with everything that can stand still, for 1 to 60
-// seconds.
+// TestHaltsFull is TestHaltsShort with all processes and servers that can halt, for 1 to 60
+// seconds each.
 func TestHaltsFull(t *testing.T) { standStill(t, fullHalts(), 10*time.Second, true) }
 
 func fullHalts() (list []halting) {

@@ -17,8 +17,8 @@ import (
 	"dropbell/killpoint"
 )
 
-// hold opens a session that locks what the statements select and then stands, as that
-// of an operator who was called away. It returns the session's process.
+// hold opens a session that locks the rows of the statements and then idles in its transaction,
+// like the session of an operator that was called away. It returns the session's process id.
 func (r *haltRun) hold(statements ...string) (pid int, release func()) {
 	conn, err := pgx.Connect(r.ctx, r.stack.PostgresURL)
 	if err != nil {
@@ -41,7 +41,8 @@ func holdAll(r *haltRun) func() {
 }
 
 // catch halts the first of the processes that decides a group of claims on the locked path,
-// with the rows of its drops locked. provoke makes them do so.
+// while the group has the rows of its drops locked. provoke makes the processes decide such a
+// group.
 func (r *haltRun) catch(among []*member, provoke func()) (goOn func()) {
 	at := func(m *member, file func(string, killpoint.Phase, killpoint.Failure) string) string {
 		return filepath.Join(r.dir, m.name, file("claims.decided", killpoint.BeforeIt, killpoint.Halt))
@@ -74,8 +75,8 @@ func (r *haltRun) catch(among []*member, provoke func()) (goOn func()) {
 	}
 }
 
-// haltGranting gives coupons of drop A to a list of users, and halts the worker that
-// does so before its transaction ends.
+// haltGranting gives coupons of drop A to a list of users, and halts the worker that grants them
+// before its transaction ends.
 func haltGranting(r *haltRun) func() {
 	return r.catch(r.fleet.workers, func() {
 		var users []int64
@@ -90,9 +91,9 @@ func haltGranting(r *haltRun) func() {
 	})
 }
 
-// catchWeb halts the web process while it decides claims of several drops in one group. A
-// group with a redeem code takes the locked path, and claims of users who have a coupon
-// of the drop already are in such groups.
+// catchWeb halts the web process while it decides claims of several drops in one group on the
+// locked path. A group with a redeem code takes this path; the groups also have claims of users
+// that have a coupon of the drop already.
 func (r *haltRun) catchWeb(m *member) (goOn func()) {
 	ask := func(path string, user int64, body map[string]any) {
 		payload, _ := json.Marshal(body)
@@ -116,8 +117,8 @@ func (r *haltRun) catchWeb(m *member) (goOn func()) {
 	return goOn
 }
 
-// haltWebAndSilence halts one web process, and makes the network between another one and
-// PostgreSQL silent in the middle of a group. Requests go to the third.
+// haltWebAndSilence halts one web process, and silences the network between a second web process
+// and PostgreSQL in the middle of a group. Requests go to the third web process.
 func haltWebAndSilence(r *haltRun) func() {
 	goOn, resume := r.stand(r.fleet.webs[0]), silenceInGroup(r)
 	return func() {
@@ -126,8 +127,8 @@ func haltWebAndSilence(r *haltRun) func() {
 	}
 }
 
-// silenceInGroup makes the network between a web process and PostgreSQL silent while a
-// group of claims has its locks.
+// silenceInGroup silences the network between a web process and PostgreSQL while a group of
+// claims holds its locks.
 func silenceInGroup(r *haltRun) (resume func()) {
 	m := r.fleet.webs[1]
 	goOn := r.catchWeb(m)
@@ -143,7 +144,7 @@ func (r *haltRun) stand(m *member) (goOn func()) {
 	return m.process.Resume
 }
 
-// avoid takes the process out of those that are asked, as a load balancer would.
+// avoid takes the process out of the processes that get requests, as a load balancer would.
 func (r *haltRun) avoid(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// answersWithin is how long a request may take: REQUEST_TIMEOUT, and what a busy
-	// machine adds to it.
+	// answersWithin is how long a request may take: REQUEST_TIMEOUT, plus a margin for a busy
+	// machine.
 	answersWithin = 3 * time.Second
 	// leastUsual is the least that counts as the usual p99: below it the machine decides.
 	leastUsual = 50 * time.Millisecond
-	// slowShare is how many of the requests about other drops may take longer than twice
-	// the usual p99, instead of the hundredth that is usual, where nothing else runs on the
-	// machine.
+	// slowShare is the share of requests about other drops that may take longer than twice the
+	// usual p99. Usually this share is at most a hundredth. It is checked only if nothing else
+	// runs on the machine.
 	slowShare = 0.1
-	// endedWithin is how long PostgreSQL keeps a session that stands in a transaction, with
-	// a second for noticing. The locks of a process that stands go with its sessions.
+	// endedWithin is how long PostgreSQL keeps a session that idles in a transaction, plus a
+	// second until the end is noticed. The locks of a halted process end with its sessions.
 	endedWithin = 6 * time.Second
 	// writtenInTime is how long an accepted claim of another gate may wait for its coupon.
 	writtenInTime = 3 * time.Second
@@ -44,8 +44,8 @@ type halting struct {
 	begin   func(*haltRun) (end func())
 }
 
-// A haltRun sends requests about many drops at a steady rate while holders of locks of
-// drop A stand still, and counts how those about the other drops are answered.
+// A haltRun sends requests about many drops at a steady rate while holders of locks of drop A
+// are halted, and counts the answers to requests about the other drops.
 type haltRun struct {
 	*claims
 	dir   string // of halt points; a folder for each process
@@ -61,7 +61,7 @@ type haltRun struct {
 }
 
 // A flow is one kind of request about one drop. Requests are sent whether or not earlier
-// ones were answered.
+// requests were answered.
 type flow struct {
 	what, drop string
 	mode       string // of claims
@@ -115,13 +115,13 @@ var shortHalts = []halting{
 	{"a web process stands, and another one loses PostgreSQL", 8 * time.Second, endedWithin, false, haltWebAndSilence},
 }
 
-// TestHaltsShort: while a holder of the locks of one drop stands, the other drops are
-// answered as before. A process that stands, or whose network is silent, holds up the
-// others no longer than PostgreSQL keeps its sessions.
+// TestHaltsShort: while a holder of the locks of one drop is halted, requests about other drops
+// are answered as before. A process that is halted, or whose network is silent, delays the other
+// processes only as long as PostgreSQL keeps its sessions.
 func TestHaltsShort(t *testing.T) { standStill(t, shortHalts, 3*time.Second, false) }
 
-// standStill lets one thing after the other stand still. alone says that nothing else runs on
-// the machine.
+// standStill runs the haltings one after another. alone says that nothing else runs on the
+// machine.
 func standStill(t *testing.T, list []halting, baseline time.Duration, alone bool) {
 	// The stock of one drop ends while the first holder stands.
 	r := newHaltRun(t, int64((baseline+3*time.Second)/perFlow))
@@ -185,7 +185,7 @@ func newHaltRun(t *testing.T, fewCoupons int64) *haltRun {
 // few is the drop whose stock ends.
 const few = "with few coupons"
 
-// owners is the first user who has a coupon of each drop.
+// owners is the first user with a coupon of each drop.
 const owners = 7_000_000
 
 // buy claims a few coupons of the drop.
@@ -303,8 +303,9 @@ func (r *haltRun) endure(h halting, usual window) {
 	r.say("%s: everything is answered again after %.1f s\n%s", h.name, time.Since(ended).Seconds(), lines)
 }
 
-// judge counts how one flow was answered, and fails the test if it is about another drop
-// than A and was disturbed.
+// judge counts the answers of one flow. It fails the test if the flow is about another drop than
+// A and was disturbed, or if it is about drop A and was answered too late or refused without a
+// Retry-After.
 func (r *haltRun) judge(h halting, f *flow, usual, stood window) string {
 	was, is := f.in(usual), f.in(stood)
 	p, failed, slow, unsaid := max(p99(was), leastUsual), 0, 0, 0
@@ -321,7 +322,7 @@ func (r *haltRun) judge(h halting, f *flow, usual, stood window) string {
 			unsaid++
 		}
 	}
-	if !stood.from.Before(stood.to) { // it was over before the others must have been well
+	if !stood.from.Before(stood.to) { // the halt ended before other drops must be answered again
 		return ""
 	}
 	text := fmt.Sprintf("        %-15s of drop %-17s %4d asked, %4d not answered, p99 %5d ms, usually %4d ms: times %5.1f; slower than twice the usual %4d, slowest %5d ms\n",
@@ -340,8 +341,8 @@ func (r *haltRun) judge(h halting, f *flow, usual, stood window) string {
 	return text
 }
 
-// written waits until the claims of other gates that were accepted before the instant
-// have their coupons.
+// written waits until the claims of other gates that were accepted before the instant have their
+// coupons.
 func (r *haltRun) written(before time.Time) {
 	for _, f := range r.flows {
 		accepted := 0
@@ -367,8 +368,8 @@ func (r *haltRun) written(before time.Time) {
 	}
 }
 
-// settleClaims checks that the ledgers are exact and that each claim that was answered
-// with its coupon has one.
+// settleClaims checks that the ledgers are exact, and that each claim whose answer was its
+// coupon has a coupon.
 func (r *haltRun) settleClaims() {
 	for _, f := range r.flows {
 		if f.what != "claims" {

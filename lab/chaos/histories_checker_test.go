@@ -6,9 +6,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestTheCheckerFindsWrongHistories: a check that cannot fail proves nothing.
-// Each of these histories breaks one promise by one operation, and is right
-// without it.
+// TestTheCheckerFindsWrongHistories: a check that cannot fail proves nothing. Each of these
+// histories breaks one promise by one operation, and is right without this operation.
 func TestTheCheckerFindsWrongHistories(t *testing.T) {
 	op := func(in any, call int64, out reported, ret int64) porcupine.Operation {
 		return porcupine.Operation{Input: in, Call: call, Output: out, Return: ret}

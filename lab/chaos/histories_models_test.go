@@ -7,8 +7,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A reported value is what a client was told about one operation of a history. Its
-// zero value is the answer of an operation that nothing is known of.
+// A reported value is the answer that a client got to one operation of a history. The zero value
+// stands for an operation without an answer.
 type reported struct {
 	code  string // "ok", or the code of a refusal; empty = no answer came
 	value uint64 // in the answer: a reservation's bits
@@ -18,12 +18,12 @@ type reported struct {
 
 const okay = "ok"
 
-// unanswered is when an operation without an answer ends: it may take effect
-// at any time, or never.
+// unanswered is the end time of an operation without an answer: the operation may take effect at
+// any time, or never.
 const unanswered = math.MaxInt64
 
-// either lists the states after an operation: next if it took effect, the old
-// one if it did not and was not acknowledged.
+// either lists the possible states after an operation: next if the operation took effect, and
+// the old state if it did not and was not acknowledged.
 func either(told reported, state, next any) []any {
 	if told.code == "" {
 		return []any{state, next}
@@ -44,8 +44,8 @@ type bitmapStep struct {
 	bits uint64
 }
 
-// bitmapModel is one user's reservation: reserving is OR, refused if any bit is
-// set; cancelling is AND-NOT, refused if any bit is missing (SPEC 3.1).
+// bitmapModel is one user's reservation. Reserving is OR, and is refused if any bit is set.
+// Cancelling is AND-NOT, and is refused if any bit is missing (SPEC 3.1).
 func bitmapModel() porcupine.NondeterministicModel {
 	return porcupine.NondeterministicModel{
 		Init: func() []any { return []any{uint64(0)} },
@@ -71,8 +71,8 @@ func stepBitmap(state uint64, in bitmapStep, told reported) []any {
 	}
 	switch told.code {
 	case okay:
-		// A request whose first attempt died with its process is told that the
-		// reminders are reserved, even if another request reserved them.
+		// If the first attempt of a request died with its process, the repeated request is
+		// answered that the reminders are reserved, even if another request reserved them.
 		if told.repeated && in.verb == "reserve" && !possible {
 			return when(state&in.bits == in.bits && told.value == state, state)
 		}
@@ -98,15 +98,15 @@ type claimStep struct {
 // buyers is how many users claim in a history.
 const buyers = 12
 
-// dropState is what claims of a drop are decided on.
+// dropState is the state on which claims of a drop are decided.
 type dropState struct {
 	stock, issued int
 	paused        bool
 	of            [buyers]uint8 // coupons of each user
 }
 
-// claimModel is a drop that is open: never more coupons than stock, never more
-// than limit of one user, none while it is paused (SPEC 5).
+// claimModel is an open drop: never more coupons than stock, never more than limit for one user,
+// none while the drop is paused (SPEC 5).
 func claimModel(stock, limit int) porcupine.NondeterministicModel {
 	return porcupine.NondeterministicModel{
 		Init: func() []any { return []any{dropState{stock: stock}} },
@@ -155,16 +155,16 @@ type couponStep struct {
 	order int
 }
 
-// couponState is a coupon that is valid all the time and whose locks do not
-// time out; orders count from 1.
+// couponState is the state of a coupon that is valid all the time and whose locks do not time
+// out. Orders count from 1.
 type couponState struct {
 	holder                     int // 0 = unused
 	used                       bool
 	locked, released, refunded [4]bool // by order
 }
 
-// couponModel is Try-Confirm-Cancel of one coupon, idempotent per order, in any
-// order of arrival (SPEC 5).
+// couponModel is Try-Confirm-Cancel of one coupon: idempotent per order, in any order of arrival
+// (SPEC 5).
 func couponModel() porcupine.NondeterministicModel {
 	return porcupine.NondeterministicModel{
 		Init: func() []any { return []any{couponState{}} },

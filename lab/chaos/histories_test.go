@@ -17,7 +17,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A history is what concurrent clients asked of one thing, and were told.
+// A history is the sequence of operations that concurrent clients made on one object, with the
+// answers.
 type history struct {
 	name  string
 	model porcupine.NondeterministicModel
@@ -31,11 +32,11 @@ func newHistory(name string, model porcupine.NondeterministicModel) *history {
 	return &history{name: name, model: model, began: time.Now()}
 }
 
-// do records one operation of a client around ask. An attempt that was not
-// answered and had to be repeated may have taken effect as well, before the
-// last answer; it counts as an operation of its own. (A claim's key makes all
-// its attempts one.) stale is how old what a refusal is based on may be: the
-// operation may have taken place that much before it was asked for.
+// do records one operation of a client; ask carries it out. An attempt without an answer that
+// had to be repeated may have taken effect as well, before the last answer, so it counts as an
+// operation of its own. (The attempts of a claim have one key and are one operation.) stale is
+// the age of the data on which a refusal may be based: the operation may have taken place that
+// much before its request.
 func (h *history) do(client int, in any, stale time.Duration, ask func() reported) reported {
 	call := time.Since(h.began)
 	told := ask()
@@ -58,8 +59,8 @@ func (h *history) do(client int, in any, stale time.Duration, ask func() reporte
 // patienceOfChecker bounds the search for an order of a history.
 const patienceOfChecker = 2 * time.Minute
 
-// check looks for one order of the operations in which each one's answer
-// follows from the model. A history without one is kept as a page that shows it.
+// check searches for an order of the operations in which each answer follows from the model. A
+// history without such an order is saved as a page that shows it.
 func (h *history) check(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
@@ -91,11 +92,10 @@ func (h *history) summary() string {
 	return answersOf(n)
 }
 
-// TestHistoriesShort records what concurrent clients were told about claims at
-// both gates, about single reservations and about single coupons, while web and
-// worker processes are killed, and checks that each history is linearizable:
-// there is one order of its operations, each between its request and its
-// answer, that gives every answer by the rules.
+// TestHistoriesShort records the answers to concurrent clients about claims at both gates,
+// single reservations and single coupons, while web and worker processes are killed. Each
+// history must be linearizable: there is one order of its operations, each between its request
+// and its answer, in which every answer follows from the rules.
 func TestHistoriesShort(t *testing.T) {
 	checkHistories(t, rush{webKills: 2, workerKills: 1, storm: 10 * time.Second, patience: 20 * time.Second}, 8)
 }
@@ -158,8 +158,8 @@ func (h *histories) print() {
 	h.say("%d histories are linearizable; %d requests were repeated", len(h.list), h.crowd.repeats.Load())
 }
 
-// ask sends a call, repeats it under one key until there is an answer, and
-// returns it. A call without a key is asked once.
+// ask sends a call, repeats it under one key until there is an answer, and returns the answer. A
+// call without a key is sent once.
 func (h *histories) ask(q call, read func(body []byte) uint64) reported {
 	var r reply
 	var err error
@@ -195,9 +195,9 @@ type openSale struct {
 	stock    int
 }
 
-// knownWithin is how old what a refusal is based on may be: a change of a
-// template is seen by every process within a second (SPEC 4), on a machine
-// that is busy with much else within some more.
+// knownWithin is the greatest age of the data on which a refusal may be based. Every process
+// sees a change of a template within a second (SPEC 4); the remaining time is for a busy
+// machine.
 const knownWithin = 3 * time.Second
 
 func (h *histories) openSale(mode string) *openSale {
@@ -208,8 +208,8 @@ func (h *histories) openSale(mode string) *openSale {
 	return s
 }
 
-// run lets every user claim now and then, while staff raise the stock twice,
-// pause and resume.
+// run lets every user claim now and then, while staff raise the stock twice and pause and resume
+// the drop.
 func (s *openSale) run() {
 	var all sync.WaitGroup
 	all.Go(s.staff)

@@ -24,7 +24,7 @@ func (f failing) String() string {
 	return f.point + " " + string(f.phase) + " " + string(f.failure)
 }
 
-// everyFailing returns all that can happen at the points, in one order.
+// everyFailing returns all possible failures at the points, in a fixed order.
 func everyFailing(points []string) (list []failing) {
 	for _, p := range points {
 		for _, phase := range []killpoint.Phase{killpoint.BeforeIt, killpoint.AfterIt} {

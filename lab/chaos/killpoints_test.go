@@ -9,8 +9,8 @@ import (
 // atOnce is how many failings happen in one evening.
 const atOnce = 8
 
-// TestKillPointsShort holds a calm evening and one in which a random choice of
-// failings happens. Every point that the sources name must be passed.
+// TestKillPointsShort runs a calm evening and an evening with a random choice of failures. Every
+// point that the sources name must be passed.
 func TestKillPointsShort(t *testing.T) {
 	k := newWalk(t)
 	points := k.calmEvening()
@@ -25,8 +25,8 @@ func TestKillPointsShort(t *testing.T) {
 	}
 }
 
-// calmEvening returns the points that an evening without failures passes, and
-// those that the sources name.
+// calmEvening returns the points that an evening without failures passes, and the points that
+// the sources name.
 func (k *walk) calmEvening() []string {
 	k.t.Helper()
 	k.hold(nil)
@@ -48,8 +48,8 @@ func (k *walk) passedAll() {
 	}
 }
 
-// walkAll lets everything happen that can happen at the points, several things in
-// an evening, in a random order; an event that does not happen is tried again.
+// walkAll injects every possible failure at the points, several failures per evening, in a
+// random order. A failure that did not occur is tried again.
 func (k *walk) walkAll(points []string) {
 	k.t.Helper()
 	list := everyFailing(points)
@@ -75,8 +75,8 @@ func (k *walk) walkAll(points []string) {
 	}
 }
 
-// seldom are points that the sources do not name and an evening need not pass,
-// and why.
+// seldom are points that the sources do not name and that an evening need not pass, each with
+// the reason.
 var seldom = map[string]string{
 	"delivery.DeadLetters.RecountDeadLetters": "a task of every ten minutes",
 	"drops.Counters.Recount":                  "only figures that differ are replaced",

@@ -20,10 +20,10 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// A walk lets processes fail at named points while one small evening after the
-// other is held: reservations that fire and are delivered, claims at both gates,
-// redeem codes, coupons that are locked, confirmed and released, and a campaign.
-// After each evening everything must add up as if nothing had failed.
+// A walk makes processes fail at named points during a series of small evenings. An evening has
+// reservations that fire and are delivered, claims at both gates, redeem codes, coupons that are
+// locked, confirmed and released, and a campaign. After each evening the accounts must add up as
+// if nothing had failed.
 type walk struct {
 	*system
 	c       *claims
@@ -87,12 +87,13 @@ func (k *walk) disarm(list []failing) (left []failing) {
 	return left
 }
 
-// standsFor is how long a process stands that is halted at a point: longer than
-// PostgreSQL waits for the next statement of a transaction.
+// standsFor is how long a process that is halted at a point stays halted: longer than PostgreSQL
+// waits for the next statement of a transaction.
 const standsFor = 6 * time.Second
 
-// goOnAfter lets the process that is halted at a point go on after as long. The file is the
-// point's [killpoint.Hit]; it does nothing if no process is halted until over is closed.
+// goOnAfter resumes the process that is halted at a point after the duration lasting. hit is the
+// file of the point's [killpoint.Hit]. If no process is halted until over is closed, goOnAfter
+// does nothing.
 func goOnAfter(hit string, lasting time.Duration, over <-chan struct{}) {
 	pid := haltedAt(hit, over)
 	if pid == 0 {
@@ -102,8 +103,8 @@ func goOnAfter(hit string, lasting time.Duration, over <-chan struct{}) {
 	_ = syscall.Kill(pid, syscall.SIGCONT) // it may have been killed meanwhile
 }
 
-// haltedAt returns the process that is halted at a point, 0 if there is none until over
-// is closed.
+// haltedAt returns the id of the process that is halted at a point; 0 if no process is halted
+// until over is closed.
 func haltedAt(hit string, over <-chan struct{}) (pid int) {
 	for ended := false; ; wait(20*time.Millisecond, over) {
 		raw, _ := os.ReadFile(hit)
@@ -118,8 +119,7 @@ func haltedAt(hit string, over <-chan struct{}) (pid int) {
 	}
 }
 
-// hold holds an evening in which the failings happen, and returns those that
-// did not.
+// hold runs an evening with the failures of list, and returns the failures that did not occur.
 func (k *walk) hold(list []failing) (left []failing) {
 	k.t.Helper()
 	k.evening++
@@ -194,7 +194,7 @@ func (k *walk) serve() {
 	}
 }
 
-// move moves the opening as staff do who look again after an error.
+// move moves the opening like staff that look again after an error.
 func (k *walk) move(d *drop, dueAt time.Time) {
 	d.dueAt, d.opensAt = dueAt.UTC(), dueAt.Add(5*time.Minute).UTC()
 	(&sale{claims: k.c, mode: "move", template: d.id}).edit(func(now map[string]any) map[string]any {
@@ -218,9 +218,8 @@ func (k *walk) open(template int64) {
 	})
 }
 
-// reminded checks that each user is in one batch of each channel, is recorded as
-// sent and got the message, with repetitions only of what was in flight at a
-// failure.
+// reminded checks that each user is in one batch of each channel, is recorded as sent and got
+// the message. A message is repeated only if it was in flight at a failure.
 func (k *walk) reminded(d *drop) {
 	k.t.Helper()
 	seen, s := k.seen(k.expected(d)), d.sending()
@@ -252,8 +251,8 @@ func (k *walk) campaigned(x *promo) {
 	k.few(s, seen)
 }
 
-// mostRepeats bounds how often one message may come: once for each failure of
-// an evening that can hide that it was taken.
+// mostRepeats bounds how often one message may arrive. The bound is the number of failures of an
+// evening that can hide that the message was taken.
 const mostRepeats = atOnce
 
 // few checks that no message came more often than failures can explain.
@@ -281,7 +280,7 @@ func (k *walk) sell(mode string, template int64, users []int64) {
 		})
 	}
 	all.Wait()
-	// A claim that failed on the way gave its coupon back, for others.
+	// A claim that failed gave its coupon back, so another user can get the coupon.
 	for i := int64(0); len(issued) < forSale && i < 2*forSale; i++ {
 		by := users[0] + 500 + i
 		if a := k.claim(mode, template, by); a.state == "issued" {

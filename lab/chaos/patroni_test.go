@@ -28,8 +28,8 @@ const (
 	patroniStop  = 30 * time.Second
 )
 
-// patroniPair is two PostgreSQL servers of which Patroni makes one the primary
-// and the other its standby, with an etcd that says which.
+// patroniPair is two PostgreSQL servers and an etcd. Patroni makes one server the primary and
+// the other its standby; etcd stores which.
 type patroniPair struct {
 	nodes [2]*patroniNode
 	place *localstack.Place
@@ -46,9 +46,9 @@ type patroniNode struct {
 	log         string
 }
 
-// newPatroniPair returns a pair with the empty database dropbell, stopped after the
-// test. With synchronous set the primary acknowledges no commit that the standby
-// does not have. It installs patroni and etcd from Debian when they are missing.
+// newPatroniPair returns a pair with the empty database dropbell, which is stopped after the
+// test. If synchronous is set, the primary acknowledges no commit that the standby does not
+// have. Missing patroni and etcd are installed from Debian.
 func newPatroniPair(tb testing.TB, synchronous bool) *patroniPair {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -161,8 +161,8 @@ func answers(ctx context.Context, url string) error {
 	return nil
 }
 
-// configure writes the node's settings. Its leader is believed dead ten seconds
-// after it was last heard of.
+// configure writes the node's settings. The leader counts as dead ten seconds after its last
+// sign of life.
 func (n *patroniNode) configure(etcd int, binaries, sockets string, synchronous bool) error {
 	raw, err := json.MarshalIndent(map[string]any{ // every JSON is YAML
 		"scope": "dropbell", "name": n.name,
@@ -205,8 +205,8 @@ func (n *patroniNode) url(database string) string {
 	return fmt.Sprintf("postgres://dropbell@127.0.0.1:%d/%s?sslmode=disable", n.port, database)
 }
 
-// settle waits until one node is the primary, the other its standby, and makes
-// the database.
+// settle waits until one node is the primary and the other its standby, and creates the
+// database.
 func (p *patroniPair) settle(ctx context.Context, synchronous bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patroniStart)
 	defer cancel()
@@ -264,7 +264,7 @@ func (p *patroniPair) await(ctx context.Context, ready func() error) error {
 	}
 }
 
-// said returns what the nodes logged last.
+// said returns the last log lines of the nodes.
 func (p *patroniPair) said() (text string) {
 	for _, n := range p.nodes {
 		if n != nil {
@@ -290,8 +290,8 @@ func (p *patroniPair) URL() string {
 	return fmt.Sprintf("postgres://dropbell@127.0.0.1:%d,127.0.0.1:%d/dropbell?sslmode=disable&target_session_attrs=read-write", p.nodes[0].port, p.nodes[1].port)
 }
 
-// KillPrimary ends the primary and its Patroni with SIGKILL, as the death of the
-// machine would, and returns when Patroni has made the other one the primary.
+// KillPrimary ends the primary and its Patroni with SIGKILL, as if the machine had died. It
+// returns when Patroni has made the other node the primary.
 func (p *patroniPair) KillPrimary(ctx context.Context) (took time.Duration, err error) {
 	n, err := p.leader(ctx)
 	if err != nil {
@@ -316,8 +316,8 @@ func (p *patroniPair) KillPrimary(ctx context.Context) (took time.Duration, err 
 	return time.Since(began), nil
 }
 
-// Rejoin starts the Patroni of the node that was killed, which makes it the
-// standby of the other one.
+// Rejoin starts the Patroni of the killed node, which makes this node the standby of the other
+// node.
 func (p *patroniPair) Rejoin() error {
 	for _, n := range p.nodes {
 		select {

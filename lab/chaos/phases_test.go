@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// takenOverWithin is what is promised for the batches of a killed worker, and
-// slack what a busy machine may add.
+// takenOverWithin is the promised time within which the batches of a killed worker are taken
+// over. slack is a margin for a busy machine.
 const (
 	takenOverWithin = 15 * time.Second
 	slack           = 10 * time.Second
@@ -27,8 +27,8 @@ func (w *system) reserveAll(name string, users []int64) *drop {
 	return d
 }
 
-// takeover kills a worker in the middle of a call, in otherwise good weather,
-// and measures how long it takes until another worker repeats that call.
+// takeover kills a worker in the middle of a call, without any other fault, and measures the
+// time until another worker repeats that call.
 func (w *system) takeover(users []int64) {
 	d := w.reserveAll("Takeover", users)
 	held := make(chan struct{})
@@ -57,8 +57,8 @@ func (w *system) takeover(users []int64) {
 	w.account(d, everybodySent)
 }
 
-// pastDeadline keeps the webhook provider down until after the opening, makes
-// the mail server too slow to be done by then, and kills a worker meanwhile.
+// pastDeadline keeps the webhook provider down until after the opening, makes the mail server
+// too slow to finish before the opening, and kills a worker meanwhile.
 func (w *system) pastDeadline(users []int64) {
 	d := w.reserveAll("Deadline", users)
 	w.sink.hooks.down.Store(true)
@@ -74,9 +74,9 @@ func (w *system) pastDeadline(users []int64) {
 	w.account(d, sentOrExpired)
 }
 
-// shorten brings the opening nearer than the five minutes that lie between a
-// reminder and it, so that the test does not have to last as long. Only the
-// clock is shortened: nothing else differs from a drop whose five minutes ran out.
+// shorten moves the opening nearer than the five minutes between a reminder and the opening, so
+// that the test is shorter. The drop differs from a drop whose five minutes have passed only in
+// this time.
 func (w *system) shorten(d *drop, window time.Duration) {
 	d.opensAt = d.dueAt.Add(window)
 	tag, err := w.stack.SQL.Exec(w.ctx, `with t as (update templates set opens_at = $2 where id = $1 returning id)
@@ -102,7 +102,7 @@ func (w *system) settled(d *drop, within time.Duration) {
 	}
 }
 
-// unfinished describes what keeps a drop from finishing.
+// unfinished describes why a drop is not finished.
 func (w *system) unfinished(d *drop) string {
 	rows, err := w.stack.SQL.Query(w.ctx, `select format('batch %s channel %s %s: due %s sent %s failed %s runs %s next %s lease %s', id, channel, state,
 		due_count, sent_count, failed_count, runs, next_run_at - clock_timestamp(), lease_until - clock_timestamp())

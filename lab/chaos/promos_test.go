@@ -22,8 +22,8 @@ type audience struct {
 	users []int64
 }
 
-// A expectation a campaign is what may have become of those in its audience who can
-// be reached and have not opted out.
+// An expectation of a campaign is the set of outcomes allowed for the users of its audience that
+// can be reached and have not opted out.
 type expectation uint8
 
 const (
@@ -94,7 +94,7 @@ func (p *campaignRun) until(x *promo, within time.Duration, what string, done fu
 	}
 }
 
-// stuck describes what keeps a campaign from ending.
+// stuck describes why a campaign has not ended.
 func (p *campaignRun) stuck(x *promo) string {
 	var text string
 	err := p.stack.SQL.QueryRow(p.ctx, `select concat('cut ', c.cut_at, ' after ', c.cut_after, ' lease ', c.cut_lease_until - clock_timestamp(), E'\n',
@@ -120,10 +120,9 @@ func (p *campaignRun) settle(x *promo, within time.Duration) {
 	})
 }
 
-// account checks that the campaign's batches hold its audience, each user once,
-// that each has the one expected outcome, that the sinks have got exactly those
-// recorded as sent, none at or after the end, and that the product's own balance
-// sheet agrees.
+// account checks one campaign. Its batches hold its audience, each user once, and each user has
+// the one expected outcome. The sinks have received exactly the messages that are recorded as
+// sent, and none at or after the campaign's end. The product's own balance sheet agrees.
 func (p *campaignRun) account(x *promo) {
 	p.t.Helper()
 	s, l := x.sending(), p.read(x.sending(), x.channel)
@@ -151,8 +150,8 @@ func (p *campaignRun) account(x *promo) {
 	}
 }
 
-// completeAudience checks that exactly those meant are in a batch. Two
-// batches for one user [world.read] complains about.
+// completeAudience checks that exactly the users of the audience are in a batch. [system.read]
+// reports a user in two batches.
 func (p *campaignRun) completeAudience(x *promo, l line) {
 	meant := roaring64.New()
 	for _, u := range x.audience.users {
@@ -165,7 +164,7 @@ func (p *campaignRun) completeAudience(x *promo, l line) {
 	}
 }
 
-// fates checks that each recipient has exactly one outcome, and the right one.
+// fates checks that each recipient has exactly one outcome, and that it is an allowed outcome.
 func (p *campaignRun) fates(x *promo, l line) {
 	var wrong complaints
 	for it := l.due.Iterator(); it.HasNext(); {
@@ -197,8 +196,8 @@ func (p *campaignRun) fates(x *promo, l line) {
 	wrong.report(p.t, x.sending(), x.channel)
 }
 
-// unreachable returns how the outcome of a user begins who is to be left out. A user
-// who is cancelled, or expires, first has that outcome instead.
+// unreachable returns the beginning of the outcome of a user that must be left out, or "" for a
+// user that can be reached. A user that is cancelled or expires first has that outcome instead.
 func (p *campaignRun) unreachable(x *promo, u int64) string {
 	switch {
 	case x.channel == delivery.Webhook && u%optedOut == 0:
@@ -218,8 +217,8 @@ func (p *campaignRun) short(x *promo) {
 	}
 }
 
-// sampleCampaign reads the outcomes of some of the campaign's users from the
-// API.
+// sampleCampaign reads the outcomes of some users of the campaign from the API and checks that
+// they were sent to.
 func (p *campaignRun) sampleCampaign(x *promo) {
 	for _, u := range x.audience.users[:min(20, len(x.audience.users))] {
 		var one struct{ Outcome string }

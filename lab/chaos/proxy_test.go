@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A proxy stands between one process and a server. Silent, it is a network that lost
-// its way: connections are accepted and stay open, and nothing is forwarded.
+// A proxy forwards connections between one process and a server. A silent proxy is like a
+// network that drops all packets: connections are accepted and stay open, and no data is
+// forwarded.
 type proxy struct {
 	url      string // of the server, by way of the proxy
 	server   string

@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestPushFull is TestPushShort with the real programs, of which workers are killed while
-// they send to iPhones, Android phones and accounts in a mini program. Push services of
-// browsers are left out: the programs call public addresses only.
+// TestPushFull is TestPushShort with the real programs. Workers are killed while they send to
+// iPhones, Android phones and accounts in a mini program. Push services of browsers are left
+// out, since the programs call only public addresses.
 func TestPushFull(t *testing.T) {
 	const kills = 4
 	w := &system{size: &size{patience: 30 * time.Second}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
@@ -56,7 +56,7 @@ func (p *pushPlatforms) env(program string) []string {
 		"APNS_TOPIC=" + p.apple.Topic, "APNS_URL=" + front, "FCM_SERVICE_ACCOUNT=" + string(p.google.Account), "FCM_URL=" + front}
 }
 
-// register is what the user's app does: it registers the devices and reserves.
+// register does the work of the user's app: it registers the devices and reserves.
 func (p *pushPlatforms) register(w *system, d *drop, u int64) {
 	for _, phone := range p.phonesOf(u) {
 		body := map[string]any{"platform": phone.Platform, "token": phone.Token}

@@ -32,14 +32,14 @@ type pushPlatform struct {
 	http.Handler
 	name, path string // path begins the addresses of its calls
 	deck       *faultDeck
-	// read returns the user to whom a call pushes, and the name under which a device replaces the
-	// message by its repetition; zero = the call pushes nothing.
+	// read returns the user to whom a call pushes, and the tag by which a device replaces the
+	// message with a repetition. Zero values mean that the call pushes no message.
 	read func(q *http.Request, body []byte) (user int64, tag string)
 	// refusal and pause are its answers for a failure of its own and for too many calls.
 	refusal, pause pushAnswer
 }
 
-// A pushAnswer is what a push service answers instead of taking a message.
+// A pushAnswer is the answer of a push service that does not take the message.
 type pushAnswer struct {
 	status int
 	body   string
@@ -68,8 +68,8 @@ type pushPlatforms struct {
 	arrivals []*arrival
 }
 
-// newPushPlatforms starts the imitations, each with a deck of the faults; they end with
-// the test.
+// newPushPlatforms starts the imitated platforms, each with its own deck of the faults. They end
+// with the test.
 func newPushPlatforms(t *testing.T, random func(purpose uint64) *rand.Rand, every int, faults map[fault]int) *pushPlatforms {
 	apple, err := pushtest.NewAPNs()
 	if err != nil {
@@ -178,7 +178,7 @@ func (p *pushPlatforms) settle(with answer, list []*arrival) {
 	}
 }
 
-// list returns a copy of what has arrived.
+// list returns a copy of the arrivals so far.
 func (p *pushPlatforms) list() []arrival {
 	p.mu.Lock()
 	defer p.mu.Unlock()

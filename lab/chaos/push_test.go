@@ -25,16 +25,16 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// shortPatience is how long the senders of the short form wait for an answer: longer than a
-// busy machine takes for one.
+// shortPatience is how long the senders of the short test wait for an answer: longer than a busy
+// machine takes to answer.
 const shortPatience = 10 * time.Second
 
-// TestPushShort sends a drop's reminders to browsers, iPhones, Android phones and accounts
-// in a mini program, by two senders and push services that fail in every way. Each user is
-// reached on a device and recorded as sent, twice on one device only where the first answer
-// was lost, and then under the name by which the device replaces the message; and the
-// balance sheet has no difference. It runs no programs, since they call no push service of
-// browsers on this machine: TestPushFull runs them, with the other platforms.
+// TestPushShort sends a drop's reminders to browsers, iPhones, Android phones and accounts in a
+// mini program, through two senders and push services that fail in every way. Each user is
+// reached on a device and recorded as sent. A device gets a message twice only if the first
+// answer was lost, and then with the tag by which it replaces the first message. The balance
+// sheet has no difference. The test runs no programs, since they call no push service of
+// browsers on this machine; TestPushFull runs them with the other platforms.
 func TestPushShort(t *testing.T) {
 	w := pgtest.New(t)
 	s := &system{t: t, ctx: t.Context(), seed: seed(t), start: time.Now(), stack: &stack.Stack{SQL: w.SQL, DB: w.DB}, fleet: &fleet{}}
@@ -117,7 +117,7 @@ func (p *pushPlatforms) registerIn(w *pgtest.Fixture, tpl template.Template, use
 	}
 }
 
-// phonesOf are the user's devices that are not browsers. A user with an account in the mini
+// phonesOf returns the user's devices that are not browsers. A user with an account in the mini
 // program accepts one message there.
 func (p *pushPlatforms) phonesOf(u int64) (list []user.Device) {
 	if has(u, withIPhone) {
@@ -163,7 +163,7 @@ func (p *pushPlatforms) sender(name string, keys vapid, mini int64) *push.Sender
 	return s
 }
 
-// account compares what the push services took with what is stored.
+// account compares the messages that the push services took with the stored outcomes.
 func (p *pushPlatforms) account(w *system, d *drop, users []int64) {
 	l := w.read(d.sending(), delivery.WebPush)
 	if n := l.due.GetCardinality(); n != uint64(len(users)) || len(l.cause) > 0 {
@@ -225,9 +225,10 @@ func (p *pushPlatforms) account(w *system, d *drop, users []int64) {
 		"consents used up, with the answer lost", unsure, "kill -9 of workers", w.fleet.kills("worker"), "recovered after a failure", l.recovered))
 }
 
-// unheard reports whether the sender of the message may not have recorded the answer: it did
-// not hear it, or a worker was killed before it had recorded it. That of a user with several
-// devices waits until the others, each of which may take as long as a call may, have answered.
+// unheard reports whether the sender of the message may have failed to record the answer:
+// because it did not get the answer, or because a worker was killed before recording it. The
+// answer of a user with several devices is recorded after all devices have answered, and each
+// device may take as long as a call may.
 func (w *system) unheard(a arrival) bool {
 	if a.answer != answered {
 		return true

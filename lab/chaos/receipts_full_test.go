@@ -4,9 +4,9 @@ package chaos_test
 
 import "testing"
 
-// fullReceipts is the proof for what providers report; manyReceipts is that of further
-// providers, and groupedReceipts of those that take 100 messages and more in a call of
-// SMS, so that there are few calls.
+// fullReceipts is the proof for the reports of providers. manyReceipts is the proof for further
+// providers. groupedReceipts is for providers that take 100 messages or more in a call of SMS,
+// so that there are few calls.
 var (
 	fullReceipts = receiptPlan{
 		users: 5000, workerKills: 6, every: 8,
@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// TestReceiptsFull is [TestReceiptsShort] with more users and more faults, and with each
-// provider of SMS and each provider of mail whose reports are read.
+// TestReceiptsFull is [TestReceiptsShort] with more users and more faults. It runs with each
+// provider of SMS, and with each provider of mail whose reports are read.
 func TestReceiptsFull(t *testing.T) {
 	for _, c := range []struct {
 		sms, mail string

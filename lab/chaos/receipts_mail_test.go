@@ -44,7 +44,7 @@ const (
 	bridgeHost = "cn-hangzhou-eventbridge.oss-accelerate.aliyuncs.com"
 )
 
-// mailReporters are the providers of mail whose reports are read, by the names in
+// mailReporters are the providers of mail whose reports are read, by their names in
 // SMTP_FEEDBACK.
 var mailReporters = map[string]func(*testing.T) *mailReporter{
 	"postmark": reportingPostmark, "ses": reportingSES, "sendgrid": reportingSendGrid, "mailgun": reportingMailgun, "directmail": reportingDirectMail,
@@ -113,7 +113,7 @@ func reportingSendGrid(t *testing.T) *mailReporter {
 		if err := json.Unmarshal([]byte(documented(t, "sendgrid.json", a)), &events); err != nil {
 			t.Error(err)
 		}
-		body := "[" + string(events[0]) + "," + string(events[places[is]]) + "]" // with one that says nothing of delivery
+		body := "[" + string(events[0]) + "," + string(events[places[is]]) + "]" // with an event that is not about delivery
 		at := strconv.FormatInt(time.Now().Unix(), 10)
 		sum := sha256.Sum256([]byte(at + compact(t, body)))
 		signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
@@ -199,8 +199,8 @@ func reportingSES(t *testing.T) *mailReporter {
 	return m
 }
 
-// reportingDirectMail reports by EventBridge, and names a mail by its Message-ID in
-// complaints.
+// reportingDirectMail reports through EventBridge. In complaints it names a mail by the mail's
+// Message-ID.
 func reportingDirectMail(t *testing.T) *mailReporter {
 	by := startCallSigner(t)
 	m := mailReporterOf("directmail", func(head textproto.MIMEHeader) string { return head.Get("X-Notify-Message-ID") }, append(by.env(), "DIRECTMAIL_TOKEN="+mailSecret)...)
@@ -232,8 +232,8 @@ func reportingDirectMail(t *testing.T) *mailReporter {
 	return m
 }
 
-// A callSigner signs calls with a key whose certificate web finds at the hosts of Amazon SNS and
-// EventBridge: web reaches them by a proxy, which leads to this process instead.
+// A callSigner signs calls with a key. Web looks up the key's certificate at the hosts of Amazon
+// SNS and EventBridge, through a proxy that leads to this process instead.
 type callSigner struct {
 	t            *testing.T
 	key          *rsa.PrivateKey

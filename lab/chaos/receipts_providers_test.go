@@ -24,12 +24,12 @@ import (
 // publicURL is how the providers know web; some of them sign it.
 const publicURL = "https://drops.example"
 
-// A reporter is a provider that reports what became of messages.
+// A reporter is a provider that reports the fate of messages.
 type reporter struct {
 	// env are the variables with which the programs use the provider.
 	env []string
-	// report returns a report of a message, or one that says the same and is forged;
-	// nil = the provider reports nothing.
+	// report returns a report of a message; if forged is set, the report has the same content
+	// and is forged. A nil report means that the provider reports nothing.
 	report func(a arrival, s feedback.Status, forged bool) *http.Request
 	// foreignKey is the key of a message that this installation did not send.
 	foreignKey string
@@ -41,11 +41,11 @@ type smsReporter struct {
 	http.Handler
 	// prefix and a user's id are the user's number.
 	prefix string
-	// taken returns user, key and call of the messages in a call; none if the answer
-	// refuses it.
+	// taken returns the messages of a call, with user, key and call. It returns none if the
+	// answer refuses the call.
 	taken func(q *http.Request, body, answer []byte) []*arrival
-	// answerNames says that reports name a message only by what the provider's answer
-	// said: those of a message whose answer was lost cannot be matched.
+	// answerNames says that reports name a message only by the name in the provider's answer.
+	// Reports of a message whose answer was lost cannot be matched.
 	answerNames bool
 }
 
@@ -65,8 +65,8 @@ type mailReporter struct {
 	key func(head textproto.MIMEHeader) string
 }
 
-// reporters are a provider of SMS, in front of whose imitation faults are dealt, and one
-// of mail.
+// reporters are an imitated provider of SMS, with faults injected in front of it, and an
+// imitated provider of mail.
 type reporters struct {
 	t       *testing.T
 	sms     *smsReporter
@@ -105,8 +105,8 @@ func startReporters(t *testing.T, sms, mail string, texts, letters *faultDeck) *
 	return p
 }
 
-// env makes a program send by the providers. Each program has an address of its own for
-// SMS, and a sender of its own for mail, which name it.
+// env returns the variables with which a program sends through the providers. Each program has
+// its own address for SMS and its own sender for mail, so that a message names its program.
 func (p *reporters) env(program string) []string {
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.text(program, w, r) }))
 	p.mu.Lock()
@@ -141,7 +141,7 @@ func (p *reporters) settle(with answer, list ...*arrival) {
 	}
 }
 
-// all returns a copy of what has arrived.
+// all returns a copy of the arrivals so far.
 func (p *reporters) all() []arrival {
 	p.mu.Lock()
 	defer p.mu.Unlock()

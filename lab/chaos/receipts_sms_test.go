@@ -16,12 +16,12 @@ const (
 	callbackKey = "chaos-callback-key"
 	// americanPrefix and chinesePrefix begin the numbers of users, which end with their ids.
 	americanPrefix, chinesePrefix = "+1415", "+861380"
-	// smsTemplates are of the users' two languages; messages with one of them are equal.
+	// smsTemplates are templates in the users' two languages. Messages with the same template
+	// are equal.
 	smsTemplates = `{"reminder":{"en":{"id":"SMS_1","params":["drop"]},"zh-CN":{"id":"SMS_2","params":["drop"]}}}`
 )
 
-// smsReporters are the providers of SMS that can be configured, by the names in
-// SMS_PROVIDER.
+// smsReporters are the providers of SMS that can be configured, by their names in SMS_PROVIDER.
 var smsReporters = map[string]func(*testing.T) *smsReporter{
 	"twilio": reportingTwilio, "aliyun": reportingAliyun, "tencent": reportingTencent, "json": reportingJSON, "sns": unreportedSNS,
 }
@@ -90,7 +90,7 @@ func reportingAliyun(t *testing.T) *smsReporter {
 	return s
 }
 
-// reportingTencent takes equal messages in one call; its reports have the serial of its
+// reportingTencent takes equal messages in one call. Its reports have the serial from its
 // answer.
 func reportingTencent(t *testing.T) *smsReporter {
 	p := smstest.NewTencent()

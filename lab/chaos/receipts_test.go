@@ -23,8 +23,8 @@ type receiptPlan struct {
 	users          int // each is reminded by SMS and by mail
 	workerKills    int
 	texts, letters map[fault]int
-	// every is how many calls of SMS there are at most between two faults; fewer for a
-	// provider that takes many messages in a call.
+	// every is the greatest number of SMS calls between two faults. It is smaller for a provider
+	// that takes many messages in a call.
 	every int
 }
 
@@ -34,16 +34,15 @@ var shortReceipts = receiptPlan{
 	letters: map[fault]int{refuse: 2, dropBefore: 1, dropAfter: 2},
 }
 
-// TestReceiptsShort sends a drop by providers of SMS and mail that fail in every way
-// and report what became of each message: twice, in any order, some before their answer
-// to the call that sent it, and among them reports that are forged or name no message.
-// Workers are killed while they send, and web while it takes reports. Each user is
-// reached, twice only where the first answer was lost; each message has the outcome of
-// its highest report; and the balance sheet with its columns about reports has no
-// difference.
+// TestReceiptsShort sends a drop through providers of SMS and mail that fail in every way and
+// report the fate of each message. Reports come twice, in any order, some before the provider's
+// answer to the call that sent the message. Some reports are forged or name no message. Workers
+// are killed while they send, and web while it takes reports. Each user is reached, twice only
+// if the first answer was lost. Each message has the outcome of its highest report. The balance
+// sheet with its columns about reports has no difference.
 func TestReceiptsShort(t *testing.T) { runReceipts(t, "twilio", "postmark", shortReceipts) }
 
-// reportedChannels are those that users reserve.
+// reportedChannels are the channels that users reserve.
 var reportedChannels = []delivery.Channel{delivery.SMS, delivery.Email}
 
 // A receiptRun is one drop that is sent and reported.
@@ -107,17 +106,16 @@ func (r *receiptRun) send(d *drop) {
 	r.say("everything is sent: %d messages at the providers", len(r.providers.all()))
 }
 
-// fate is what becomes of a user's message, whichever of its repetitions is reported:
-// the reports of it, of which the highest counts; none of a provider that does not
-// report.
+// fate returns the statuses that are reported of a user's message, whichever of its repetitions
+// is reported. The highest status counts. A provider that does not report has none.
 func (r *receiptRun) fate(c delivery.Channel, user int64) []feedback.Status {
 	if r.providers.of(c).report == nil {
 		return nil
 	}
 	switch user % 10 {
 	case 0:
-		// A mail of which a bounce is reported before the answer, and whose answer is
-		// lost, is not repeated: its address is suppressed by then.
+		// A mail is not repeated if its bounce is reported before the answer and the answer is
+		// lost: its address is suppressed by then.
 		if c == delivery.Email && !early(user) {
 			return []feedback.Status{feedback.Bounced}
 		}
@@ -137,9 +135,9 @@ func (r *receiptRun) fate(c delivery.Channel, user int64) []feedback.Status {
 // early says of which users the first report comes before the provider's answer.
 func early(user int64) bool { return user%3 == 0 }
 
-// arrived plans the reports of a message: each twice, now and then one that is forged,
-// and one that names no message. Of every third message the first report is taken before
-// the provider answers the call that sent it.
+// arrived plans the reports of a message: each report twice, now and then a forged report, and
+// now and then a report that names no message. The first report of every third message is taken
+// before the provider answers the call that sent the message.
 func (r *receiptRun) arrived(a *arrival) {
 	var list []func() *http.Request
 	for _, s := range r.fate(a.channel, a.user) {
@@ -175,9 +173,9 @@ func (r *receiptRun) unknown(a arrival) func() *http.Request {
 	return r.report(a, feedback.Bounced)
 }
 
-// forge says of a message that it bounced, without the provider's signature: it is
-// refused, and so are further calls of the address for a while. While web has too many
-// calls in hand it refuses unread ones, too.
+// forge reports a message as bounced without the provider's signature. The report is refused,
+// and so are further calls from its address for a while. While web has too many concurrent
+// calls, it also refuses reports unread.
 func (r *receiptRun) forge(a arrival) {
 	switch status := r.once(r.ctx, r.providers.of(a.channel).report(a, feedback.Bounced, true)); status {
 	case 0, http.StatusServiceUnavailable:
@@ -250,8 +248,8 @@ func (r *receiptRun) postAll() {
 	all.Wait()
 }
 
-// matched returns once reports that came before the answer which names their message are
-// stored.
+// matched returns once the reports that came before the answer naming their message are matched
+// and stored.
 func (r *receiptRun) matched() {
 	for limit := time.Now().Add(time.Minute); ; wait(50*time.Millisecond, r.ctx.Done()) {
 		var n int
@@ -267,7 +265,7 @@ func (r *receiptRun) matched() {
 	}
 }
 
-// account compares what users got and providers reported with what is stored.
+// account compares the users' messages and the providers' reports with the stored statuses.
 func (r *receiptRun) account(d *drop, users []int64) {
 	s, arrivals := d.sending(), r.providers.all()
 	tallies := map[delivery.Channel]feedback.Tally{}
@@ -329,8 +327,8 @@ func (r *receiptRun) account(d *drop, users []int64) {
 		"mails delivered, bounced, complained of", fmt.Sprint(tallies[delivery.Email].Delivered, ", ", tallies[delivery.Email].Bounced, ", ", tallies[delivery.Email].Complained)))
 }
 
-// nameless says of a message whose reports name it by the provider's answer that its
-// worker was killed before it can have stored that name: its reports cannot be matched.
+// nameless reports whether the message's reports cannot be matched: they name the message by the
+// provider's answer, and the worker was killed before it can have stored that name.
 func (r *receiptRun) nameless(c delivery.Channel, list []arrival) bool {
 	if c != delivery.SMS || !r.providers.sms.answerNames {
 		return false
@@ -340,8 +338,8 @@ func (r *receiptRun) nameless(c delivery.Channel, list []arrival) bool {
 	return killed && at.Sub(last.ended) < recordedWithin
 }
 
-// statuses checks that each message has the status of its highest report, and returns
-// the sums. by are the messages of each user.
+// statuses checks that each message has the status of its highest report, and returns the sums.
+// by has the messages of each user.
 func (r *receiptRun) statuses(s sending, c delivery.Channel, by map[int64][]arrival) (sum feedback.Tally) {
 	got := map[string]*roaring64.Bitmap{"delivered": roaring64.New(), "bounced": roaring64.New(), "complained": roaring64.New()}
 	rows, err := r.stack.SQL.Query(r.ctx, `select coalesce(delivered, ''), coalesce(bounced, ''), coalesce(soft, ''), coalesce(complained, '') from batch_feedback

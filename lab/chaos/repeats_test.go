@@ -11,21 +11,21 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// connections is how many connections to its provider a worker has at most: those of
-// the mail sender, and of the webhook as many calls as a batch makes in parallel times
-// the batches that a worker has in hand. A kill -9 repeats one mail or one call for
-// each of them.
+// connections is the greatest number of connections of a worker to its provider. For mail it is
+// the mail sender's number. For webhooks it is the number of parallel calls of a batch times the
+// number of batches that a worker processes at the same time. A kill -9 repeats one mail or one
+// call per connection.
 var connections = map[delivery.Channel]int{delivery.Email: 8, delivery.Webhook: 10 * 4}
 
-// perBatch is how many of them one batch uses.
+// perBatch is the number of [connections] that one batch uses.
 var perBatch = map[delivery.Channel]int{delivery.Email: 4, delivery.Webhook: 10}
 
-// recordedWithin is how soon after the provider's answer to a call its
-// messages are recorded as sent, on a busy machine.
+// recordedWithin is how soon after the provider's answer to a call the call's messages are
+// recorded as sent, on a busy machine.
 const recordedWithin = 5 * time.Second
 
-// deliveredAround is how near to the opening a message may arrive whose
-// sender had to give up before it knew.
+// deliveredAround is how near to the opening a message may arrive although its sender had to
+// give up before it got the answer.
 const deliveredAround = time.Second
 
 // A recipient is one user and channel of a sending.
@@ -34,8 +34,7 @@ type recipient struct {
 	user    int64
 }
 
-// expected returns the recipients whom the drop's reminders may reach, by idempotency
-// key.
+// expected returns the recipients that the drop's reminders may reach, by idempotency key.
 func (w *system) expected(d *drop) map[string]recipient {
 	keys := map[string]recipient{}
 	for s := range w.crowd.ledger.fates {
@@ -46,7 +45,7 @@ func (w *system) expected(d *drop) map[string]recipient {
 	return keys
 }
 
-// seen returns what arrived under the keys, in order of arrival.
+// seen returns the messages that arrived under the keys, in order of arrival.
 func (w *system) seen(expected map[string]recipient) map[recipient][]arrival {
 	found := map[recipient][]arrival{}
 	for _, a := range w.sink.all() {
@@ -85,8 +84,8 @@ func (c *complaints) report(t *testing.T, s sending, channel delivery.Channel) {
 	}
 }
 
-// compare checks the sink against the record: each recipient recorded as sent
-// was reached, no other was, and none after the end.
+// compare checks the sink against the record: each recipient that is recorded as sent was
+// reached, no other user was reached, and no message arrived after the end.
 func (w *system) compare(s sending, c delivery.Channel, l line, seen map[recipient][]arrival) {
 	var wrong complaints
 	defer func() { wrong.report(w.t, s, c) }()
@@ -104,8 +103,9 @@ func (w *system) compare(s sending, c delivery.Channel, l line, seen map[recipie
 			w.report.after++
 			wrong.add("user %d was reached %v after the end", to.user, last.at.Sub(s.until))
 		}
-		// Its sender could not know, or could no longer say: it was cut off
-		// while the sink took it, killed, or halted until others had its batch.
+		// The sender of the message could not know or record the outcome: its call was cut off
+		// while the sink took the message, the worker was killed, or the worker was halted until
+		// other workers had its batch.
 		_, killed := w.fleet.killedAt(last.worker)
 		crossed := last.answer != answered || killed || w.fleet.wasHalted(last.worker) || s.until.Sub(last.ended) < deliveredAround
 		if !l.sent.Contains(uint64(to.user)) && !crossed {
@@ -120,14 +120,14 @@ type batchRun struct {
 	batch  int64
 }
 
-// calls are the calls of a provider, or the mails, that were repeated because one
-// worker was cut off.
+// calls are the calls of a provider, or the mails, that were repeated because one worker was cut
+// off.
 type calls map[string]bool
 
-// repetitions checks that each repeated message has a reason: the provider
-// concealed that it had accepted the message, or the worker was killed (or
-// halted) before it could record it. The latter are at most one mail, or one
-// call, for each connection of the worker.
+// repetitions checks that each repeated message has a reason. Either the provider concealed that
+// it had accepted the message, or the worker was killed or halted before it could record the
+// message. For the second reason, at most one mail or call is repeated per connection of the
+// worker.
 func (w *system) repetitions(of sending, seen map[recipient][]arrival) {
 	lines := map[delivery.Channel]line{}
 	for c := range connections {
@@ -160,8 +160,8 @@ func (w *system) repetitions(of sending, seen map[recipient][]arrival) {
 	w.bounded(of, repeated)
 }
 
-// cutOff names the process because of which a message was repeated, or says
-// why there was no reason to repeat it.
+// cutOff names the process that caused the repetition of a message. why is empty, or says why
+// there was no reason to repeat the message.
 func (w *system) cutOff(first, again arrival) (who, why string) {
 	killedAt, killed := w.fleet.killedAt(first.worker)
 	switch {
@@ -181,8 +181,8 @@ func (w *system) cutOff(first, again arrival) (who, why string) {
 	return first.worker, ""
 }
 
-// bounded checks that no more was repeated than one mail, or one call, for each
-// connection: of one batch, and of all that a worker had in hand when it was cut off.
+// bounded checks that at most one mail, or one call, was repeated per connection: for one batch,
+// and for all batches that a worker was processing when it was cut off.
 func (w *system) bounded(of sending, repeated map[delivery.Channel]map[batchRun]calls) {
 	if w.report.repeated == nil {
 		w.report.repeated = map[batchRun]int{}
@@ -201,10 +201,10 @@ func (w *system) bounded(of sending, repeated map[delivery.Channel]map[batchRun]
 	}
 }
 
-// mostRepeated is what may be repeated because of one worker with that many
-// connections. One that was halted until others had its batches goes on with the call
-// it was in, and those that waited for its connections begin one before they notice;
-// it may have been killed as well.
+// mostRepeated is the greatest number of repetitions that one worker with that many connections
+// may cause. A worker that was halted until other workers had its batches first continues its
+// current call on each connection. Calls that waited for these connections then begin one call
+// each before they notice the loss. A halted worker may have been killed as well.
 func (w *system) mostRepeated(worker string, connections int) int {
 	_, killed := w.fleet.killedAt(worker)
 	halted := w.fleet.wasHalted(worker)
@@ -219,7 +219,7 @@ func (w *system) mostRepeated(worker string, connections int) int {
 
 const clock = "15:04:05.000"
 
-// A report is what a run adds up to.
+// A report has the sums of a run.
 type report struct {
 	reminders, sent, recovered, expired int64
 	missed, after                       int64
@@ -231,7 +231,7 @@ type report struct {
 	twice                               atomic.Int64
 }
 
-// print checks what concerns the run as a whole and says what it was.
+// print checks the sums of the whole run and prints them.
 func (w *system) print() {
 	r := &w.report
 	all := w.sink.all()

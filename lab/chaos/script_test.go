@@ -39,7 +39,7 @@ var (
 		w.stack.Postgres.Resume()
 		return nil
 	}}
-	// Longer than any worker's lease: no lease can be extended, and yet no worker
+	// The pause is longer than any worker's lease: no lease can be extended, although no worker
 	// is dead.
 	longPause = trouble{"PostgreSQL hangs for 12 s", func(w *system) error {
 		defer w.outage()()
@@ -48,8 +48,8 @@ var (
 		w.stack.Postgres.Resume()
 		return nil
 	}}
-	// Nothing can be recorded for a while, and then the worker with the
-	// unrecorded results is killed.
+	// For a while no outcome can be recorded. Then the worker with the unrecorded outcomes is
+	// killed.
 	killInPause = trouble{"PostgreSQL hangs for 5 s, and a worker is killed meanwhile", func(w *system) error {
 		defer w.outage()()
 		w.stack.Postgres.Pause()
@@ -121,12 +121,11 @@ func (w *system) away(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// A lane is one sequence of troubles; it ends early when over is closed only
-// if it would go on for ever.
+// A lane is one sequence of troubles. If a lane would go on for ever, it ends when over is
+// closed; other lanes run to their end.
 type lane func(span time.Duration, over <-chan struct{})
 
-// begin starts the lanes; the function returned waits for the end of the span
-// and of every lane.
+// begin starts the lanes. The returned function waits for the end of the span and of every lane.
 func (w *system) begin(span time.Duration, lanes ...lane) (end func()) {
 	over := make(chan struct{})
 	var all sync.WaitGroup
@@ -151,7 +150,7 @@ func moments(rng *rand.Rand, span time.Duration, n int) []time.Time {
 	return list
 }
 
-// troubles happen one after the other, in random order.
+// troubles runs the troubles one after another, in random order.
 func (w *system) troubles(list []trouble, purpose uint64) lane {
 	return func(span time.Duration, _ <-chan struct{}) {
 		rng := w.random(purpose)
@@ -174,8 +173,8 @@ func (w *system) workerTroubles(span time.Duration, _ <-chan struct{}) {
 	w.killAny(w.fleet.workers, moments(w.random(9), span, w.workerKills), w.random(10))
 }
 
-// killAny ends a random one of the processes at each of the instants; up to
-// two seconds later another one takes its place.
+// killAny kills a random one of the processes at each of the instants. Up to two seconds later
+// another process takes its place.
 func (w *system) killAny(among []*member, at []time.Time, rng *rand.Rand) {
 	var restarts sync.WaitGroup
 	for _, instant := range at {
@@ -199,8 +198,8 @@ func (w *system) killAny(among []*member, at []time.Time, rng *rand.Rand) {
 	restarts.Wait()
 }
 
-// sameBatchTwice goes on queueing every unfinished batch, twice, under names
-// that the queue has not seen.
+// sameBatchTwice repeatedly queues every unfinished batch twice, under names that are new to the
+// queue.
 func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 	n := 0
 	repeatedly(w.ctx, 500*time.Millisecond, over, func() {
@@ -213,7 +212,7 @@ func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 			var c delivery.Channel
 			for rows.Next() && rows.Scan(&id, &c) == nil {
 				t := task.Run(id, c.String(), 0, time.Time{})
-				// A server that is away is what the other lane is for.
+				// A server that is down is tested by the other lane.
 				if w.queue.Enqueue(ctx, t.Again("one"+strconv.Itoa(n)), t.Again("two"+strconv.Itoa(n))) == nil {
 					w.report.twice.Add(1)
 				}

@@ -27,23 +27,23 @@ import (
 // shopNumber is the shop of all drops and campaigns of a run.
 const shopNumber = 10
 
-// heardWithin is how long after a run the last event may arrive, and the last figure may
-// be corrected. The bus gives an event that a killed worker had in hand to another one
-// after the time that all attempts may take, more than a minute.
+// heardWithin is how long after a run the last event may arrive and the last figure may be
+// corrected. If a worker is killed while it handles an event, the bus gives the event to another
+// worker only after the time that all attempts may take, more than a minute.
 const heardWithin = 2 * time.Minute
 
-// A shopServer is the server of the shop: a webhook endpoint that chose all events.
-// Every fleet has one, which is registered before the first process starts and is
-// always well. At the end of a run each event that the rows say must have been told
-// has arrived at it, and the figures that are counted from events equal the rows.
+// A shopServer is the server of the shop: a webhook endpoint that subscribes to all events.
+// Every fleet has a shopServer; it is registered before the first process starts and never
+// fails. At the end of a run each event that follows from the rows has arrived at the
+// shopServer, and the figures that are counted from events equal the rows.
 type shopServer struct {
 	t      *testing.T
 	stack  *stack.Stack
 	verify *standardwebhooks.Webhook
 	over   chan struct{}
 	looked sync.WaitGroup
-	// rowsLost is set if the database loses committed rows in the run: events of
-	// them were told rightly.
+	// rowsLost is set if the database loses committed rows during the run. Events about these
+	// rows were sent rightly.
 	rowsLost bool
 
 	mu       sync.Mutex
@@ -53,8 +53,8 @@ type shopServer struct {
 	repeated int             // requests with a webhook-id that had arrived before
 }
 
-// A fact is what an event tells, or an item of a batched event. The rows name it in
-// the same words: see happenedSQL.
+// A fact is the content of an event, or of an item of a batched event. happenedSQL names the
+// rows in the same words.
 type fact struct {
 	kind  hook.Type
 	about string
@@ -200,8 +200,9 @@ func (e shopEvent) facts() (list []toldFact) {
 	return list
 }
 
-// happenedSQL returns what must have been told to shop $1 at least as often as it says,
-// read from the rows: the log of coupons, the changes of reservations, and the audit log.
+// happenedSQL returns the facts that shop $1 must have been told, each with the least number of
+// times. It reads them from the rows: the log of coupons, the changes of reservations, and the
+// audit log.
 const happenedSQL = `
 select case step when 'lock' then 'coupon.locked' when 'confirm' then 'coupon.used' when 'refund' then 'coupon.refunded' when 'revoke' then 'coupon.revoked'
         when 'expire' then 'coupon.expired' else 'coupon.released' end, format('coupon %s step %s', coupon_id, id), 1
@@ -232,10 +233,10 @@ func (k *shopServer) unannounced(ctx context.Context, template int64) {
 	}
 }
 
-// A hearing compares what was told of one type with the rows.
+// A hearing compares the facts told by one type of event with the rows.
 type hearing struct{ happened, lost, invented int }
 
-// hear returns the hearings by type, and some of what was lost or invented.
+// hear returns the hearings by type, and some of the lost or invented facts.
 func (k *shopServer) hear(ctx context.Context) (all map[hook.Type]hearing, wrong complaints, err error) {
 	rows, err := k.stack.SQL.Query(ctx, happenedSQL, shopNumber)
 	if err != nil {
@@ -327,9 +328,9 @@ func (k *shopServer) figures(ctx context.Context) (wrong []string, err error) {
 	return wrong, rows.Err()
 }
 
-// watch looks over and over for counters below 0, which events that overtake others can
-// cause for a moment, and reads the figures of their drops as the console does: none of
-// those is ever negative.
+// watch repeatedly looks for counters below 0, which can occur for a moment when one event
+// overtakes another. It reads the figures of the drops with such counters as the console does:
+// no figure is ever negative.
 func (k *shopServer) watch() {
 	var wrong complaints
 	ctx := context.Background() // it ends with over, also in a test that has ended

@@ -17,7 +17,7 @@ import (
 // secret signs webhooks.
 const secret = "whsec_Y2hhb3MtY2hhb3MtY2hhb3MtY2hhb3Mt"
 
-// answer says what the sender can know about a message that arrived.
+// answer says how much the sender can know about a message that arrived.
 type answer uint8
 
 const (
@@ -31,7 +31,7 @@ type arrival struct {
 	channel delivery.Channel
 	user    int64
 	key     string // the idempotency key; of mail, the Message-ID without its domain
-	call    string // identifies the call: of mail, the key; of the webhook, what all messages of a call share
+	call    string // identifies the call: for mail the key, for webhooks an id that all messages of the call share
 	worker  string // the process that sent it
 	at      time.Time
 	answer  answer
@@ -94,7 +94,7 @@ func (k *sink) take(list ...*arrival) {
 	k.changed = make(chan struct{})
 }
 
-// settle records what the senders of the messages can know.
+// settle records how much the senders of the messages can know.
 func (k *sink) settle(a answer, list ...*arrival) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,7 +103,7 @@ func (k *sink) settle(a answer, list ...*arrival) {
 	}
 }
 
-// all returns a copy of what has arrived so far.
+// all returns a copy of the arrivals so far.
 func (k *sink) all() []arrival {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// takesEffectWithin is how soon nothing more may be sent of a campaign that
-// was paused or cancelled.
+// takesEffectWithin is how soon no message of a paused or cancelled campaign may be sent any
+// more.
 const takesEffectWithin = 2 * time.Second
 
-// cancel waits until some have the message, cancels the campaign, and checks
-// that soon no further call begins.
+// cancel waits until some users have the message, cancels the campaign, and checks that soon no
+// further call begins.
 func (p *campaignRun) cancel(x *promo) {
 	p.until(x, time.Minute, "going out", goingOut(x))
 	p.crowd.must(p.ctx, call{method: "POST", path: x.path("cancel"), body: map[string]any{"reason": "chaos"}}, nil)
@@ -41,8 +41,7 @@ func goingOut(x *promo) func(string, int64) bool {
 	return func(_ string, settled int64) bool { return settled > int64(len(x.audience.users)/20) }
 }
 
-// silence checks that nothing of the campaign arrived from shortly after the
-// one instant to the other.
+// silence checks that no message of the campaign arrived between shortly after since and until.
 func (p *campaignRun) silence(x *promo, since, until time.Time) {
 	if p.away(since, since.Add(takesEffectWithin)) > 0 {
 		return // a process that cannot ask goes on as before, and cannot record it
@@ -58,8 +57,8 @@ func (p *campaignRun) silence(x *promo, since, until time.Time) {
 	}
 }
 
-// pauseStorm pauses and resumes the campaign at random; now and then it stays
-// paused for so long that nothing may be sent any more.
+// pauseStorm pauses and resumes the campaign at random. Some pauses are so long that messages
+// may no longer be sent during them.
 func (p *campaignRun) pauseStorm(x *promo) lane {
 	return func(span time.Duration, over <-chan struct{}) {
 		rng := p.random(15)
@@ -92,8 +91,8 @@ func (p *campaignRun) count(n *int) {
 	*n++
 }
 
-// balances reads the balance sheet of one campaign after the other during the
-// faults: it must add up at every moment.
+// balances reads the balance sheets of the campaigns in turn during the faults. Each balance
+// sheet must add up at every moment.
 func (p *campaignRun) balances(_ time.Duration, over <-chan struct{}) {
 	n := 0
 	repeatedly(p.ctx, 200*time.Millisecond, over, func() {
@@ -111,9 +110,9 @@ func (p *campaignRun) balances(_ time.Duration, over <-chan struct{}) {
 	})
 }
 
-// cutInTwo lets the audience of the app's campaign be cut, and when the first
-// page is stored and the second is not, empties Redis and kills every worker.
-// Locks that are queued one behind the other let exactly one page pass.
+// cutInTwo starts cutting the audience of the app's campaign. When the first page is stored and
+// the second page is not, it empties Redis and kills every worker. Two queued locks let exactly
+// one page pass.
 func (p *campaignRun) cutInTwo(users []int64) *promo {
 	everybody := make([]int64, 0, len(users)+p.plan.extras)
 	everybody = append(everybody, users...)
@@ -193,9 +192,8 @@ func (p *campaignRun) must(err error) {
 // noticed is how soon campaigns must have noticed that reminders are due.
 const noticed = time.Second
 
-// remindersFirst lets a slot fall due while a campaign uses all there is of a
-// channel that takes so many messages per second: the reminders are sent
-// before the campaign goes on.
+// remindersFirst lets a slot fall due while a campaign uses the whole capacity of a channel with
+// a limited rate. The reminders are sent before the campaign continues.
 func (p *campaignRun) remindersFirst(users []int64) {
 	rate := p.plan.short
 	p.exec(`update channel_settings set rate_per_second = $1 where channel = $2`, rate, delivery.Webhook)
@@ -235,7 +233,7 @@ func (p *campaignRun) remindersFirst(users []int64) {
 	p.account(x)
 }
 
-// print checks what concerns the run as a whole and says what it was.
+// print checks the sums of the whole run and prints them.
 func (p *campaignRun) print() {
 	r, all := &p.report, p.sink.all()
 	if int64(len(all)) != r.arrivals {

@@ -30,7 +30,7 @@ func (p *patroni) servers(synchronous bool) func(*system) (*stack.Stack, error) 
 	}
 }
 
-// killPrimary kills the primary and has the dead one join again as a standby.
+// killPrimary kills the primary and lets it join again as a standby.
 func (p *patroni) killPrimary() trouble {
 	return trouble{"the primary is killed and its standby takes over", func(w *system) error {
 		defer w.outage()()
@@ -43,10 +43,10 @@ func (p *patroni) killPrimary() trouble {
 	}}
 }
 
-// TestFailoverOfTheDatabase kills the primary in mid-firing and in mid-rush, with
-// a synchronous standby. Every acknowledged write is there, each user has one
-// outcome, messages are repeated only as the contract of providers allows, and
-// exactly the stock is issued.
+// TestFailoverOfTheDatabase kills the primary while a slot fires and during a rush of claims,
+// with a synchronous standby. Every acknowledged write is there, each user has one outcome,
+// messages are repeated only as the contract of providers allows, and exactly the stock is
+// issued.
 func TestFailoverOfTheDatabase(t *testing.T) {
 	t.Run("firing", func(t *testing.T) {
 		var p patroni
@@ -62,10 +62,10 @@ func TestFailoverOfTheDatabase(t *testing.T) {
 	})
 }
 
-// TestFailoverLosesWhatTheStandbyLacks: an asynchronous standby stops receiving,
-// users go on claiming, and then the primary dies. The claims that were
-// acknowledged meanwhile are lost, and no other: the stock ledger of the rest is
-// exact, and a user who asks again gets a coupon.
+// TestFailoverLosesWhatTheStandbyLacks: an asynchronous standby stops receiving, users go on
+// claiming, and then the primary dies. Only the claims that were acknowledged meanwhile are
+// lost. The stock ledger of the remaining claims is exact, and a user that asks again gets a
+// coupon.
 func TestFailoverLosesWhatTheStandbyLacks(t *testing.T) {
 	const each, stock = 200, 1000
 	var p patroni
@@ -130,8 +130,8 @@ func TestFailoverLosesWhatTheStandbyLacks(t *testing.T) {
 	c.say("%d acknowledged claims were lost with the primary, %d were not; the ledger is exact", len(lost), len(rows))
 }
 
-// sender waits until the standby has everything, and returns the process of the
-// primary that sends to it.
+// sender waits until the standby has all data, and returns the id of the primary's process that
+// sends to the standby.
 func (p *patroni) sender(ctx context.Context, s *stack.Stack) (pid int, err error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); wait(50*time.Millisecond, ctx.Done()) {
 		err = s.SQL.QueryRow(ctx, `select pid from pg_stat_replication where state = 'streaming' and flush_lsn >= pg_current_wal_flush_lsn()`).Scan(&pid)

@@ -14,10 +14,10 @@ import (
 // CodesAtOnce is how many codes one worker sends at a time.
 const CodesAtOnce = 8
 
-// Deps are what the room stands on.
+// Deps are the dependencies of the room.
 type Deps struct {
 	Codes *verification.Sender
-	// SMS says whether this process delivers SMS, and codes with them.
+	// SMS says whether this process delivers SMS and the codes for phone numbers.
 	SMS   bool
 	Queue shell.Queue
 }

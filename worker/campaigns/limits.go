@@ -14,21 +14,21 @@ import (
 const (
 	// pausedFor is how long a paused campaign's batches are put off at a time.
 	pausedFor = 3 * time.Second
-	// controlLife is how old what is known of a campaign and of more urgent
-	// work may be: a pause or a new rate takes effect within it.
+	// controlLife is how old the cached state and rate of a campaign, and the cached answer
+	// about more urgent work, may be. A pause or a new rate takes effect within this time.
 	controlLife = 300 * time.Millisecond
-	// askAgain bounds one wait for a campaign's turn, so that a pause or a
-	// reminder is noticed while waiting.
+	// askAgain bounds one wait for a campaign's turn, so that a pause of the campaign or a due
+	// reminder is noticed while the batch waits.
 	askAgain = 250 * time.Millisecond
-	// yieldFor is how long a batch is given back for; longer than a run waits
-	// with its lease.
+	// yieldFor is how long a batch is put back while more urgent batches are ready. It is longer
+	// than a delivery run waits while it holds the lease of its batch.
 	yieldFor = 2500 * time.Millisecond
 	// campaignsKept bounds how many campaigns' controls are remembered.
 	campaignsKept = 1000
 )
 
-// Limits decide when messages of campaigns may go out: while the
-// campaign runs, at its own rate, and after everything more urgent.
+// Limits decide when messages of campaigns may go out: while the campaign runs, at the
+// campaign's own rate, and after all more urgent batches of the channel.
 type Limits struct {
 	store campaignsdb.Campaigns
 	pacer *redis.Pacer
@@ -54,8 +54,8 @@ func NewLimits(store campaignsdb.Campaigns, pacer *redis.Pacer) *Limits {
 	return &Limits{store: store, pacer: pacer, controls: map[int64]campaignControl{}}
 }
 
-// Admit returns zero if the load may pass and what it took of the campaign's
-// budget, which is to be given back if something else refuses it.
+// Admit returns a wait of zero if the load may be sent, and then taken, which gives back the
+// load's share of the campaign's budget. Call taken if another limit refuses the load.
 func (g *Limits) Admit(ctx context.Context, l delivery.Load, channelRate int) (wait time.Duration, reason string, taken func()) {
 	taken = func() {}
 	c := g.control(ctx, l.Owner)
@@ -80,13 +80,13 @@ func (g *Limits) Admit(ctx context.Context, l delivery.Load, channelRate int) (w
 	return 0, "", func() { g.Unused(ctx, l) }
 }
 
-// Unused gives back what the load took of its campaign's budget.
+// Unused returns the load's share to its campaign's budget.
 func (g *Limits) Unused(ctx context.Context, l delivery.Load) {
 	g.pacer.ReturnCampaign(ctx, l.Channel, l.Owner, l.Messages, g.control(ctx, l.Owner).rate)
 }
 
-// control returns what staff decided about the campaign; when it cannot be
-// read the last known stays in force.
+// control returns the campaign's state and rate, as staff have set them. While they cannot be
+// read, the last known state and rate stay in force.
 func (g *Limits) control(ctx context.Context, id int64) campaignControl {
 	g.mu.Lock()
 	defer g.mu.Unlock()

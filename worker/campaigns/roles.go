@@ -1,5 +1,5 @@
-// Package campaigns is the room of worker for campaigns: starting them, cutting their
-// audiences, their limits and results.
+// Package campaigns is the room of worker for campaigns: it starts campaigns, cuts their
+// audiences, limits their rates and counts their results.
 package campaigns
 
 import (
@@ -21,16 +21,17 @@ import (
 )
 
 const (
-	// cutFor bounds one attempt to cut an audience; the next continues there.
+	// cutFor bounds one attempt to cut an audience; the next attempt continues where this one
+	// ended.
 	cutFor = 10 * time.Minute
 	// rangeHandlers is how many messages of ranges one worker stores at a time.
 	rangeHandlers = 2
-	// resultsEvery is how often a worker looks whether it is time to count
-	// what a campaign led to; see [campaign.CountAgain].
+	// resultsEvery is how often a worker checks for campaigns whose results are due to be
+	// counted; see [campaign.CountAgain].
 	resultsEvery = 5 * time.Second
 )
 
-// Deps are what the room stands on.
+// Deps are the dependencies of the room.
 type Deps struct {
 	Launcher *campaign.Launcher
 	Rows     campaignsdb.Campaigns
@@ -67,8 +68,8 @@ func Roles(d Deps) shell.Roles {
 	}
 }
 
-// RangeWire publishes ranges as events. They bypass the outbox: each is
-// stored already and published again until its batches exist.
+// RangeWire publishes ranges as events. The events bypass the outbox: each range is stored
+// already, and is published again until its batches exist.
 type RangeWire struct{ Bus *watermill.Bus }
 
 // Publish implements [campaign.Wire].
@@ -81,8 +82,8 @@ func (w RangeWire) Publish(ctx context.Context, ms []campaign.Message) error {
 	return w.Bus.Publish(ctx, events)
 }
 
-// changed wakes workers for batches that a change has made ready: a
-// resumed or stopped campaign's, a test message.
+// changed wakes the workers that deliver the batches which a change has made ready: batches of a
+// resumed or stopped campaign, or of a test message.
 func (d Deps) changed(ctx context.Context, id string, e event.Campaign) error {
 	c, err := d.Rows.Campaign(ctx, e.CampaignID)
 	if errors.Is(err, campaign.ErrNotFound) {
@@ -94,7 +95,7 @@ func (d Deps) changed(ctx context.Context, id string, e event.Campaign) error {
 	return d.Launcher.Wake(ctx, c.Channel, id)
 }
 
-// countResults counts the results of every campaign for which it is time.
+// countResults counts the results of every campaign whose results are due.
 func (d Deps) countResults(ctx context.Context) error {
 	for {
 		if counted, err := d.Rows.CountNext(ctx); err != nil || !counted {

@@ -20,8 +20,8 @@ import (
 	"dropbell/migrations"
 )
 
-// A difference is what an audit exists to find. Its exit code is that of
-// nothing else an audit can end with.
+// A difference is the error of an audit that found one: the rows and the stored sums disagree.
+// No other outcome of an audit has its exit code.
 type difference string
 
 // Error is the difference in words.
@@ -29,8 +29,9 @@ func (d difference) Error() string { return string(d) }
 
 var errAuditUsage = errors.New("usage: worker audit TEMPLATE, or worker audit campaign CAMPAIGN, which are numbers, or worker audit notices [DAY]")
 
-// audit prints what args name as the rows add up. The error is a [difference]
-// if that is not what was kept, and otherwise a mistake: nothing was found out.
+// audit computes the figures that args name from the rows and prints them. The error is a
+// [difference] if the stored figures differ. Any other error means that the audit could not be
+// done and proves nothing.
 func audit(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if len(args) > 0 && args[0] == "notices" {
 		return auditNotices(ctx, args[1:], getenv, out)
@@ -134,9 +135,9 @@ func auditTemplate(ctx context.Context, stores app.Stores, id int64, redisURL st
 // lookFor bounds a look at a Redis that does not answer.
 const lookFor = 10 * time.Second
 
-// auditStock counts the coupons and compares them with what the gate has,
-// where one decides the claims and can be looked at. It says if it cannot: the
-// count alone proves less.
+// auditStock counts the coupons. If a claim gate decides the drop's claims and Redis can be
+// read, the count is compared with the gate's ledger. Otherwise auditStock prints that the gate
+// was not compared: the count alone proves less.
 func auditStock(ctx context.Context, stores app.Stores, t template.Template, redisURL string, out io.Writer) error {
 	counted, err := stores.StockLedgers.Ledger(ctx, t.ID)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"dropbell/app"
 )
 
-// auditNotices prints what became of the notices of a day, or, without one, of
-// the three days on which they may be going out now somewhere on earth.
+// auditNotices prints the outcomes of the notices of one day. Without a day it covers three
+// days: the days on which notices may be going out now in some time zone.
 func auditNotices(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if len(args) > 1 {
 		return config.Mistake{Err: errAuditUsage}

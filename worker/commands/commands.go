@@ -48,7 +48,7 @@ Exit codes:
 
 `
 
-// Do runs the command that args name, of which there is at least one; see worker --help.
+// Do runs the command that args name; see worker --help. args has at least one element.
 func Do(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if slices.ContainsFunc(args, isHelp) {
 		fmt.Fprint(out, usage)
@@ -107,8 +107,8 @@ func migrate(ctx context.Context, steps migrations.Steps, contract bool, getenv 
 	return err
 }
 
-// sessionURL returns where migrations find sessions of their own: a lock of a
-// session keeps two processes from applying the same step.
+// sessionURL returns a database URL with sessions of its own (no transaction pooler). Migrations
+// need them: a session's lock keeps two processes from applying the same step.
 func sessionURL(ctx context.Context, cfg config.Config) (string, error) {
 	const remedy = "migrations need sessions of their own: set DATABASE_SESSION_URL to the server itself, or to a pool in session mode"
 	url, name := cfg.DatabaseURL, "DATABASE_URL"

@@ -28,7 +28,7 @@ func environment(pairs ...string) func(string) string {
 	return func(name string) string { return set[name] }
 }
 
-// TestExitCodes: only a difference that an audit found ends it with 1.
+// TestExitCodes: the exit code is 1 only if an audit found a difference.
 func TestExitCodes(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
@@ -115,8 +115,8 @@ func emptyDatabase(t *testing.T) string {
 	return address.String()
 }
 
-// TestMigrateTells that it waits for another process, and for which one, the step that
-// begins and the steps that it has done.
+// TestMigrateTells: migrate prints that it waits for another process and which process that is,
+// the step that begins, and the steps that are done.
 func TestMigrateTells(t *testing.T) {
 	url := emptyDatabase(t)
 	other, err := pgx.Connect(t.Context(), url)

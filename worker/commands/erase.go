@@ -14,8 +14,8 @@ import (
 
 var errPersonUsage = errors.New("usage: worker erase USER, or worker user-data USER, which is a number")
 
-// person erases a user, or prints everything stored about one; it is the same
-// use case as the console's.
+// person erases a user, or prints everything stored about a user. Both run the same use case as
+// the console.
 func person(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if len(args) != 2 {
 		return config.Mistake{Err: errPersonUsage}

@@ -20,8 +20,8 @@ import (
 	"dropbell/migrations"
 )
 
-// A release after this one: a step that adds a column, and a contracting step
-// that waits for a table as such steps do, a moment at a time.
+// The steps of a later release: a step that adds a column, and a contracting step that waits for
+// the lock of its table in short attempts, as such steps do.
 const (
 	addsColumn = `-- +goose Up
 alter table audit add column extra text;
@@ -51,7 +51,7 @@ end $$;
 `
 )
 
-// next returns the steps of this version and those of a later one.
+// next returns the steps of this version and of a later version.
 func next(t *testing.T) migrations.Steps {
 	t.Helper()
 	files, err := fs.ReadDir(migrations.Released.FS, ".")
@@ -72,8 +72,8 @@ func next(t *testing.T) migrations.Steps {
 	return migrations.Steps{FS: steps}
 }
 
-// beforeContracting returns a database that a program of this version may still
-// use, and the steps of the next one.
+// beforeContracting returns a database that a program of this version may still use, and the
+// steps of the next version.
 func beforeContracting(t *testing.T) (conn *pgx.Conn, url string, steps migrations.Steps) {
 	t.Helper()
 	url = localstack.Database(t)
@@ -115,7 +115,8 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	}
 }
 
-// TestMigrateLeavesWhatThePreviousVersionNeeds until it is told that this is gone.
+// TestMigrateLeavesWhatThePreviousVersionNeeds until migrate is told that no process of that
+// version runs any more.
 func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
 	conn, url, steps := beforeContracting(t)
 	run := func(contract bool) string {
@@ -143,8 +144,8 @@ func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
 	}
 }
 
-// TestContractingKeepsNobodyWaiting: while a transaction reads coupons for long,
-// others go on, and the step is applied when that transaction has ended.
+// TestContractingKeepsNobodyWaiting: while a transaction reads coupons for a long time, other
+// transactions proceed. The step is applied when the long transaction has ended.
 func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	conn, url, steps := beforeContracting(t)
 	reader, err := pgx.Connect(t.Context(), url)
@@ -194,8 +195,8 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// The role that compose.yaml makes, which owns its database and has no other
-// right, can bring it up to date.
+// The database role of compose.yaml owns its database and has no other right. This role can
+// apply all migrations.
 func TestMigrateWithoutASuperuser(t *testing.T) {
 	admin, err := pgx.Connect(t.Context(), localstack.Database(t))
 	if err != nil {
@@ -225,8 +226,8 @@ func TestMigrateWithoutASuperuser(t *testing.T) {
 	}
 }
 
-// A step that needs a table which a long transaction uses lets others go first: a
-// reader of the table waits no longer than the step does.
+// A step that needs the lock of a table does not queue behind a long transaction: another reader
+// of the table waits no longer than one attempt of the step.
 func TestMigratingQueuesNobody(t *testing.T) {
 	url := localstack.Database(t)
 	connect := func() *pgx.Conn {

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// resetSecondFactors removes the second factors of the member of staff with the
-// e-mail address, who lost them all. An admin does the same in the console.
+// resetSecondFactors removes the second factors of the member of staff with the e-mail address,
+// for a member that has lost all of them. An admin does the same in the console.
 func resetSecondFactors(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if len(args) != 1 {
 		return config.Mistake{Err: errors.New("worker reset-second-factors takes one e-mail address; see worker --help")}

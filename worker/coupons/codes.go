@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/redeemcode"
 )
 
-// CodeMarks marks codes whose coupons the gate's writers have stored, as web
-// does for those that it stores itself.
+// CodeMarks marks in Redis the codes of the coupons that the gate's writers have stored. The web
+// program marks the codes of the coupons that it stores itself.
 type CodeMarks struct {
 	Batches *lookup.Codes
 	Marks   redis.CodeMarks

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// couponChunk is how many coupons one statement of a sweep takes: some tens
-	// of milliseconds of work, for which it holds their rows.
+	// couponChunk is how many coupons one statement of a sweep changes. The statement takes some
+	// tens of milliseconds and holds the rows of its coupons so long.
 	couponChunk = 1000
-	// expiryTurn is how long in each second a worker writes down what has expired:
-	// claims and payments have the rest of the database's time when millions of
-	// coupons expire at midnight, and locks are ended in between. One statement
-	// more may run beyond it.
+	// expiryTurn is how long in each second a worker records expired coupons. The rest of the
+	// second is left for claims and payments when millions of coupons expire at midnight, and
+	// for ending locks. The last statement may run beyond expiryTurn.
 	expiryTurn = 250 * time.Millisecond
-	// expiryFromStart is how often the sweep begins anew. Coupons behind it, which
-	// others held when it came by, are refused by the clock until then.
+	// expiryFromStart is how often the sweep of expired coupons starts again at the first
+	// coupon. A coupon whose row was locked when the sweep passed is recorded then; until then
+	// its use is refused because its expiry has passed.
 	expiryFromStart = 10 * time.Minute
 	// overdueUpTo is how many coupons are counted that have still to be written down.
 	overdueUpTo = 100_000
 )
 
-// coupons ends locks and writes down what has expired.
+// coupons ends locks and records expired coupons.
 type coupons struct {
 	store   couponsdb.CouponSteps
 	steps   *coupon.Service
@@ -38,7 +38,7 @@ type coupons struct {
 	overdue prometheus.Gauge
 	behind  prometheus.Gauge
 
-	// The sweep of expired coupons is one loop, which alone uses these.
+	// The fields below belong to the loop that sweeps expired coupons.
 	cursor  couponsdb.ExpiryCursor
 	started time.Time // when it began at the first coupon
 }
@@ -54,8 +54,8 @@ func newCoupons(d Deps) *coupons {
 	return c
 }
 
-// shortWait is how long a timer that fired early waits in the handler; queues
-// have a resolution of a second.
+// shortWait is the longest time that the handler of a timer waits if the timer fired early. The
+// queues fire with a resolution of one second.
 const shortWait = 3 * time.Second
 
 func (c *coupons) endLock(ctx context.Context, l task.LockPayload) error {
@@ -70,8 +70,7 @@ func (c *coupons) endLock(ctx context.Context, l task.LockPayload) error {
 	}
 }
 
-// sweepCoupons ends locks whose timer was lost and writes down what has
-// expired; it needs nothing in Redis.
+// sweep ends locks whose timer was lost and records expired coupons. It needs no data in Redis.
 func (c *coupons) sweep(ctx context.Context) error {
 	if err := c.chunks(ctx, c.store.EndLocks, c.ended); err != nil {
 		return err
@@ -96,8 +95,8 @@ func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (
 	return ctx.Err()
 }
 
-// expire writes down what has expired, for as long as turn, and tells how much is
-// left. Workers that do it at the same time pass over each other's coupons.
+// expire records expired coupons until turn is used up, and sets the metrics of the coupons that
+// are left. Concurrent workers skip each other's coupons.
 func (c *coupons) expire(ctx context.Context, turn time.Duration) error {
 	began := time.Now()
 	if began.Sub(c.started) >= expiryFromStart {

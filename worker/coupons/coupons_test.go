@@ -10,8 +10,8 @@ import (
 	"dropbell/worker/workertest"
 )
 
-// TestExpiryIsPaced: a turn ends when its time is used up, tells how much is
-// left, and the next one goes on behind it.
+// TestExpiryIsPaced: a turn ends when its time is used up and reports how many coupons are left.
+// The next turn continues after the last coupon of this turn.
 func TestExpiryIsPaced(t *testing.T) {
 	w := pgtest.New(t)
 	registry := prometheus.NewRegistry()

@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/claim/gate"
 )
 
-// A RedisWatch is what notices that another process of Redis answers.
+// A RedisWatch notices that another process of Redis answers.
 type RedisWatch struct{ work *gateWork }
 
 // WatchRedis returns the watch of a keeper's gates.

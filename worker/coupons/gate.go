@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	// gateSweeps is how many sweeps run at a time, so that building a large
-	// gate does not keep the others waiting.
+	// gateSweeps is how many sweeps run at the same time, so that building a large gate does not
+	// delay the sweeps of other gates.
 	gateSweeps = 2
-	// gateWriters is for how many drops one worker writes at a time. Those of
-	// one drop take turns in the database anyway.
+	// gateWriters is for how many drops one worker writes at the same time. Writes of one drop
+	// are serialized by the database anyway.
 	gateWriters = 4
-	// gateRescuers is for how many drops one worker restores lost shards at a time
-	// as soon as a claim misses them.
+	// gateRescuers is for how many drops one worker restores lost shards at the same time, as
+	// soon as a claim finds a shard missing.
 	gateRescuers = 2
 	// drainGateFor bounds how long one drop keeps a writer while others wait.
 	drainGateFor = 500 * time.Millisecond
-	// retryGate is how long after a failure it is tried again.
+	// retryGate is the delay before a retry after a failure.
 	retryGate = 200 * time.Millisecond
 )
 
-// gateWork is this worker's share of the claim gate: keeping shards and
-// plans in agreement, and writing what was accepted. It does nothing for a gate on
-// which nothing happens but to look at its own share of them every few seconds.
+// gateWork is this worker's share of the claim gate: it keeps shards and plans in agreement, and
+// writes accepted claims to the database. For an idle gate it only checks its own shards every
+// few seconds.
 type gateWork struct {
 	log     *slog.Logger
 	store   couponsdb.Gates
@@ -49,7 +49,7 @@ type gateWork struct {
 	writer  *gate.Writer
 
 	unwritten, missing *callQueue
-	share              atomic.Pointer[[]string] // the keepers that live; nil = not known yet
+	share              atomic.Pointer[[]string] // names of the live keepers; nil = not known yet
 	server             string                   // the process of Redis that answered last
 
 	difference *prometheus.GaugeVec
@@ -61,8 +61,8 @@ type gateWork struct {
 	skewed     prometheus.Counter
 }
 
-// GateDeps are what the work on the claim gate stands on. The room sets what keeper and
-// writer call.
+// GateDeps are the dependencies of the work on the claim gate. newGateWork sets the callbacks of
+// Keeper and Writer.
 type GateDeps struct {
 	Store   couponsdb.Gates
 	Stream  redisgate.Stream
@@ -172,10 +172,10 @@ func (g *gateWork) loops(listen func(context.Context, redisgate.Calls) error) []
 	return list
 }
 
-// beat keeps this worker among the keepers, and learns which others there are. When
-// another process of Redis answers than before, this worker looks at all its gates at
-// once: a replica that took over may lack what the gates accepted last, and have another
-// clock.
+// beat renews this worker's membership among the keepers and reads the names of the other
+// keepers. When another process of Redis answers than before, beat queues all of this worker's
+// gates to be checked at once: a replica that took over may lack the last accepted claims and
+// may have another clock.
 func (g *gateWork) beat(ctx context.Context) error {
 	names, server, err := g.members.Beat(ctx)
 	if err != nil {
@@ -192,8 +192,8 @@ func (g *gateWork) beat(ctx context.Context) error {
 	return nil
 }
 
-// mine reports whether this worker sweeps a gate. Before it knows of the others
-// it sweeps all.
+// mine reports whether this worker sweeps the gate. Until the names of the other keepers are
+// known, this worker sweeps all gates.
 func (g *gateWork) mine(templateID int64) bool {
 	names := g.share.Load()
 	return names == nil || gate.KeeperOf(templateID, *names) == g.members.Name()
@@ -205,7 +205,7 @@ func (g *gateWork) listenToCalls(listen func(context.Context, redisgate.Calls) e
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			_ = g.members.Leave(ctx) // or the others notice
+			_ = g.members.Leave(ctx) // if it fails, the other keepers notice
 		}()
 		return listen(ctx, redisgate.Calls{Deaf: g.keeper.CallAll, Missing: g.missing.add,
 			Unwritten: func(id int64) {
@@ -225,8 +225,8 @@ func (g *gateWork) rescue(ctx context.Context) error {
 	return g.keeper.Rescue(ctx, id)
 }
 
-// write waits until claims of a drop are to be written, and writes until none
-// waits any more.
+// write waits for a drop with unwritten claims and writes them until none is left or the drop's
+// turn ends.
 func (g *gateWork) write(ctx context.Context) error {
 	id, ok := g.unwritten.next(ctx)
 	if !ok {
@@ -240,8 +240,8 @@ func (g *gateWork) write(ctx context.Context) error {
 	return err
 }
 
-// drain writes what waits on the shards of one drop, in turns. It returns true if
-// it gave up its turn before nothing waited any more.
+// drain writes the claims that wait on the shards of one drop, for at most [drainGateFor]. It
+// returns true if that time ended while claims may still wait.
 func (g *gateWork) drain(ctx context.Context, id int64) (more bool, err error) {
 	shards, err := g.store.Shards(ctx, id)
 	if err != nil || shards == 0 {

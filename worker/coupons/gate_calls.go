@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// callQueue holds the templates whose gates were called about, each once. One
-// that is called about while it is processed is queued again.
+// callQueue holds each template whose gate was called about, once. A template that is called
+// about while it is processed is queued again.
 type callQueue struct {
 	mu    sync.Mutex
 	ready []int64
@@ -51,8 +51,8 @@ func (q *callQueue) wake() {
 	}
 }
 
-// next waits for a template and takes it until [callQueue.done]; false if ctx
-// ended first.
+// next waits for a template and marks it as being processed until [callQueue.done]. ok is false
+// if ctx ended first.
 func (q *callQueue) next(ctx context.Context) (templateID int64, ok bool) {
 	for {
 		select {

@@ -37,9 +37,9 @@ func (r *gateFixture) setShards(drop int64, fields ...any) {
 }
 
 // TestClaimsBeforeTheOpeningAreRefusedWhenTheyAreWritten: the clock of Redis is 90 minutes
-// ahead, so that a shard accepts claims before the opening. The writers go by the
-// database's clock: no coupon is issued, stock and counts are as before, the users are
-// told why, and operators as well.
+// ahead, so a shard accepts claims before the opening. The writers use the database's clock and
+// refuse the claims: no coupon is issued, stock and counts are as before, and users and
+// operators are told the reason.
 func TestClaimsBeforeTheOpeningAreRefusedWhenTheyAreWritten(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.opening(time.Hour)
@@ -85,9 +85,9 @@ func TestClaimsBeforeTheOpeningAreRefusedWhenTheyAreWritten(t *testing.T) {
 	}
 }
 
-// TestAnotherServerDoesNotOpenTheDrop: a replica whose clock is five seconds ahead of the
-// former primary's takes over before the opening. No claim is accepted or refused by its
-// clock before a keeper has compared it.
+// TestAnotherServerDoesNotOpenTheDrop: a replica takes over before the opening, and its clock is
+// five seconds ahead of the former primary's clock. No claim is accepted or refused by this
+// clock before a keeper has compared it with the database's clock.
 func TestAnotherServerDoesNotOpenTheDrop(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	hasty := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Patience: 30 * time.Millisecond})
@@ -103,7 +103,8 @@ func TestAnotherServerDoesNotOpenTheDrop(t *testing.T) {
 			_, err := hasty.Claim(t.Context(), claimtest.Tap(drop.Template, 1, "k"))
 			return err
 		}
-		// The shard was compared on a server whose clock differed by so much from this one's.
+		// The shard was compared on a server whose clock was drop.ahead ahead of this server's
+		// clock.
 		r.setShards(drop.ID, "ahead", drop.ahead.Milliseconds(), "server", "f00d")
 		if err := ask(); !errors.Is(err, claim.ErrOverloaded) {
 			t.Errorf("%s, by the clock of the other server: %v", name, err)
@@ -115,8 +116,8 @@ func TestAnotherServerDoesNotOpenTheDrop(t *testing.T) {
 	}
 }
 
-// TestAHaltedRedisDoesNotMoveTheOpening: Redis halts while a keeper sets the terms. The
-// drop opens when it opens, not as much later as Redis was halted.
+// TestAHaltedRedisDoesNotMoveTheOpening: Redis halts while a keeper sets the terms. The drop
+// opens at its opening time, not later by the length of the halt.
 func TestAHaltedRedisDoesNotMoveTheOpening(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)
@@ -132,9 +133,9 @@ func TestAHaltedRedisDoesNotMoveTheOpening(t *testing.T) {
 	}
 }
 
-// TestAnotherRedisHasAllGatesLookedAt: another process of Redis answers than before. The
-// worker looks at all its gates at once, also at a gate whose opening is hours away, and
-// compares the clocks.
+// TestAnotherRedisHasAllGatesLookedAt: another process of Redis answers than before. The worker
+// checks all its gates at once and compares the clocks, also for a gate whose opening is hours
+// away.
 func TestAnotherRedisHasAllGatesLookedAt(t *testing.T) {
 	server := localstack.RedisServer(t)
 	r := newGateFixture(t, server.URL(), 2)

@@ -31,7 +31,7 @@ func (r *gateFixture) issue(drop int64, n int) {
 	r.exec(`update gate_shards f set allot = allot - $2::int / g.shards from gates g where g.template_id = f.template_id and f.template_id = $1`, drop, n)
 }
 
-// states are those of the shards in Redis.
+// states returns the states of the drop's shards in Redis.
 func (r *gateFixture) states(drop int64) (list []string) {
 	r.Helper()
 	for shard := range r.shards {
@@ -42,8 +42,8 @@ func (r *gateFixture) states(drop int64) (list []string) {
 	return list
 }
 
-// tornStore is a database of which a keeper cannot read more than the first page of what
-// fills a shard.
+// tornStore is a database from which a keeper reads only the first page of a shard's content;
+// reading the next page fails.
 type tornStore struct{ couponsdb.Gates }
 
 var errTorn = errors.New("the connection is lost")
@@ -55,10 +55,10 @@ func (s tornStore) CouponRecords(ctx context.Context, id, after int64) ([]gate.I
 	return s.Gates.CouponRecords(ctx, id, after)
 }
 
-// TestClaimsAreDecidedBeforeTheShardsAreFilled: Redis is emptied after many coupons were
-// issued, and the keeper that fills the shards fails after a page. Claims are decided all
-// the same, by the limits and the earlier requests that the database knows. Another keeper
-// fills the shards, and does not overwrite the counts of claims that were accepted meanwhile.
+// TestClaimsAreDecidedBeforeTheShardsAreFilled: Redis is emptied after many coupons were issued,
+// and the keeper that fills the shards fails after one page. Claims are decided all the same, by
+// the limits and earlier requests in the database. Another keeper fills the shards, and does not
+// overwrite the counts of claims that were accepted meanwhile.
 func TestClaimsAreDecidedBeforeTheShardsAreFilled(t *testing.T) {
 	const had, limit = 12_000, 2
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
@@ -124,8 +124,8 @@ func TestClaimsAreDecidedBeforeTheShardsAreFilled(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, had+3+2+1, limit)
 }
 
-// deadStore is the database of a builder that dies, or is halted, as soon as it has begun:
-// nothing that it does afterwards arrives.
+// deadStore is the database of a builder that dies, or is halted, as soon as it has begun: none
+// of its later calls reaches the database.
 type deadStore struct {
 	couponsdb.Gates
 	halted chan struct{} // closed when the builder was halted
@@ -146,9 +146,9 @@ func (s deadStore) Renew(ctx context.Context, id, epoch int64, lease, ready time
 	}
 }
 
-// TestABuilderThatDiesIsTakenOverSoon: a builder dies with the lease in its hand. Two
-// seconds later, by the database's clock, another may begin; claims are told to come
-// again when the builder expected to be done.
+// TestABuilderThatDiesIsTakenOverSoon: a builder dies while it holds the lease. Two seconds
+// later, by the database's clock, another builder may begin. Claims are told to retry at the
+// time at which the first builder expected to be done.
 func TestABuilderThatDiesIsTakenOverSoon(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.Open(10, 1, nil)
@@ -191,8 +191,8 @@ func (tiredStore) StartShards(context.Context, int64, []int, int64) (gate.Plan, 
 	return gate.Plan{}, errTorn
 }
 
-// TestABuilderThatFailsLeavesAtOnce: a builder that cannot go on gives its lease up, so that
-// the next one waits for nothing, be it for the gate or for some of its shards.
+// TestABuilderThatFailsLeavesAtOnce: a builder that cannot continue releases its lease, so that
+// the next builder need not wait. This holds for the whole gate and for single shards.
 func TestABuilderThatFailsLeavesAtOnce(t *testing.T) {
 	for name, lost := range map[string][]int{"all shards": {0, 1, 2}, "two shards": {0, 2}} {
 		t.Run(name, func(t *testing.T) {

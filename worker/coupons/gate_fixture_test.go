@@ -28,8 +28,8 @@ import (
 	"dropbell/worker/shell"
 )
 
-// gateFixture is a claim gate with everything around it: two nodes that decide,
-// two that write, keepers, a real Redis and a real database.
+// gateFixture is a claim gate with its surroundings: two nodes that decide, two nodes that
+// write, keepers, a real Redis and a real database.
 type gateFixture struct {
 	*testing.T
 	sql     *pgxpool.Pool
@@ -44,8 +44,7 @@ type gateFixture struct {
 	shards  int
 }
 
-// facts are what the gate reads from the database, without the cache of a web
-// node.
+// facts reads the gate's data directly from the database, without the cache of a web node.
 type facts struct {
 	couponsdb.Gates
 	dropsdb.Templates
@@ -90,8 +89,8 @@ func gateFixtureOn(t *testing.T, url, redisURL string, shards int) *gateFixture 
 	return r
 }
 
-// run keeps writers and keepers going until the test ends. Their failures are
-// those of a Redis that the test has taken away; their cost shows.
+// run keeps writers and keepers running until the test ends. Their failures are expected while
+// the test has stopped Redis; the effects of a failure are checked by the test.
 func (r *gateFixture) run() {
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
 	var all sync.WaitGroup
@@ -134,8 +133,8 @@ func (r *gateFixture) writeOnce(ctx context.Context, writer int) (done int) {
 	return done
 }
 
-// Claim claims at one of the nodes, and again while the shards are being filled,
-// as the API requires of clients.
+// Claim sends a claim to one of the nodes, and repeats it while the shards are being filled, as
+// the API requires of clients.
 func (r *gateFixture) Claim(ctx context.Context, q claim.Request) (claim.Claim, error) {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		c, err := r.gates[rand.IntN(len(r.gates))].Claim(ctx, q)
@@ -251,7 +250,7 @@ func (r *gateFixture) settled(id int64) {
 		l, err := r.ledger(id)
 		switch {
 		case errors.Is(err, template.ErrNotFound):
-			return nil // nothing of what is not there
+			return nil // no claim of a missing drop is being written
 		case err == nil && l.Writing != 0:
 			return fmt.Errorf("%d are being written", l.Writing)
 		}

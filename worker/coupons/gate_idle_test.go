@@ -52,9 +52,9 @@ func (r *gateFixture) commands() map[string]int64 {
 	return calls
 }
 
-// TestIdleGatesCostNothing: with a hundred open gates on which nothing happens, two
-// workers read no stream, and each gate is looked at by one of them every five
-// seconds. Counted by Redis itself: XLEN is called once for each look.
+// TestIdleGatesCostNothing: with a hundred open and idle gates, two workers read no stream, and
+// one of them checks each gate every five seconds. Redis counts the checks: XLEN is called once
+// for each.
 func TestIdleGatesCostNothing(t *testing.T) {
 	const gates, looks = 100, 300
 	server := localstack.RedisServer(t)
@@ -106,7 +106,7 @@ func TestIdleGatesCostNothing(t *testing.T) {
 	}
 }
 
-// deafening drops what a client publishes, like a call that is lost.
+// deafening drops the messages that a client publishes, like lost calls.
 type deafening struct{}
 
 func (deafening) DialHook(next goredis.DialHook) goredis.DialHook {
@@ -124,7 +124,7 @@ func (deafening) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
-// TestLostCallsDelayOnly: claims whose call was lost, and claims accepted while
+// TestLostCallsDelayOnly: claims whose call to the workers was lost, and claims accepted while
 // the workers' subscriptions were cut, are written all the same.
 func TestLostCallsDelayOnly(t *testing.T) {
 	server := localstack.RedisServer(t)

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// restored is the gate on a copy of the database as it was: PostgreSQL was restored
+// restored is the gate on a copy of the database in its earlier state: PostgreSQL was restored
 // from a backup, Redis was not.
 func (r *gateFixture) restored(redisURL string, backup string) *gateFixture {
 	r.Helper()
@@ -33,10 +33,9 @@ func span(from, to user.ID) (list []user.ID) {
 	return list
 }
 
-// TestGateOfARestoredDatabase: a database is restored that lacks claims that its
-// gate had accepted. The gate notices, whatever the epochs are, reports it, and
-// the claims are decided once more: each user whose claim was accepted has one
-// coupon, and the rest of the stock is sold.
+// TestGateOfARestoredDatabase: the restored database lacks claims that its gate had accepted.
+// The gate notices this whatever the epochs are, reports it, and decides the claims once more.
+// Each user whose claim was accepted has one coupon, and the remaining stock is sold.
 func TestGateOfARestoredDatabase(t *testing.T) {
 	for name, between := range map[string]func(r *gateFixture, drop template.Template){
 		"of the same epoch": func(*gateFixture, template.Template) {},
@@ -93,8 +92,8 @@ func TestGateOfARestoredDatabase(t *testing.T) {
 	}
 }
 
-// TestARestoredStockIsNotOversold: the restored database has a smaller stock than the
-// gate sold. Some of the claims it lacks are refused, and their users are told.
+// TestARestoredStockIsNotOversold: the stock of the restored database is smaller than the number
+// of coupons that the gate sold. Some of the lost claims are refused, and their users are told.
 func TestARestoredStockIsNotOversold(t *testing.T) {
 	server := localstack.RedisServer(t)
 	r := newGateFixture(t, server.URL(), 2)
@@ -120,8 +119,8 @@ func TestARestoredStockIsNotOversold(t *testing.T) {
 	}
 }
 
-// TestShardsOfAForgottenDrop: the restored database has no gate for the drop, or gave
-// its number to another one. The claims on the old shards are ignored.
+// TestShardsOfAForgottenDrop: the restored database has no gate for the drop, or gave the drop's
+// number to another drop. The claims on the old shards are ignored.
 func TestShardsOfAForgottenDrop(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)

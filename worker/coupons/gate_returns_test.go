@@ -33,8 +33,8 @@ func (r *gateFixture) revoke(id int64) {
 	r.must(err)
 }
 
-// watch reads the ledger once, and then again and again until the test ends:
-// it must add up at every look.
+// watch reads the ledger once, and then repeatedly until the test ends. Every time the ledger
+// must add up.
 func (r *gateFixture) watch(id int64) {
 	r.Helper()
 	look := func() error {
@@ -63,8 +63,8 @@ func (r *gateFixture) watch(id int64) {
 	})
 }
 
-// TestCouponReturnsBehindTheGate: the transaction that revokes a coupon makes it
-// available for a shard, and another user gets it; its former owner does not.
+// TestCouponReturnsBehindTheGate: the transaction that revokes a coupon makes the coupon
+// available to a shard. Another user gets it; the former owner does not.
 func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(2, 1, nil)
@@ -101,8 +101,8 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 	}
 }
 
-// TestEverythingReturnsBehindTheGate: more comes back than the epoch began
-// with, in the rush and while the gate is built anew on an emptied Redis.
+// TestEverythingReturnsBehindTheGate: more coupons are returned than the stock at the start of
+// the epoch, during the rush and while the gate is rebuilt on an emptied Redis.
 func TestEverythingReturnsBehindTheGate(t *testing.T) {
 	server := localstack.RedisServer(t)
 	r := newGateFixture(t, server.URL(), 3)
@@ -149,8 +149,8 @@ func TestEverythingReturnsBehindTheGate(t *testing.T) {
 	}
 }
 
-// TestCurveAndPaceOfTheGate: both are told by the time of the claim, however
-// late it is written.
+// TestCurveAndPaceOfTheGate: a claim counts in the curve and in the pace at the time of the
+// claim, however late it is written.
 func TestCurveAndPaceOfTheGate(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(50, 1, nil)

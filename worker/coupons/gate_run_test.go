@@ -14,9 +14,8 @@ import (
 	"dropbell/worker/program"
 )
 
-// TestAWorkerKeepsTheGate runs a whole worker: publishing builds the gate, what
-// is accepted gets written, and an emptied Redis is filled again, by the
-// programs alone.
+// TestAWorkerKeepsTheGate runs a whole worker. Publishing builds the gate, accepted claims are
+// written, and an emptied Redis is filled again, without any call of the test.
 func TestAWorkerKeepsTheGate(t *testing.T) {
 	server := localstack.RedisServer(t)
 	r := newGateFixture(t, server.URL(), 1) // looks on; its keepers and writers do nothing

@@ -19,8 +19,8 @@ import (
 	"dropbell/worker/shell"
 )
 
-// rush is a crowd of clients: each repeats its request with the same key until
-// it gets an answer.
+// rush is a crowd of clients. Each client repeats its request with the same idempotency key
+// until it gets an answer.
 type rush struct {
 	*gateFixture
 	drop    template.Template
@@ -33,8 +33,8 @@ type rush struct {
 	checker sync.WaitGroup
 }
 
-// startRush lets callers claim for users, each user up to tries times, and
-// checks the ledger all the while.
+// startRush starts callers that claim for users, each user up to tries times. It checks the
+// ledger until the rush ends.
 func startRush(r *gateFixture, drop template.Template, callers, users int) *rush {
 	rs := &rush{gateFixture: r, drop: drop, won: map[claim.ID]user.ID{}, refused: map[string]int{}, stop: make(chan struct{})}
 	for i := range callers {
@@ -55,7 +55,7 @@ func startRush(r *gateFixture, drop template.Template, callers, users int) *rush
 	return rs
 }
 
-// ask claims until it is told yes or no.
+// ask claims until the answer is yes or no.
 func (rs *rush) ask(by user.ID, key string) {
 	for {
 		got, err := rs.Claim(rs.Context(), claimtest.Tap(rs.drop, by, key))
@@ -141,11 +141,10 @@ func (rs *rush) end(users int) {
 	}
 }
 
-// TestRushSurvivesWhateverHappens: a crowd claims while the drop is paused,
-// resumed and refilled and Redis is killed with kill -9 several times; two nodes
-// decide, two write, two reconcile. Everything that was acknowledged is issued,
-// exactly the stock is used up, no user is over the limit, and the ledger was
-// exact whenever it was read.
+// TestRushSurvivesWhateverHappens: a crowd claims while the drop is paused, resumed and
+// refilled, and Redis is killed with kill -9 several times. Two nodes decide, two write, two
+// reconcile. Every acknowledged claim is issued, exactly the stock is used up, no user is over
+// the limit, and the ledger is exact at every read.
 func TestRushSurvivesWhateverHappens(t *testing.T) {
 	const stock, more, users, limit = 1500, 700, 3000, 2
 	server := localstack.RedisServer(t)
@@ -183,9 +182,8 @@ func TestRushSurvivesWhateverHappens(t *testing.T) {
 	t.Logf("%d looks at the ledger, answers %v", rs.looks.Load(), rs.refused)
 }
 
-// TestRushOnAnEmptiedRedis: Redis loses everything twice in the middle of the
-// rush. Claims are refused as overloaded until the gate is built anew; then
-// what is left is sold, and not one more.
+// TestRushOnAnEmptiedRedis: Redis loses all data twice during the rush. Claims are refused as
+// overloaded until the gate is rebuilt. Then exactly the remaining stock is sold.
 func TestRushOnAnEmptiedRedis(t *testing.T) {
 	const stock, users, limit = 1200, 3000, 1
 	server := localstack.RedisServer(t)

@@ -22,8 +22,8 @@ import (
 	"dropbell/worker/shell"
 )
 
-// persistent lets every user claim until the coupon is issued, as a user does who looks
-// at the result. It counts the claims that were told that their shard is being filled.
+// persistent lets every user claim until the coupon is issued, like a user that checks the
+// result. It counts the claims whose answer was that their shard is being filled.
 type persistent struct {
 	*gateFixture
 	drop        template.Template
@@ -112,9 +112,9 @@ func (r *gateFixture) rebuilt(id int64, shard int, epoch int64) error {
 	return err
 }
 
-// TestOneShardIsLostInTheRush: each kind of damage to one of four shards has
-// only that one built anew. Claims of all other users are decided meanwhile, no
-// coupon is sold twice, and in the end each accepted claim has its coupon.
+// TestOneShardIsLostInTheRush: after each kind of damage to one of four shards, only the damaged
+// shard is rebuilt. Claims of users of the other shards are decided meanwhile, no coupon is sold
+// twice, and in the end each accepted claim has its coupon.
 func TestOneShardIsLostInTheRush(t *testing.T) {
 	const stock, users, bad = 4000, 1600, 2
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 4)
@@ -186,8 +186,8 @@ func TestOneShardIsLostInTheRush(t *testing.T) {
 	}
 }
 
-// TestTheLastCouponsWhileAShardIsLost: coupons move between the shards all the time,
-// one shard is lost again and again, and exactly the stock is sold.
+// TestTheLastCouponsWhileAShardIsLost: coupons move between the shards all the time, and one
+// shard is lost repeatedly. Exactly the stock is sold.
 func TestTheLastCouponsWhileAShardIsLost(t *testing.T) {
 	const stock, users = 300, 900
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 4)
@@ -210,10 +210,9 @@ func TestTheLastCouponsWhileAShardIsLost(t *testing.T) {
 	}
 }
 
-// TestTheLastCouponsWhileSeveralShardsAreLost: coupons move between the shards all the
-// time, and two or three of four are lost at once, again and again, some of them with what
-// was on its way between them. The good shards are never built anew, and exactly the stock is
-// sold.
+// TestTheLastCouponsWhileSeveralShardsAreLost: coupons move between the shards all the time. Two
+// or three of the four shards are lost at once, repeatedly, sometimes together with coupons in
+// transit between them. Intact shards are never rebuilt, and exactly the stock is sold.
 func TestTheLastCouponsWhileSeveralShardsAreLost(t *testing.T) {
 	const stock, users = 400, 1200
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 4)
@@ -248,8 +247,8 @@ func TestTheLastCouponsWhileSeveralShardsAreLost(t *testing.T) {
 	}
 }
 
-// TestUsersOfALostShardAreToldToComeAgain: without a keeper that builds it, only
-// its users wait.
+// TestUsersOfALostShardAreToldToComeAgain: without a keeper that rebuilds the lost shard, only
+// the users of this shard wait.
 func TestUsersOfALostShardAreToldToComeAgain(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)

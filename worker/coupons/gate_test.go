@@ -26,8 +26,8 @@ func TestGateKeepsTheContract(t *testing.T) {
 	}
 }
 
-// TestGateKeepsTheContractOnACluster: every script uses keys of one slot only,
-// and moves cross nodes.
+// TestGateKeepsTheContractOnACluster: every script uses keys of one slot only, while moves
+// between shards cross nodes.
 func TestGateKeepsTheContractOnACluster(t *testing.T) {
 	_, addresses := localstack.RedisCluster(t, 3)
 	claimtest.Run(t, func(t *testing.T) claimtest.Harness {
@@ -45,9 +45,9 @@ func TestGateKeepsTheContractOnACluster(t *testing.T) {
 	})
 }
 
-// TestAClusterLosesANode: one of three nodes is killed in the rush and comes
-// back with its data; then one comes back without. Everything that is sold is
-// in the stock, and all of it is sold.
+// TestAClusterLosesANode: one of three nodes is killed during the rush and comes back with its
+// data. Later a node is replaced by an empty node. Exactly the stock is sold: no coupon more and
+// no coupon less.
 func TestAClusterLosesANode(t *testing.T) {
 	const stock, users = 900, 2000
 	nodes, addresses := localstack.RedisCluster(t, 3)
@@ -59,7 +59,7 @@ func TestAClusterLosesANode(t *testing.T) {
 	r.must(nodes[1].Kill())
 	r.must(nodes[1].Restart(context.Background(), false))
 	rs.until("the rush goes on", func() bool { return rs.wins() > 500 })
-	// One that was replaced by an empty one with the same slots.
+	// A node is replaced by an empty node with the same slots.
 	empty := goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", nodes[2].Port())})
 	defer empty.Close()
 	r.must(empty.FlushAll(t.Context()).Err())

@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestClaimsWaitForTheirShards: a claim a moment before the gate is active
-// waits for it.
+// TestClaimsWaitForTheirShards: a claim that arrives shortly before the gate is active waits for
+// the gate.
 func TestClaimsWaitForTheirShards(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(50, 1)
@@ -50,8 +50,8 @@ func TestClaimsWaitForTheirShards(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 50, 1)
 }
 
-// TestClaimsWaitForABoundedTime: without a keeper that builds the gate, a claim is
-// answered after a bounded wait; an answer that needs no shard is given at once.
+// TestClaimsWaitForABoundedTime: without a keeper that builds the gate, a claim is answered
+// after a bounded wait. An answer that needs no shard is given at once.
 func TestClaimsWaitForABoundedTime(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	patience := 100 * time.Millisecond
@@ -75,8 +75,8 @@ func TestClaimsWaitForABoundedTime(t *testing.T) {
 	}
 }
 
-// TestABuilderThatWorksKeepsItsLease: building may take longer than the lease,
-// as long as the builder goes on; once another has begun, it is told.
+// TestABuilderThatWorksKeepsItsLease: building may take longer than the lease, as long as the
+// builder makes progress. Once another builder has begun, the first builder is told.
 func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(5, 1)
@@ -95,8 +95,8 @@ func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	}
 }
 
-// TestApplyNowDoesWhatAChangeNeeds: publishing and raising the stock fill the
-// shards before a sweep, and a repetition has no further effect.
+// TestApplyNowDoesWhatAChangeNeeds: publishing a drop and raising its stock fill the shards
+// before the next sweep. Applying the same change again has no further effect.
 func TestApplyNowDoesWhatAChangeNeeds(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.published(2, 1)
@@ -135,8 +135,8 @@ func TestApplyNowDoesWhatAChangeNeeds(t *testing.T) {
 	}
 }
 
-// TestAClockThatWasSet: shards that were told of the window while the clock
-// of their server was wrong are told again once it is right.
+// TestAClockThatWasSet: the window was set on the shards while the clock of their server was
+// wrong. Once the clock is right, the window is set again.
 func TestAClockThatWasSet(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(5, 1, nil)
@@ -156,8 +156,8 @@ func TestAClockThatWasSet(t *testing.T) {
 	}
 }
 
-// TestTwoDivideNewStock: the stock that two keepers hand out at once, each by a view of
-// its own, is never more than there is.
+// TestTwoDivideNewStock: two keepers hand out new stock at the same time, each by its own view.
+// Together they never hand out more than the stock.
 func TestTwoDivideNewStock(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(4, 1, nil)

@@ -50,7 +50,7 @@ func (r *gateFixture) accepted(drop int64, users ...user.ID) []claim.ID {
 	return ids
 }
 
-// outcome is what users are told.
+// outcome returns the claim as its user sees it.
 func (r *gateFixture) outcome(by user.ID, id claim.ID) claim.Claim {
 	r.Helper()
 	c, err := r.gates[0].ByID(r.Context(), by, id)
@@ -58,9 +58,9 @@ func (r *gateFixture) outcome(by user.ID, id claim.ID) claim.Claim {
 	return c
 }
 
-// TestWriterDiesBeforeItSettles: the coupons are in the database, the entries
-// still on the stream. Another writer takes them over, finds them decided and
-// settles; nothing is issued or given back twice.
+// TestWriterDiesBeforeItSettles: a writer dies when the coupons are in the database and the
+// entries still on the stream. Another writer takes the entries over, finds them decided and
+// settles them. No coupon is issued or given back twice.
 func TestWriterDiesBeforeItSettles(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 1)
 	drop := r.Open(10, 1, nil)
@@ -98,8 +98,8 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 	}
 }
 
-// TestWhatTheDatabaseRefusesIsGivenBack: the user gets the reason and may try
-// again, and another user gets the coupon.
+// TestWhatTheDatabaseRefusesIsGivenBack: the database refuses an accepted claim. Its user gets
+// the reason and may try again, and another user gets the coupon.
 func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.Open(3, 1, nil)
@@ -128,8 +128,8 @@ func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 3, 1)
 }
 
-// TestPoisonIsSetAside: entries that are no claims, and claims that the database
-// cannot store, do not hold up others; operators can look at them.
+// TestPoisonIsSetAside: entries that are no claims, and claims that the database cannot store,
+// do not hold up other claims. Operators can read these entries.
 func TestPoisonIsSetAside(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 1)
 	drop := r.Open(10, 1, nil)
@@ -164,8 +164,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 2, 1)
 }
 
-// TestAnotherBuilderTakesOver: a builder dies after it has fenced the shards. No
-// claim is accepted; once its lease has ended another keeper builds the gate.
+// TestAnotherBuilderTakesOver: a builder dies after it has fenced the shards. No claim is
+// accepted. Once the builder's lease has ended, another keeper builds the gate.
 func TestAnotherBuilderTakesOver(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)
@@ -203,9 +203,8 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	}
 }
 
-// TestStaffGiveAwayAfterTheEnd: once a drop has ended and everything is
-// written, its shards are taken down, and later grants by staff are decided by the
-// database.
+// TestStaffGiveAwayAfterTheEnd: once a drop has ended and all its claims are written, its shards
+// are removed. Later grants by staff are decided by the database.
 func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	durable := couponsdb.NewClaims(r.db, postgres.Grouping{})
@@ -251,9 +250,9 @@ func (s *takenStream) Take(context.Context, int64, int, int) ([]gate.Group, []ga
 	return s.groups, nil, nil
 }
 
-// TestWhatAWriterHadInHand: Redis is emptied, the gate built anew, and only then
-// does a writer store what it had read before. The promise is kept, and the stock that
-// the shards have too much because of it is taken off before it is sold.
+// TestWhatAWriterHadInHand: a writer has read accepted claims. Redis is emptied and the gate
+// rebuilt, and only then does the writer store these claims. The claims are honoured, and the
+// surplus that the shards have because of them is removed before it is sold.
 func TestWhatAWriterHadInHand(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(5, 1, nil)

@@ -14,15 +14,15 @@ import (
 	"dropbell/domain/user"
 )
 
-// grantsAtOnce is how many coupons are asked for at a time; the gate decides
-// those that arrive together in one transaction.
+// grantsAtOnce is how many coupons are requested concurrently. The gate decides requests that
+// arrive together in one transaction.
 const grantsAtOnce = 256
 
 // Granter gives the coupons of campaigns through the gate of all claims.
 type Granter struct{ Gate claim.Gate }
 
-// Grant implements [campaign.Granter]: a key per campaign and user makes
-// asking again safe.
+// Grant implements [campaign.Granter]. The idempotency key is made of the campaign and the user,
+// so a repeated request is safe.
 func (g Granter) Grant(ctx context.Context, wish campaign.Grant) (map[user.ID]string, error) {
 	var mu sync.Mutex
 	refused := map[user.ID]string{}

@@ -13,8 +13,8 @@ import (
 // recountWindow is how old runs of notices may be that are recounted each time.
 const recountWindow = time.Hour
 
-// noticeRunsRecounted bounds how many runs of notices are recounted each time:
-// up to a thousand readers each.
+// noticeRunsRecounted bounds how many runs of notices are recounted each time. A run has up to a
+// thousand recipients.
 const noticeRunsRecounted = 200
 
 // noticeCensus recounts the notices before coupons expire that went out recently.

@@ -19,7 +19,7 @@ import (
 	"dropbell/worker/shell"
 )
 
-// Deps are what the room stands on. All are required but Wallets, which is nil in an
+// Deps are the dependencies of the room. All are required except Wallets, which is nil in an
 // installation that issues no passes.
 type Deps struct {
 	Steps      couponsdb.CouponSteps

@@ -14,12 +14,12 @@ const (
 	// sellingWindow and sellingTemplates bound whose stock is accounted for.
 	sellingWindow    = 10 * time.Minute
 	sellingTemplates = 20
-	// sellingOwners is for how many coupons the counts of their owners are compared
-	// each time: a second of work or less.
+	// sellingOwners is for how many coupons per recount the per-user counts are compared with
+	// the rows: a second of work or less.
 	sellingOwners = 100_000
 )
 
-// stockCensus accounts for the coupons of what is being sold.
+// stockCensus accounts for the coupons of the drops that are selling.
 type stockCensus struct {
 	ledgers     couponsdb.Ledgers
 	differences *prometheus.GaugeVec

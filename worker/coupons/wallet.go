@@ -22,28 +22,29 @@ const (
 	walletCompared = 2000
 	// compareEvery is the pause after all passes were compared.
 	compareEvery = time.Minute
-	// anyLife is how long it is remembered whether there are passes at all.
+	// anyLife is how long the answer of [wallets.any] is cached.
 	anyLife = time.Second
 )
 
-// wallets tells the wallets of phones of changes of coupons. The zero value, of an
-// installation that issues no passes, does nothing.
+// wallets tells the wallets of phones about changes of coupons. The zero value does nothing; it
+// is used in an installation that issues no passes.
 type wallets struct {
 	store   couponsdb.Wallet
 	updater *wallet.Updater
 	queue   shell.Queue
-	// compared is the last pass that the sweep has compared with its coupon, 0 = it
-	// begins; again is when. Both are of the sweep alone.
+	// compared is the last pass that the sweep has compared with its coupon; 0 = the comparison
+	// starts at the first pass. again is when the next comparison may start. Only the sweep uses
+	// both.
 	compared int64
 	again    time.Time
 
 	mu sync.Mutex
-	// some is whether there are passes at all, as far as it is known until then.
+	// some is the cached answer of [wallets.any]; until is when the answer expires.
 	some  bool
 	until time.Time
 }
 
-// newWallets returns what tells wallets through the updater, which may be nil.
+// newWallets returns the wallets of the room; d.Wallets may be nil.
 func newWallets(d Deps) *wallets {
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_wallet_answers_total",
 		Help: "Answers of Apple and Google that were told of changed passes, by wallet and result."}, []string{"wallet", "result"})
@@ -63,9 +64,9 @@ func newWallets(d Deps) *wallets {
 // walletResults are the verdicts as metrics name them.
 var walletResults = map[wallet.Verdict]string{wallet.Failed: "failed", wallet.Told: "told", wallet.Gone: "gone", wallet.Refused: "refused"}
 
-// changed makes each step of a coupon that has a pass a change of the pass. Without
-// wallets an event is only acknowledged: a group without readers, of the time when there
-// were some, would keep every event.
+// changed records each step of a coupon that has a pass as a change of the pass. Without
+// configured wallets an event is only acknowledged: if wallets were configured earlier, their
+// consumer group exists, and without readers it would keep every event.
 func (w *wallets) changed(ctx context.Context, _ string, e event.Coupon) error {
 	if w.updater == nil || !w.any(ctx) {
 		return nil
@@ -77,9 +78,9 @@ func (w *wallets) changed(ctx context.Context, _ string, e event.Coupon) error {
 	return w.queue.Enqueue(ctx, task.TellWallets(app.Clock()))
 }
 
-// any reports whether some coupon has a pass. The answer is up to a second old: a step
-// that is missed because of that is found by [wallets.noteMissed]. If that cannot be told
-// it is true.
+// any reports whether any coupon has a pass. The answer is up to a second old; a step that is
+// missed because of its age is found by [wallets.noteMissed]. If the database does not answer,
+// any is true.
 func (w *wallets) any(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,8 +94,8 @@ func (w *wallets) any(ctx context.Context) bool {
 	return w.some
 }
 
-// sweep makes expiries changes of passes, and steps whose event was lost; it queues what
-// is due: retries, and changes whose task was lost.
+// sweep records expiries as changes of passes, and also steps whose event was lost. If a change
+// is due (a retry, or a change whose task was lost), it queues the task that tells the wallets.
 func (w *wallets) sweep(ctx context.Context) error {
 	if w.updater == nil {
 		return nil
@@ -112,8 +113,8 @@ func (w *wallets) sweep(ctx context.Context) error {
 	return w.queue.Enqueue(ctx, task.TellWallets(app.Clock()))
 }
 
-// noteMissed compares some passes with their coupons, and all of them again a while
-// after the last one.
+// noteMissed compares the next [walletCompared] passes with their coupons. After the last pass
+// it starts again at the first pass, not before compareEvery has passed.
 func (w *wallets) noteMissed(ctx context.Context) (err error) {
 	if app.Clock().Before(w.again) {
 		return nil
@@ -124,7 +125,7 @@ func (w *wallets) noteMissed(ctx context.Context) (err error) {
 	return err
 }
 
-// tell tells wallets of what is due, for a turn.
+// tell tells wallets about due changes, for one turn.
 func (w *wallets) tell(ctx context.Context, _ struct{}) error {
 	if w.updater == nil {
 		return nil // a program with passes queued it

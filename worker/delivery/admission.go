@@ -11,17 +11,17 @@ import (
 	"dropbell/domain/provider"
 )
 
-// settingsLife is how old the channel settings in use may be: an operator's
-// pause takes effect within it.
+// settingsLife is how old the cached channel settings may be. An operator's pause takes effect
+// within this time.
 const settingsLife = 500 * time.Millisecond
 
 // pausedFor is how long a paused channel's batches are put off at a time.
 const pausedFor = 3 * time.Second
 
-// Admission combines the limits of a channel: the operator's pause, the rate
-// shared by all workers, the provider's circuit breaker, and the pause that the
-// provider requested. If Redis does not answer, deliveries continue at this worker's part
-// of the rates and without breaker.
+// Admission combines the limits of a channel: the operator's pause, the rate shared by all
+// workers, the provider's circuit breaker, and the pause that the provider requested. If Redis
+// does not answer, deliveries continue at this worker's part of the rates and without a circuit
+// breaker.
 type Admission struct {
 	channels deliverydb.Channels
 	pacer    *redis.Pacer
@@ -36,10 +36,10 @@ type Admission struct {
 
 // CampaignLimits decide when messages of campaigns may go out.
 type CampaignLimits interface {
-	// Admit returns zero if the load may pass and what it took of the campaign's budget,
-	// which is to be given back if something else refuses it.
+	// Admit returns a wait of zero if the load may be sent, and then taken, which gives back the
+	// load's share of the campaign's budget. Call taken if another limit refuses the load.
 	Admit(ctx context.Context, l delivery.Load, channelRate int) (wait time.Duration, reason string, taken func())
-	// Unused gives back what the load took of its campaign's budget.
+	// Unused returns the load's share to its campaign's budget.
 	Unused(ctx context.Context, l delivery.Load)
 }
 
@@ -49,13 +49,13 @@ type Circuits interface {
 	ReportOf(ctx context.Context, c delivery.Channel, call delivery.Call)
 }
 
-// NewAdmission returns the limits of all channels. routes are the routers of channels, whose
-// providers have circuits of their own.
+// NewAdmission returns the limits of all channels. routes are the routers of the channels; the
+// providers of a router have circuit breakers of their own.
 func NewAdmission(channels deliverydb.Channels, pacer *redis.Pacer, campaigns CampaignLimits, circuits Circuits, routes map[delivery.Channel]*provider.Router) *Admission {
 	return &Admission{channels: channels, pacer: pacer, campaign: campaigns, circuits: circuits, routes: routes}
 }
 
-// Admit returns zero if the load may go out now, else how long to wait and why.
+// Admit returns zero if the load may go out now, otherwise how long it must wait and the reason.
 func (a *Admission) Admit(ctx context.Context, l delivery.Load) (time.Duration, string) {
 	s := a.setting(ctx, l.Channel)
 	if s.Paused {
@@ -74,9 +74,9 @@ func (a *Admission) Admit(ctx context.Context, l delivery.Load) (time.Duration, 
 	return wait, reason
 }
 
-// admitChannel consults the provider's circuit breaker and the rate that all
-// workers share. Several providers have circuit breakers of their own, which the
-// router consults.
+// admitChannel consults the provider's circuit breaker and the rate that all workers share. A
+// channel with configured providers has a circuit breaker for each provider; the router consults
+// these.
 func (a *Admission) admitChannel(ctx context.Context, l delivery.Load, s delivery.Setting) (time.Duration, string) {
 	c := l.Channel
 	if c == delivery.App && s.RatePerSecond == 0 {
@@ -107,8 +107,8 @@ func (a *Admission) routed(c delivery.Channel) bool {
 	return a.routes[c] != nil && a.routes[c].Routed()
 }
 
-// Unused gives the rates and the circuit back what the load took of them. Permits that
-// Redis does not take back are missing for a moment.
+// Unused returns the permits of a load that was not sent to the rates and to the circuit
+// breaker. If Redis does not take the permits back, they are missing until the rate refills.
 func (a *Admission) Unused(ctx context.Context, l delivery.Load) {
 	if l.Messages > 0 {
 		if l.Kind == delivery.KindCampaign {
@@ -129,8 +129,8 @@ func (a *Admission) Report(ctx context.Context, c delivery.Channel, call deliver
 	a.circuits.ReportOf(ctx, c, call)
 }
 
-// setting returns the channel's settings, at most [settingsLife] old; when
-// they cannot be read the last known ones stay in force.
+// setting returns the channel's settings, at most [settingsLife] old. While they cannot be read,
+// the last known settings stay in force.
 func (a *Admission) setting(ctx context.Context, c delivery.Channel) delivery.Setting {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -36,10 +36,10 @@ func (brokenPhones) Push(_ context.Context, m delivery.Message) (answers []deliv
 	return answers
 }
 
-// TestTheCircuitsOfAMixedChunk: of a call of push with messages of a mini program and of
-// phones, each circuit learns what its own provider answered, once, also if a user has both;
-// a call of which no message went to a phone leaves the probe of the phones' circuit to the
-// next call.
+// TestTheCircuitsOfAMixedChunk: one push call carries messages to a mini program and to phones.
+// Each circuit breaker records its own provider's answers once, also for a user with both. A
+// call without a message to a phone leaves the probe of the phones' circuit breaker to the next
+// call.
 func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 	const mini = 7
 	w := pgtest.New(t)

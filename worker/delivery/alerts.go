@@ -25,8 +25,8 @@ type Alerts struct {
 	Budget      deliverydb.SMSBudget
 }
 
-// failingChannels are those whose circuit is open, see [app.App.Circuits], providers of push
-// whose circuit is, and SMS once the budget of the day is used up.
+// failingChannels returns the channels whose circuit breaker is open (see [app.App.Circuits]),
+// the providers of push whose circuit breaker is open, and SMS once the day's budget is used up.
 func (a Alerts) failingChannels(ctx context.Context) (list []alert.Condition, err error) {
 	states, err := a.Circuits(ctx)
 	for _, s := range states {
@@ -72,7 +72,7 @@ func (a Alerts) pushAlerts(ctx context.Context, list []alert.Condition) ([]alert
 	return list, err
 }
 
-// warmUpAlert adds that the mails of the day are sent and others wait.
+// warmUpAlert adds a condition if the mails of the day are sent and further mails wait.
 func (a Alerts) warmUpAlert(ctx context.Context, list []alert.Condition) ([]alert.Condition, error) {
 	b, err := a.WarmUps.Budget(ctx, a.Plan, app.Clock())
 	if b.UsedUp {

@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// metrics is what is measured of deliveries. Names are in docs/operations.md.
+// metrics are the metrics of deliveries. Names are in docs/operations.md.
 type metrics struct {
 	Deps
 	lateness *prometheus.HistogramVec

@@ -21,8 +21,8 @@ import (
 	"dropbell/worker/shell"
 )
 
-// Deps are what the room stands on. All are required but Mailbox, which is nil where no
-// bounce mailbox is configured. The room sets what Service and Mailbox call.
+// Deps are the dependencies of the room. All are required except Mailbox, which is nil where no
+// bounce mailbox is configured. The room sets the callbacks of Service and Mailbox.
 type Deps struct {
 	Service     *delivery.Service
 	Tester      *testmessage.Tester

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// recountWindow and recountSlots bound what is recounted each time.
+	// recountWindow and recountSlots bound the slots of one recount.
 	recountWindow = time.Hour
 	recountSlots  = 100
 	// forecastHorizon is how far ahead missed openings are looked for.
@@ -26,7 +26,7 @@ const (
 	balancesLife = 90 * time.Second
 )
 
-// census recounts the balance sheets of recent slots and forecasts those to come.
+// census recounts the balance sheets of recent slots and forecasts coming slots.
 type census struct {
 	boards     dropsdb.Boards
 	forecaster *forecast.Forecaster

@@ -21,8 +21,8 @@ const (
 	coverEvery = 10 * time.Second
 )
 
-// activities keep Live Activities up to date. The zero value, without APNS_LIVE, does
-// nothing.
+// activities keep Live Activities up to date. The zero value does nothing; it is used without
+// APNS_LIVE.
 type activities struct {
 	store   dropsdb.Live
 	keeper  *live.Keeper
@@ -30,7 +30,7 @@ type activities struct {
 	covered time.Time // when drops without a row were last looked for; of the sweep alone
 }
 
-// newActivities returns what keeps Live Activities up to date by the keeper, which may be nil.
+// newActivities returns the activities of the room; d.Live may be nil.
 func newActivities(d Deps) *activities {
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_live_answers_total",
 		Help: "Answers of Apple about broadcast channels, by step and result."}, []string{"step", "result"})
@@ -53,8 +53,9 @@ var (
 	liveResults = map[live.Verdict]string{live.Failed: "failed", live.Done: "done", live.Gone: "gone"}
 )
 
-// changed makes a change of a drop due at once. Without APNS_LIVE an event is only
-// acknowledged: a group without readers, of the time when there were some, would keep every event.
+// changed makes the channel of a changed drop due at once. Without APNS_LIVE an event is only
+// acknowledged: if APNS_LIVE was set earlier, the consumer group exists, and without readers it
+// would keep every event.
 func (a *activities) changed(ctx context.Context, _ string, e event.Template) error {
 	if a.keeper == nil {
 		return nil
@@ -68,8 +69,8 @@ func (a *activities) changed(ctx context.Context, _ string, e event.Template) er
 	return a.queue.Enqueue(ctx, task.TellLive(app.Clock()))
 }
 
-// sweep finds drops that have no row, and those that are due: at a slot, at the opening,
-// and those whose task was lost.
+// sweep adds rows for drops that have none, and queues a task if a drop is due: at a slot, at
+// the opening, or because its task was lost.
 func (a *activities) sweep(ctx context.Context) error {
 	if a.keeper == nil {
 		return nil
@@ -87,7 +88,7 @@ func (a *activities) sweep(ctx context.Context) error {
 	return a.queue.Enqueue(ctx, task.TellLive(app.Clock()))
 }
 
-// tell does what is due about channels, for a turn.
+// tell makes the due changes of channels and broadcasts, for one turn.
 func (a *activities) tell(ctx context.Context, _ struct{}) error {
 	if a.keeper == nil {
 		return nil // a program with APNS_LIVE queued it

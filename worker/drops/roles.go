@@ -24,8 +24,8 @@ import (
 	"dropbell/worker/shell"
 )
 
-// Deps are what the room stands on. All are required but Live, which is nil without
-// APNS_LIVE. The room sets what TimerKeeper and Live call.
+// Deps are the dependencies of the room. All are required except Live, which is nil without
+// APNS_LIVE. The room sets the callbacks of TimerKeeper and Live.
 type Deps struct {
 	Templates   *template.Service
 	Timers      *reminder.Timers
@@ -83,8 +83,8 @@ func Roles(d Deps) shell.Roles {
 	return r
 }
 
-// sweep finds what timers and tasks should have done; every worker does it,
-// so that losing Redis or a worker costs a second or two.
+// sweep finds work that timers and tasks should have started. Every worker sweeps, so that a
+// loss of Redis or of a worker delays this work by one or two seconds only.
 func (d Deps) sweep(ctx context.Context) error {
 	if err := d.Timers.Sweep(ctx); err != nil {
 		return err

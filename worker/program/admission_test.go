@@ -15,9 +15,8 @@ import (
 	"dropbell/worker/senders"
 )
 
-// TestAProbeIsNotLostToTheRate: a worker that would probe a failing provider and has to
-// wait for the rate leaves the probe to others, and so does one that has nothing to
-// send after all.
+// TestAProbeIsNotLostToTheRate: a worker takes the probe of a failing provider and then has to
+// wait for the rate, or has nothing to send. It gives the probe back to the other workers.
 func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	p, conn := assembled(t)
 	if _, err := conn.Exec(t.Context(), `update channel_settings set rate_per_second = 1 where channel = $1`, delivery.SMS); err != nil {
@@ -46,9 +45,9 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	probe("after it was given back")
 }
 
-// TestRatesHoldWithoutRedis: two workers deliver a webhook channel that is limited to 40
-// messages a second, and a campaign that is limited to 20, while Redis does not answer.
-// Messages went out as fast as the provider took them, once.
+// TestRatesHoldWithoutRedis: two workers deliver while Redis does not answer. The webhook
+// channel is limited to 40 messages a second, a campaign to 20. An earlier version sent messages
+// as fast as the provider took them.
 func TestRatesHoldWithoutRedis(t *testing.T) {
 	p, conn := assembled(t)
 	if _, err := conn.Exec(t.Context(), `update channel_settings set rate_per_second = 40 where channel = $1`, delivery.Webhook); err != nil {

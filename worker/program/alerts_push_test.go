@@ -24,8 +24,8 @@ import (
 	"dropbell/worker/work"
 )
 
-// pushService imitates a push service: the path's last part is the status to answer,
-// the one before it the browser.
+// pushService imitates a push service. The last part of the path is the status to answer, the
+// part before it names the browser.
 type pushService struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -68,10 +68,10 @@ func (s *pushService) browser(t *testing.T, path string) user.PushSubscription {
 	return user.PushSubscription{Endpoint: s.URL + "/" + path, P256dh: base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes()), Auth: base64.RawURLEncoding.EncodeToString(auth)}
 }
 
-// An alert is pushed once to each browser of members who see it. A browser that is gone
-// is forgotten, one whose service fails is tried again, and one whose member signed out
-// of it, was disabled or has muted the kind gets nothing. Of a shared browser the member
-// who signed in last is notified.
+// An alert is pushed once to each browser of the members that see it. A browser that is gone is
+// removed; a push to a browser whose service fails is retried. A browser gets nothing if its
+// member signed out there, was disabled or has muted the kind. In a shared browser the member
+// that signed in last is notified.
 func TestAlertsByPush(t *testing.T) {
 	url := localstack.Database(t)
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "push"})
@@ -140,8 +140,8 @@ func TestAlertsByPush(t *testing.T) {
 	if got := states(); got != "all/201 sent 1, eleven/201 - 0, muted/201 - 0, off/201 - 0, shared/413 failed 1, signed-out/201 dropped 0, ten/503 waiting 1" {
 		t.Error(got)
 	}
-	// Worse again is told again only after a while; a push that waits is tried again in
-	// the meantime, until it would be no news.
+	// A condition that gets worse again is told again only after a while. A push that waits is
+	// retried until its deadline; after the deadline it is no news.
 	must(store.Reconcile(t.Context(), alert.Kinds(), []alert.Condition{soldOut}, alert.Quiet, alert.Deadline))
 	exec(`update alert_pushes set next_at = now() where state = 'waiting'`)
 	must(n.Deliver(t.Context()))
@@ -186,7 +186,7 @@ func TestAlertsByPush(t *testing.T) {
 	if got := service.taken(); got != "all muted shared" {
 		t.Errorf("pushed to %q while another browser was removed", got)
 	}
-	// A push service that reports the old keys as gone takes nothing from the new ones.
+	// A push service reports the old keys as gone; the new keys stay.
 	list, err := store.Browsers(t.Context(), 1)
 	must(err)
 	must(store.ForgetBrowser(t.Context(), alert.Browser{ID: list[0].ID, Subscription: service.browser(t, "all/201")}))

@@ -20,9 +20,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestAnnouncementsGoOut sends the notice of a cancelled drop through a whole
-// worker: once by its event alone, once by the sweep alone, as if Redis had
-// lost the event.
+// TestAnnouncementsGoOut sends the notice of a cancelled drop through a whole worker: once
+// through its event alone, and once through the sweep alone, as if Redis had lost the event.
 func TestAnnouncementsGoOut(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"by the event": `update announcements set created_at = created_at + interval '1 hour'`, // too young for the sweep
@@ -51,8 +50,7 @@ func TestAnnouncementsGoOut(t *testing.T) {
 	}
 }
 
-// calledOff returns a cancelled drop with three reservations and a notice
-// that waits.
+// calledOff returns a cancelled drop with three reservations and a waiting notice.
 func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	t.Helper()
 	must := func(err error) {

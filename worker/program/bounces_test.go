@@ -21,8 +21,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// bouncing is a mail server that accepts every mail and mails a report about it to
-// the sender of its envelope, which is in the mailbox of owner.
+// bouncing is a mail server that accepts every mail and mails a bounce report to the envelope
+// sender of that mail. The envelope sender is an address in the mailbox of owner.
 type bouncing struct {
 	mu    sync.Mutex
 	owner *imapmemserver.User
@@ -77,8 +77,8 @@ type sized struct{ *strings.Reader }
 
 func (s sized) Size() int64 { return s.Reader.Size() }
 
-// TestABounceComesBackAsMail: a batch of mails goes out, the receiving server reports
-// by mail about each, and the worker stores the bounces and suppresses the addresses.
+// TestABounceComesBackAsMail: a batch of mails goes out. The receiving server sends a bounce
+// report by mail for each of them. The worker stores the bounces and suppresses the addresses.
 func TestABounceComesBackAsMail(t *testing.T) {
 	owner, memory := imapmemserver.NewUser("bounces", "secret"), imapmemserver.New()
 	if err := owner.Create("INBOX", nil); err != nil {

@@ -39,8 +39,8 @@ type campaignFixture struct {
 	stop    func()
 }
 
-// newCampaignFixture starts so many workers with the environment, names followed by
-// their values, besides what every worker needs.
+// newCampaignFixture starts the given number of workers. more are names and values of
+// environment variables, in addition to the variables that every worker needs.
 func newCampaignFixture(t *testing.T, workers int, more ...string) *campaignFixture {
 	t.Helper()
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
@@ -135,9 +135,9 @@ func (r *campaignFixture) audited(c campaign.Campaign) {
 	}
 }
 
-// TestCampaignThroughWorkers: a campaign that starts in two seconds is sent by
-// its timer, at its rate; paused, nothing is sent; Redis is emptied in the
-// middle; and in the end each recipient has it.
+// TestCampaignThroughWorkers: a campaign starts two seconds later by its timer and is sent at
+// its rate. While it is paused, nothing is sent. Redis is emptied during the campaign. In the
+// end each recipient has the message.
 func TestCampaignThroughWorkers(t *testing.T) {
 	r := newCampaignFixture(t, 2)
 	r.exec(`insert into users (id) select i * 3 from generate_series(1, 3000) as i`)
@@ -180,8 +180,8 @@ func unlimited(s campaign.Spec) campaign.Spec {
 	return s
 }
 
-// TestCampaignGrantsThroughTheGate: stock for some of them; each user who gets a
-// message has a coupon, once.
+// TestCampaignGrantsThroughTheGate: the stock suffices for a part of the audience. Each user
+// that gets a message has a coupon, exactly once.
 func TestCampaignGrantsThroughTheGate(t *testing.T) {
 	r := newCampaignFixture(t, 2)
 	r.exec(`insert into users (id) select i from generate_series(1, 1500) as i`)
@@ -202,7 +202,8 @@ func TestCampaignGrantsThroughTheGate(t *testing.T) {
 		t.Errorf("%d coupons of %d users, %+v", coupons, owners, st.Progress)
 	}
 	r.audited(c)
-	// A worker counts what it led to. A count that began before the end is of what there was then.
+	// A worker counts the campaign's results. A count that began before the end covers only the
+	// results until then.
 	want := campaign.Tally{Assigned: 1500, Sent: 600, Claimed: 600}
 	r.exec(`update campaigns set count_due_at = '-infinity'`)
 	var results campaign.Results

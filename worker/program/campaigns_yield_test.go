@@ -17,8 +17,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// noticedWithin is how soon campaigns must have noticed that reminders are due: their
-// knowledge is up to 300 ms old, see controlLife in worker/campaigns, and calls are in flight.
+// noticedWithin is how soon campaigns must have noticed that reminders are due: their cached
+// answer is up to 300 ms old (controlLife in worker/campaigns), and calls that are in flight
+// finish first.
 const noticedWithin = (300 + 500) * time.Millisecond
 
 // hookLog is a webhook endpoint that notes when messages of each kind arrive.
@@ -48,11 +49,10 @@ func (h *hookLog) arrivals(k delivery.Kind) []time.Time {
 	return append([]time.Time(nil), h.at[k]...)
 }
 
-// TestRemindersGoBeforeCampaigns: a campaign goes out over a channel that is
-// short of capacity when a slot falls due. All of its reminders are sent before
-// the campaign goes on, which it then does. The second rate is below what one
-// call takes, so that batches of reminders are put off while the small calls
-// of the campaign would always find room.
+// TestRemindersGoBeforeCampaigns: a slot falls due while a campaign is sent over a channel that
+// is short of capacity. All reminders of the slot are sent before the campaign continues. The
+// second rate is lower than the size of one reminder call: batches of reminders must wait for
+// permits, while the small calls of the campaign would always get some.
 func TestRemindersGoBeforeCampaigns(t *testing.T) {
 	for _, c := range []struct {
 		name                         string
@@ -93,7 +93,7 @@ func TestRemindersGoBeforeCampaigns(t *testing.T) {
 	}
 }
 
-// reserve publishes a drop whose webhook reminders of n users fall due after
+// reserve publishes a drop with webhook reminders for n users. The reminders fall due after
 // about the given time.
 func (r *campaignFixture) reserve(n int, after time.Duration) {
 	r.Helper()

@@ -12,14 +12,14 @@ import (
 
 const (
 	censusEvery = 30 * time.Second
-	// censusTerm is how long one worker counts for all of them. The term is
-	// limited because a lost connection, and the lock with it, is noticed at its
-	// end only; two concurrent counts do no harm.
+	// censusTerm is how long one worker counts for all workers. The term is limited because a
+	// worker notices a lost connection, and with it the lost lock, only at the end of the term.
+	// Two concurrent counts do no harm.
 	censusTerm = 10 * time.Minute
 )
 
-// census is what one worker counts for all of them, because it is the same
-// for all and costs the database something.
+// census is the set of counts that one worker takes for all workers, because the counts are the
+// same for all and cost the database time.
 type census struct {
 	counts    []shell.Count
 	countedAt prometheus.Gauge

@@ -21,8 +21,8 @@ import (
 	"dropbell/domain/testmessage"
 )
 
-// TestChannelTestsGoOut sends a test message through a whole worker to a real
-// provider: with its event, and by the sweep alone, as if Redis had lost it.
+// TestChannelTestsGoOut sends a test message through a whole worker to a real provider: once
+// through its event, and once through the sweep alone, as if Redis had lost the event.
 func TestChannelTestsGoOut(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"with the event": `select`,

@@ -1,4 +1,4 @@
-// Package program is the program worker: it opens stores and senders, makes the use cases of
+// Package program is the worker program. It opens stores and senders, makes the use cases of
 // each room, joins the rooms' loops, handlers and tasks, and runs them.
 package program
 
@@ -11,8 +11,7 @@ import (
 	"dropbell/worker/commands"
 )
 
-// Main does what args ask for, see worker --help; without any it is [Run], in
-// a process of its own.
+// Main runs the command that args name; see worker --help. Without args it calls [Run].
 func Main(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	Prepare()
 	config.CollectRarely(ctx, getenv, config.RoomForBatches)

@@ -44,8 +44,8 @@ func stateOf(t *testing.T, s *coupon.Service, id int64) coupon.State {
 	return c.Coupon.State
 }
 
-// TestLockEndsByItself runs a whole worker: once with the lock's event, and
-// once without it, as if Redis had lost the timer.
+// TestLockEndsByItself runs a whole worker: once with the event of the lock, and once without
+// the event, as if Redis had lost the timer.
 func TestLockEndsByItself(t *testing.T) {
 	for name, spoil := range map[string]string{"with its timer": "", "by the sweep": `delete from outbox where topic = '` + event.CouponChanged + `'`} {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestLockEndsByItself(t *testing.T) {
 	}
 }
 
-// TestLockTimer: the event sets a timer for the instant, and the timer, which
-// wakes up to a second early, waits for the database's clock.
+// TestLockTimer: the event sets a timer for the end of the lock. The timer fires up to a second
+// early; its handler then waits until the database's clock has reached the end.
 func TestLockTimer(t *testing.T) {
 	p, conn := assembled(t)
 	s, id := lockedCoupon(t, conn, p.Config.DatabaseURL, 1500*time.Millisecond)

@@ -27,8 +27,8 @@ import (
 	"dropbell/worker/shell"
 )
 
-// delivery opens the senders and makes what delivers messages. Test messages of staff go
-// through the senders of all other messages.
+// delivery opens the senders and makes the delivery use cases. Test messages of staff go through
+// the same senders as all other messages.
 func (p *program) delivery() (d workerdelivery.Deps, err error) {
 	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
 	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
@@ -78,8 +78,8 @@ func (p *program) reports() *deliverydb.Feedback {
 	return reports
 }
 
-// mailbox returns what stores what the mails of the bounce mailbox report; nil if there is
-// no such mailbox, or this process does not look into it.
+// mailbox returns the collector that stores the reports in the bounce mailbox. It is nil if no
+// such mailbox is configured, or if this process does not read it.
 func (p *program) mailbox() (*feedback.Collector, error) {
 	if p.Config.Mail.BounceMailbox == "" || !p.has(shell.House) {
 		return nil, nil
@@ -92,8 +92,8 @@ func (p *program) mailbox() (*feedback.Collector, error) {
 		Read: bouncemail.NewReader(p.Config.Mail.BounceAddress, feedback.NewRefs(p.Config.LinkSecret)).Read}, nil
 }
 
-// optOutURL returns where a user can turn a channel off, as web serves it; nil
-// without a secret to sign the links with.
+// optOutURL returns a function that makes the link with which a user turns a channel off; web
+// serves the link. It is nil without the secret that signs the links.
 func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 	links := user.NewLinks(p.Config.LinkSecret)
 	if !links.Enabled() {
@@ -103,8 +103,8 @@ func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 	return func(id user.ID, c delivery.Channel) string { return base + links.Token(id, uint8(c)) }
 }
 
-// linkURL returns the tracked link of one recipient, as web serves it; nil
-// without a secret to sign the links with.
+// linkURL returns a function that makes the tracked link of one recipient; web serves the link.
+// It is nil without the secret that signs the links.
 func (p *program) linkURL() func(int64, user.ID, int) string {
 	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}.Addresses(p.Config.PublicURL)
 }

@@ -15,8 +15,8 @@ import (
 
 const (
 	watchEvery = 10 * time.Second // the watchdog's period
-	// firingShare is how many database connections there are for each slot or group
-	// of slots that is cut at a time: two of them read, and as many are left.
+	// firingShare is the number of database connections per slot, or group of slots, that is cut
+	// concurrently. Two connections read; the other two stay free for other work.
 	firingShare = 4
 )
 

@@ -12,8 +12,8 @@ import (
 	"dropbell/adapters/postgres/pgtest/rows"
 )
 
-// TestADueSlotIsFired: a slot that fell due while no worker ran is fired by a worker that
-// starts with an empty Redis.
+// TestADueSlotIsFired: a slot falls due while no worker runs. A worker that starts with an empty
+// Redis fires the slot.
 func TestADueSlotIsFired(t *testing.T) {
 	env := environment("DATABASE_URL", localstack.Database(t), "REDIS_URL", localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR", "127.0.0.1:0")
 	sql, err := pgxpool.New(t.Context(), env("DATABASE_URL"))

@@ -77,9 +77,9 @@ func (r *receiver) of(t hook.Type) (list []received) {
 	return list
 }
 
-// TestEventsReachAShopsServer: two workers send what the bus announces, signed; they go on
-// after Redis was emptied, send failed events again with the same id, sign with both
-// secrets after a rotation, and leave an endpoint alone that says it is gone.
+// TestEventsReachAShopsServer: two workers send the events of the bus, signed. They continue
+// after Redis was emptied, resend failed events with the same id, and sign with both secrets
+// after a rotation. They stop sending to an endpoint that answers that it is gone.
 func TestEventsReachAShopsServer(t *testing.T) {
 	server := localstack.RedisServer(t)
 	url := localstack.Database(t)
@@ -183,8 +183,8 @@ func TestEventsReachAShopsServer(t *testing.T) {
 	}
 	client := goredis.NewClient(options)
 	t.Cleanup(func() { client.Close() })
-	// Without wallets and APNS_LIVE their groups read too, so that Redis keeps no event
-	// for them.
+	// Without wallets and APNS_LIVE their consumer groups read all the same, so that Redis keeps
+	// no event for them.
 	for topic, name := range map[string]string{event.CouponChanged: "wallets", event.TemplatePublished: "live-activities"} {
 		poll(t, name, func() error {
 			groups, err := client.XInfoGroups(t.Context(), topic).Result()

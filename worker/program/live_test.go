@@ -18,9 +18,9 @@ import (
 	"dropbell/domain/live"
 )
 
-// TestLiveActivitiesFollowADrop: two workers give a drop one channel and broadcast each of
-// its changes; they go on after a failure, after Redis was emptied, and after the channel
-// was removed by hand; an hour after the end the channel is gone.
+// TestLiveActivitiesFollowADrop: two workers give a drop one channel and broadcast each change
+// of the drop. They continue after a failed broadcast, after Redis was emptied, and after the
+// channel was removed by hand. One hour after the end of the drop the channel is gone.
 func TestLiveActivitiesFollowADrop(t *testing.T) {
 	server, url := localstack.RedisServer(t), localstack.Database(t)
 	sql, err := pgxpool.New(t.Context(), url)

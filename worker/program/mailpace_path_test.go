@@ -39,9 +39,10 @@ func (s acceptingSession) Data(r io.Reader) error {
 	return err
 }
 
-// TestAWarmUpFromDayToDay: a batch of seven mails goes to a mail server by a plan of two
-// mails on the first day and double as many on each further one. Mails beyond a day's
-// number wait for the next; mails that are worthless by then expire and are never sent.
+// TestAWarmUpFromDayToDay: a batch of seven mails goes to a mail server under a plan of two
+// mails on the first day and twice the previous day's number on each later day. Mails beyond the
+// number of a day wait for the next day. Mails that are out of date by then expire and are never
+// sent.
 func TestAWarmUpFromDayToDay(t *testing.T) {
 	server := &accepting{}
 	relay := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return acceptingSession{server}, nil }))

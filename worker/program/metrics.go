@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics is what a worker measures of the work that the rooms do. Names are in
+// metrics are the metrics that a worker keeps of the rooms' work. Names are in
 // docs/operations.md.
 type metrics struct {
 	tasks      *prometheus.HistogramVec

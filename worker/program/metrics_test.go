@@ -24,8 +24,7 @@ import (
 	"dropbell/worker/workertest"
 )
 
-// assembled returns a worker that does not run, and a connection to look
-// behind it.
+// assembled returns a program that is built and not running, and a connection to its database.
 func assembled(t *testing.T) (*program, *pgx.Conn) {
 	t.Helper()
 	return assembledOn(t, localstack.Database(t), localstack.RedisServer(t).URL())
@@ -238,7 +237,7 @@ func TestChannelGauges(t *testing.T) {
 	workertest.Expect(t, p.Registry, 0, "dropbell_channel_paused", "channel=sms")
 	workertest.Expect(t, p.Registry, 2, "dropbell_breaker_state", "channel=sms")
 	workertest.Expect(t, p.Registry, 0, "dropbell_breaker_state", "channel=email")
-	// The circuits of a channel with providers of staff are those of the providers.
+	// A channel with providers of staff has the circuit breakers of these providers.
 	if _, err := conn.Exec(t.Context(), `insert into providers (id, channel, kind, name, enabled, changed, created_by) overriding system value
 		select id, 2, 'json', 'x', id < 3, 1, 'x' from generate_series(1, 3) id`); err != nil {
 		t.Fatal(err)
@@ -258,7 +257,7 @@ func TestChannelGauges(t *testing.T) {
 			t.Errorf("with %d of two circuits open the alert is %+v, %v", id, list, err)
 		}
 	}
-	// Those of apps on phones and mini programs are told one by one.
+	// The circuit breakers of providers for phone apps and mini programs are listed one by one.
 	if _, err := conn.Exec(t.Context(), `insert into shops (number, name, timezone) values (7, 'Seven', 'UTC')`); err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,9 @@ func (p *program) ready() http.HandlerFunc {
 	return p.Ready(p.bus.Health, func(bool) []string { return nil })
 }
 
-// awaitSchema returns when the database has all migrations: before, work that
-// others could do would be taken and fail. It returns false if ctx ended first.
+// awaitSchema returns when the database has all migrations. Before that, this worker would take
+// work that workers of the earlier version could do, and fail. It returns false if ctx ended
+// first.
 func (p *program) awaitSchema(ctx context.Context) bool {
 	told := ""
 	for {

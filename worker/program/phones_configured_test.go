@@ -20,10 +20,10 @@ import (
 )
 
 // TestRemindersReachConfiguredApps sends the reminders of a drop through a whole worker to
-// iPhones and Android phones, with Apple and Google configured in the console alone: each
-// outcome names its provider; a phone that the app was removed from is forgotten; one whose
-// app no provider has is skipped; one that names no app and is of another one is kept; and
-// the balance is kept.
+// iPhones and Android phones. Apple and Google are configured in the console alone. Each outcome
+// names its provider, and the balance adds up. A phone without the app any more is removed. A
+// phone whose app no provider has is skipped. A phone that names no app and belongs to another
+// app is kept.
 func TestRemindersReachConfiguredApps(t *testing.T) {
 	const n = 60
 	apple, err1 := pushtest.NewAPNs()

@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/verification"
 )
 
-// A worker sends the code that a user requested over the provider of all text messages, counts it
-// in the budget, and matches receipts that came early.
+// A worker sends the code that a user requested through the provider of all text messages,
+// counts the message in the budget, and matches delivery receipts that arrived early.
 func TestAWorkerSendsCodes(t *testing.T) {
 	env, _, conn := jobEnv(t)
 	texts := make(chan string, 10)

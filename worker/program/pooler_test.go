@@ -18,8 +18,8 @@ import (
 	"dropbell/worker/commands"
 )
 
-// TestAFiringBehindATransactionPooler: two workers that share two sessions of
-// the database fire a slot, and every reminder is accounted for.
+// TestAFiringBehindATransactionPooler: two workers share two database sessions behind a
+// transaction pooler and fire a slot. Every reminder is accounted for.
 func TestAFiringBehindATransactionPooler(t *testing.T) {
 	const users = 3500
 	direct := localstack.Database(t)
@@ -64,8 +64,8 @@ func TestAFiringBehindATransactionPooler(t *testing.T) {
 	}
 }
 
-// TestATransactionPoolerIsNamed by a worker whose environment does not tell of
-// it, and by migrations, which need a way around it.
+// TestATransactionPoolerIsNamed: a worker whose environment does not mention the transaction
+// pooler reports it, and so do migrations, which need a connection that bypasses it.
 func TestATransactionPoolerIsNamed(t *testing.T) {
 	direct := localstack.Database(t)
 	pooled := localstack.TransactionPooler(t, direct, 2)

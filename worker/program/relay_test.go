@@ -10,8 +10,8 @@ import (
 	"dropbell/adapters/redis"
 )
 
-// TestAWorkerThatFailsLeavesTheRelay to another one, although it reaches Redis. A worker
-// that ends leaves it, too.
+// TestAWorkerThatFailsLeavesTheRelay: a worker that fails leaves the relay to another worker,
+// even if it reaches Redis. So does a worker that ends.
 func TestAWorkerThatFailsLeavesTheRelay(t *testing.T) {
 	p, sql := assembled(t)
 	other := redis.NewLeader(p.Redis, "relay", "another worker")

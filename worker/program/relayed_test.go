@@ -24,7 +24,7 @@ import (
 )
 
 // A relayFixture is a worker whose events are relayed step by step, and a shop whose server
-// wants to be told of everything.
+// subscribes to all events.
 type relayFixture struct {
 	*pgtest.Fixture
 	p      *program
@@ -115,9 +115,9 @@ func (f *relayFixture) again() float64 {
 	return n
 }
 
-// TestNoEventIsForgottenWithRedis: Redis is emptied between the relay of events and their
-// handling, again and again. Every event becomes one for the shop's server, once, and the
-// figures that events keep are what the rows say.
+// TestNoEventIsForgottenWithRedis: Redis is emptied several times between the relay of events
+// and their handling. Every event becomes exactly one event for the shop's server, and the
+// figures that event handlers keep equal the sums of the rows.
 func TestNoEventIsForgottenWithRedis(t *testing.T) {
 	const users = 12
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
@@ -163,8 +163,9 @@ func TestNoEventIsForgottenWithRedis(t *testing.T) {
 	}
 }
 
-// TestAReplicaThatLacksEvents takes over, or Redis is restored from an older copy: the
-// streams are there, with marks that are too old, and lack the last events.
+// TestAReplicaThatLacksEvents: a replica that lacks the last events takes over, or Redis is
+// restored from an older copy. The streams exist without the last events, and their marks are
+// too old.
 func TestAReplicaThatLacksEvents(t *testing.T) {
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
 	f.begin(2)
@@ -216,8 +217,8 @@ func TestAStreamThatWasDeletedAlone(t *testing.T) {
 	}
 }
 
-// TestARelayUnderWayIsPublishedAgain: events whose relay has not ended when the loss of
-// Redis is noticed are among those that are published again.
+// TestARelayUnderWayIsPublishedAgain: a relay has not ended when the loss of Redis is noticed.
+// Its events are published again together with the earlier events.
 func TestARelayUnderWayIsPublishedAgain(t *testing.T) {
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
 	f.begin(1)
@@ -248,8 +249,8 @@ func TestARelayUnderWayIsPublishedAgain(t *testing.T) {
 	}
 }
 
-// TestRelayedEventsAreDropped: once they are handled, the table of the older ones is emptied
-// and used again. A reader of that table puts it off.
+// TestRelayedEventsAreDropped: once all events of the older table are handled, that table is
+// emptied and used again. A reader of the table delays this.
 func TestRelayedEventsAreDropped(t *testing.T) {
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
 	f.begin(3)
@@ -281,8 +282,8 @@ func TestRelayedEventsAreDropped(t *testing.T) {
 	}
 }
 
-// TestAWorkerWithoutRedisDoesNotRelay: it reaches PostgreSQL alone, and the other worker
-// relays.
+// TestAWorkerWithoutRedisDoesNotRelay: a worker that reaches PostgreSQL and not Redis leaves the
+// relay to the other worker.
 func TestAWorkerWithoutRedisDoesNotRelay(t *testing.T) {
 	database, server := localstack.Database(t), localstack.RedisServer(t)
 	f := newRelayFixture(t, database, server.URL())
@@ -311,8 +312,9 @@ func TestAWorkerWithoutRedisDoesNotRelay(t *testing.T) {
 	}
 }
 
-// TestShopsAreToldWhatARestoredDatabaseLacks: events were sent to a shop's server, and then
-// PostgreSQL goes back to a state before them, and Redis does not. The shop is told what is.
+// TestShopsAreToldWhatARestoredDatabaseLacks: events were sent to a shop's server. Then
+// PostgreSQL goes back to an earlier state, and Redis does not. The shop is sent the current
+// state of each object that the lost events are about.
 func TestShopsAreToldWhatARestoredDatabaseLacks(t *testing.T) {
 	url := localstack.RedisServer(t).URL()
 	f := newRelayFixture(t, localstack.Database(t), url)

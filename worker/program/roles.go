@@ -16,7 +16,7 @@ func (p *program) has(r shell.Role) bool {
 	return len(p.Config.WorkerRoles) == 0 || slices.Contains(p.Config.WorkerRoles, string(r))
 }
 
-// sends reports whether this process hands messages to providers: those of batches, test
+// sends reports whether this process hands messages to providers: messages of batches, test
 // messages, or alerts.
 func (p *program) sends() bool {
 	return p.has(shell.Delivery) || p.has(shell.Timers) || p.has(shell.House)

@@ -40,7 +40,7 @@ func TestQueuesOfRoles(t *testing.T) {
 				t.Errorf("%d batches of SMS at a time, WORKER_BATCHES says 3", q.Concurrency)
 			}
 		}
-		// Those who wait for a provider take no place of the timers.
+		// Tasks that wait for a provider do not occupy the places of timers.
 		if known := asynq.QueueNames(); task.SendPhoneCode(1).Queue != task.CodeQueue || slices.ContainsFunc(got, func(name string) bool { return !slices.Contains(known, name) }) {
 			t.Errorf("%v are not all among %v", got, known)
 		}
@@ -54,8 +54,8 @@ func TestQueuesOfRoles(t *testing.T) {
 	}
 }
 
-// Workers with one role each do together what one worker does: a slot fires and
-// the app's reminder is delivered.
+// Workers with one role each do together the work of one worker with all roles: a slot fires and
+// the reminder in the app is delivered.
 func TestRolesTogetherDoEverything(t *testing.T) {
 	server := localstack.RedisServer(t)
 	url := localstack.Database(t)

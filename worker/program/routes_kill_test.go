@@ -29,9 +29,9 @@ func TestMain(m *testing.M) {
 }
 
 // TestAKillWhileTheOtherProviderTakesOver: the first of two providers fails until its circuit
-// is open, the second takes over, and the worker is killed while calls of the second have
-// taken messages and not answered. Another worker finishes: every recipient is reached, only
-// messages of those calls twice, and each outcome names its provider.
+// breaker opens, and the second takes over. The worker is killed while calls of the second
+// provider have taken messages and not answered. Another worker finishes: every recipient is
+// reached, only messages of those calls are sent twice, and each outcome names its provider.
 func TestAKillWhileTheOtherProviderTakesOver(t *testing.T) {
 	const n = 3000
 	a, b := newSMSService(t, http.StatusServiceUnavailable), newSMSService(t, http.StatusOK)

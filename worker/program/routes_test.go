@@ -27,8 +27,8 @@ import (
 
 const providersKey = "a key of at least thirty-two bytes"
 
-// smsService speaks the JSON interface of text messages: it answers with a status, and
-// remembers how often it took each message.
+// smsService implements the JSON interface of text messages. It answers with a given status and
+// counts how often it took each message.
 type smsService struct {
 	*httptest.Server
 
@@ -95,7 +95,7 @@ func (s *smsService) set(status int) {
 	s.status = status
 }
 
-// taken is how many messages were taken; most is how often one was.
+// taken returns the number of messages taken, and how often the most repeated message was taken.
 func (s *smsService) taken() (n, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *smsService) taken() (n, most int) {
 	return len(s.took), most
 }
 
-// routed is a fixture of two workers whose channel sms has the services as providers, in
-// this order; n users have a phone number.
+// routed is a fixture of two workers. Its SMS channel has the services as providers, in the
+// given order; n users have a phone number.
 func routed(t *testing.T, n int, services ...*smsService) *campaignFixture {
 	return routedOn(newCampaignFixture(t, 2, "PROVIDERS_KEY", providersKey, "PROVIDERS_PRIVATE", "yes"), n, services...)
 }
@@ -131,8 +131,8 @@ func routedOn(r *campaignFixture, n int, services ...*smsService) *campaignFixtu
 	return r
 }
 
-// outcomes returns how many recipients of the campaign each provider took, as it is
-// recorded.
+// outcomes returns, by provider, how many recipients of the campaign are recorded as sent
+// through this provider.
 func (r *campaignFixture) outcomes(c campaign.Campaign) map[int64]int64 {
 	r.Helper()
 	rows, err := r.sql.Query(r.Context(), `select p.provider_id, sum(p.sent_count) from batch_providers p join batches b on b.id = p.batch_id
@@ -150,9 +150,9 @@ func (r *campaignFixture) outcomes(c campaign.Campaign) map[int64]int64 {
 
 func throughSMS(s *campaign.Spec) { s.Channel = delivery.SMS }
 
-// TestTheOtherProviderTakesOver: the first of two providers fails after a few calls until
-// its circuit opens, or asks to wait. Every recipient is reached exactly once, each outcome
-// names its provider, and the campaign balances.
+// TestTheOtherProviderTakesOver: the first of two providers fails after a few calls until its
+// circuit breaker opens, or asks the workers to wait. Every recipient is reached exactly once,
+// each outcome names its provider, and the campaign balances.
 func TestTheOtherProviderTakesOver(t *testing.T) {
 	for name, answer := range map[string]int{"it fails": http.StatusServiceUnavailable, "it asks to wait": http.StatusTooManyRequests} {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestTheOtherProviderTakesOver(t *testing.T) {
 	}
 }
 
-// TestBothProvidersAreDown: messages are tried again until one works; and what cannot be
-// sent within its attempts is a dead letter that names the provider.
+// TestBothProvidersAreDown: messages are retried until a provider works. A message that cannot
+// be sent within its attempts becomes a dead letter that names the provider.
 func TestBothProvidersAreDown(t *testing.T) {
 	a, b := newSMSService(t, http.StatusServiceUnavailable), newSMSService(t, http.StatusServiceUnavailable)
 	r := routed(t, 300, a, b)
@@ -206,8 +206,8 @@ func TestBothProvidersAreDown(t *testing.T) {
 	r.stop()
 }
 
-// TestARouterIsASender: a router is held to the contract of senders, with one provider and
-// with two that share the messages.
+// TestARouterIsASender: a router fulfils the contract of senders, with one provider and with two
+// providers that share the messages.
 func TestARouterIsASender(t *testing.T) {
 	for name, weights := range map[string][]int{"one provider": {1}, "two providers": {1, 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -75,8 +75,7 @@ func causeOf(ctx context.Context) error {
 	return nil
 }
 
-// serveTasks starts the queue's servers as soon as Redis answers and drains
-// them at the end.
+// serveTasks starts the queue's servers as soon as Redis answers, and drains them when ctx ends.
 func (p *program) serveTasks(ctx context.Context) error {
 	for {
 		err := p.servers.Start()

@@ -16,8 +16,8 @@ import (
 	"dropbell/migrations"
 )
 
-// TestAWorkerWaitsForItsMigrations: a new worker whose database has not been
-// migrated says so and takes nothing on, until it has.
+// TestAWorkerWaitsForItsMigrations: a new worker whose database lacks migrations reports this
+// and takes no work until the migrations are applied.
 func TestAWorkerWaitsForItsMigrations(t *testing.T) {
 	env, jobs, conn := jobEnv(t)
 	version, err := migrations.Released.Latest()

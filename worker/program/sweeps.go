@@ -10,7 +10,8 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 )
 
-// sweepsWait are the questions that a sweep has something to do if one is answered with yes.
+// sweepsWait are the questions of each sweep. A sweep has something to do if one of its
+// questions is answered with yes.
 var sweepsWait = map[string][]postgres.Question{
 	"sweep":            {dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait},
 	"test messages":    {deliverydb.ChannelTestsWait},

@@ -13,8 +13,8 @@ import (
 	"dropbell/worker/workertest"
 )
 
-// TestALockHoldsUpOneSweep: while a table is locked that one of the questions reads, the
-// database answers none of them; slots fire all the same, and the failure is counted.
+// TestALockHoldsUpOneSweep: while a table that one of the questions reads is locked, the
+// database answers none of the questions. Slots fire all the same, and the failure is counted.
 func TestALockHoldsUpOneSweep(t *testing.T) {
 	p, sql := assembled(t)
 	exec := func(statement string) {

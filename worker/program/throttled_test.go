@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// slowDown is a webhook endpoint that answers its first call with the wish to
-// be left alone for a while.
+// slowDown is a webhook endpoint that answers its first call with a request to pause for a
+// while.
 type slowDown struct {
 	mu    sync.Mutex
 	calls []time.Time
@@ -27,8 +27,8 @@ func (s *slowDown) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// TestAProviderIsLeftAloneByAllWorkers, for the requested time, and then each
-// recipient is reached.
+// TestAProviderIsLeftAloneByAllWorkers: no worker calls the provider during the requested pause.
+// Afterwards each recipient is reached.
 func TestAProviderIsLeftAloneByAllWorkers(t *testing.T) {
 	hook := &slowDown{}
 	server := httptest.NewServer(hook)

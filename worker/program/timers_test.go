@@ -15,9 +15,9 @@ import (
 	"dropbell/adapters/postgres/pgtest/rows"
 )
 
-// TestTimersComeBack runs a worker, loses its timers in three ways, and finds
-// every one of them again: a slot's, a campaign's, and the end of a lock. One
-// that is due soon afterwards fires by its timer, not by the sweep.
+// TestTimersComeBack runs a worker, loses its timers in three ways, and finds each timer
+// scheduled again: the timers of a slot, of a campaign, and of the end of a lock. A timer that
+// is due soon afterwards fires by itself, not through the sweep.
 func TestTimersComeBack(t *testing.T) {
 	server := localstack.RedisServer(t)
 	url := localstack.Database(t)
@@ -97,7 +97,7 @@ func TestTimersComeBack(t *testing.T) {
 // scheduledKey is where asynq keeps the ids of timers.
 const scheduledKey = "asynq:{timers}:scheduled"
 
-// absentTimers returns an error that names one of the ids that is not scheduled.
+// absentTimers returns an error that names an id without a scheduled timer, if there is one.
 func absentTimers(ctx context.Context, client *goredis.Client, ids []string) error {
 	there, err := client.ZRange(ctx, scheduledKey, 0, -1).Result()
 	if err != nil {

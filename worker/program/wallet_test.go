@@ -15,9 +15,9 @@ import (
 	"dropbell/adapters/wallet/wallettest"
 )
 
-// TestWalletsAreTold: two workers tell Apple's devices and Google of a coupon's steps and
-// of its expiry. They go on after failures and after Redis was emptied, and remove a
-// device that has no pass any more.
+// TestWalletsAreTold: two workers tell Apple's devices and Google about a coupon's steps and
+// about its expiry. They continue after failures and after Redis was emptied, and remove a
+// device that no longer has a pass.
 func TestWalletsAreTold(t *testing.T) {
 	server := localstack.RedisServer(t)
 	url := localstack.Database(t)

@@ -20,9 +20,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestRemindersReachAMiniProgram sends the reminders of a drop through a whole worker to
-// WeChat: one message for each consent, none without one, with the provider's name; one
-// access token; the user's name; and the balance is kept.
+// TestRemindersReachAMiniProgram sends the reminders of a drop through a whole worker to WeChat:
+// one message for each consent, with the provider's name, and no message without consent. Both
+// workers use one access token, the message has the user's name, and the balance adds up.
 func TestRemindersReachAMiniProgram(t *testing.T) {
 	const n = 60
 	wechat := pushtest.NewWeChat()

@@ -62,13 +62,12 @@ type program struct {
 
 	metrics *metrics
 	runner  shell.Runner
-	roles   shell.Roles // what the rooms do
+	roles   shell.Roles // the joined roles of all rooms
 	census  *census
 	life    context.Context // ends when shutdown begins
 }
 
-// build connects adapters and use cases, from top to bottom of this file. Nothing
-// runs yet.
+// build connects adapters and use cases, in the order of this file. It starts nothing.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	opened, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
 	p := &program{App: opened, metrics: newMetrics(opened.Registry), workbooks: sheet.NewTurns(50 * time.Second)}

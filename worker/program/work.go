@@ -80,8 +80,8 @@ func (p *program) newWatcher(addresses workdb.Alerts) *alert.Watcher {
 	return &alert.Watcher{Store: addresses, Sender: work.AlertSender{Groups: groups, Mail: p.senders.ByChannel[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/")}
 }
 
-// notifier returns what notifies members of staff in their browsers; nil if push is
-// not configured.
+// notifier returns the notifier that pushes alerts to members of staff in their browsers. It is
+// nil if push is not configured.
 func (p *program) notifier() (*alert.Notifier, error) {
 	cfg := p.Config
 	if cfg.VAPIDPublicKey == "" {

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// Breakers are the circuit breakers of all providers, see [provider.Circuits]. If Redis
-// does not answer, calls are made: a late message is worse.
+// Breakers are the circuit breakers of all providers; see [provider.Circuits]. If Redis does not
+// answer, calls are made all the same: a late message is worse.
 type Breakers struct {
 	breaker *redis.Breaker
 	alone   *redis.Alone
@@ -23,8 +23,8 @@ type Breakers struct {
 	cached map[int64]*redis.CachedBreaker
 }
 
-// NewBreakers returns the circuit breakers in Redis, which alone replaces while Redis does not
-// answer.
+// NewBreakers returns the circuit breakers that are kept in Redis. alone replaces them while
+// Redis does not answer.
 func NewBreakers(client goredis.UniversalClient, alone *redis.Alone, log *slog.Logger) *Breakers {
 	return &Breakers{breaker: redis.NewBreaker(client, redis.BreakerConfig{}), alone: alone, log: log, cached: map[int64]*redis.CachedBreaker{}}
 }

@@ -62,8 +62,8 @@ func (p *calls) take() (worker string, list []deliverydb.ProviderCalls) {
 	return p.worker, list
 }
 
-// RecordCalls stores the counts; those it cannot store are lost, since they
-// would be shown for a minute only.
+// RecordCalls stores the counts. Counts that cannot be stored are dropped: they would be shown
+// for a minute only.
 func (p *Senders) RecordCalls(ctx context.Context) error {
 	worker, list := p.calls.take()
 	return p.Stores.Channels.RecordCalls(ctx, worker, list)

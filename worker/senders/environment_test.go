@@ -7,8 +7,8 @@ import (
 	"dropbell/adapters/config"
 )
 
-// TestTheEnvironmentJudgesAsTheSendersDo: a setting that one refuses is refused by the
-// other.
+// TestTheEnvironmentJudgesAsTheSendersDo: the check of the environment and the senders refuse
+// the same settings.
 func TestTheEnvironmentJudgesAsTheSendersDo(t *testing.T) {
 	const public, private = "BHZgwOGn-tNyw7BHNLw_Lh0q1B0T0Y9iSoh1agFvQXcXfkEaHEp5h8hQuSqSgPt8u5Mzj4BSgxxAJy7hembuO6M", "dpLDrTVAu4A8Ags67mbNiIcSMjTqDG5xQ8Ct1z_0Me0"
 	mail := func(address string) []string { return []string{"SMTP_URL", address} }

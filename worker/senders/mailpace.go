@@ -24,7 +24,8 @@ type MailPace struct {
 	log *slog.Logger
 }
 
-// newMailPace returns the limits of mails, which may be none but those that domains ask for.
+// newMailPace returns the limits of mails. Without a configured limit, only the limits that
+// domains request apply.
 func newMailPace(a *app.App, alone *redis.Alone) *MailPace {
 	return &MailPace{domains: redis.NewDomainPacer(a.Redis, a.Config.Mail.DomainRates, time.Now, alone), days: a.Stores.WarmUps, plan: a.Config.Mail.WarmUp, Now: app.Clock, log: a.Log}
 }
@@ -32,8 +33,8 @@ func newMailPace(a *app.App, alone *redis.Alone) *MailPace {
 // dayFor bounds a statement about the day's count.
 const dayFor = 2 * time.Second
 
-// Admit is part of [smtp.Pace]. If the day's count cannot be read, no mail of the plan
-// goes out for a moment: too many would harm the sender for weeks.
+// Admit is part of [smtp.Pace]. If the day's count cannot be read, no mail of the warm-up plan
+// goes out for five seconds: too many mails would harm the sender's reputation for weeks.
 func (p *MailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, map[string]int)) {
 	permits := map[string]smtp.Permit{}
 	admitted := map[string]int{}
@@ -97,8 +98,8 @@ func (p *MailPace) Slow(ctx context.Context, server, domain string) (wait time.D
 // Taken is part of [smtp.Pace].
 func (p *MailPace) Taken(server, domain string) { p.domains.Taken(server, domain) }
 
-// giveBack returns mails to the day. Mails that the database does not take back are
-// missing for that day.
+// giveBack returns unsent mails to the count of the day. If the database does not take them
+// back, that day sends fewer mails.
 func (p *MailPace) giveBack(ctx context.Context, day time.Time, unsent map[string]int) {
 	mails := 0
 	for _, n := range unsent {

@@ -15,9 +15,9 @@ import (
 	"dropbell/worker/workertest"
 )
 
-// Mails that no server took go back to the day that they were taken from, also after
-// midnight. While the day cannot be counted, its mails wait for a moment, and not for
-// the reason that they are sent.
+// Mails that no server took are returned to the day from which they were taken, also after
+// midnight. While the day's count cannot be read, its mails wait for a short time, with a reason
+// that is not "the mails of the day are sent".
 func TestMailsOfTheDay(t *testing.T) {
 	w := pgtest.New(t)
 	client, err := redis.Open("redis://127.0.0.1:1") // nothing answers there
@@ -58,8 +58,8 @@ func TestMailsOfTheDay(t *testing.T) {
 	}
 }
 
-// A mail counts once among those of the day to a limited domain, also if it was admitted
-// before and not sent: the plan's mails of the day were spent, or no server took it.
+// A mail to a limited domain counts once per day, even if it was admitted earlier and not sent:
+// because the plan's mails of the day were used up, or because no server took it.
 func TestAMailCountsOnceForItsDomain(t *testing.T) {
 	w := pgtest.New(t)
 	client, err := redis.Open(localstack.RedisServer(t).URL())

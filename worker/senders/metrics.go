@@ -6,7 +6,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// metrics is what is measured of providers. Names are in docs/operations.md.
+// metrics are the metrics of providers. Names are in docs/operations.md.
 type metrics struct {
 	calls   *prometheus.HistogramVec
 	answers *prometheus.CounterVec
@@ -29,8 +29,8 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	return m
 }
 
-// pushAnswered counts a push service's answer about one device. A message that was kept back
-// has none.
+// pushAnswered counts the answer of a push service about one device. A message that was held
+// back has no answer and is not counted.
 func (m *metrics) pushAnswered(service string, answer delivery.Result) {
 	if answer.Held {
 		return

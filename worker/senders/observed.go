@@ -11,8 +11,9 @@ import (
 var classes = [...]string{delivery.Transient: "transient", delivery.Delivered: "delivered",
 	delivery.Throttled: "throttled", delivery.Permanent: "permanent"}
 
-// observed returns the sender of a provider with every call traced, and measured where
-// a provider can be slow or fail. id is the provider's, 0 = the environment's.
+// observed returns the sender with every call traced and, except for the app inbox, measured:
+// only a provider can be slow or fail. id is the provider's number; 0 = the environment's
+// provider.
 func (p *Senders) observed(s delivery.Sender, id int64) delivery.Sender {
 	if s.Channel() != delivery.App {
 		s = measured{s, p.metrics, p.calls, id}
@@ -28,8 +29,8 @@ type measured struct {
 	id      int64
 }
 
-// ownAnswers returns what the provider of the sender has answered: those of configured
-// services of push are counted by [countedService].
+// ownAnswers returns the answers of the sender's own provider. Answers of configured push
+// services are left out: [countedService] counts them.
 func ownAnswers(results []delivery.Result) (own []delivery.Result) {
 	for _, r := range results {
 		switch {
@@ -42,8 +43,8 @@ func ownAnswers(results []delivery.Result) (own []delivery.Result) {
 	return own
 }
 
-// Send is that of the sender below. Messages that it kept back are not counted: their pace is
-// planned, and no provider was asked.
+// Send calls Send of the embedded sender and measures the call. Messages that the sender held
+// back are not counted: their delay is planned, and no provider was called.
 func (m measured) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	started := time.Now()
 	results := m.Sender.Send(ctx, messages)

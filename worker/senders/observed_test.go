@@ -38,8 +38,8 @@ func TestProviderAnswersAreCounted(t *testing.T) {
 	workertest.Expect(t, registry, 1, "dropbell_provider_call_seconds", "channel=sms")
 }
 
-// TestEachProviderOfPushIsCountedOnce: answers of configured services are not the
-// environment's, whose own ones beside them are.
+// TestEachProviderOfPushIsCountedOnce: answers of configured services do not count for the
+// environment's service; the environment's own answers in the same call do.
 func TestEachProviderOfPushIsCountedOnce(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	p := &Senders{App: &app.App{}, metrics: newMetrics(registry), calls: &calls{}}

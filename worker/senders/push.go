@@ -34,8 +34,8 @@ func (r pushRoute) Divide(s *delivery.Subject, ids []user.ID, known []user.User)
 	return r.own.Divide(s, ids, known)
 }
 
-// buildPush makes the service of a provider of push. Messages of one that cannot be made
-// wait, and nothing else takes them.
+// buildPush makes the service of a push provider. If the service cannot be made, the provider's
+// messages wait and no other provider takes them.
 func (r *Senders) buildPush(b *built, p provider.Provider) *built {
 	secrets, err := p.Open(r.box)
 	var service push.ConfiguredService
@@ -55,9 +55,9 @@ func (r *Senders) buildPush(b *built, p provider.Provider) *built {
 	return b
 }
 
-// admitPushes shares the messages per minute of the provider among all workers, and with the
-// other providers of the same app; that of the environment's Firebase project with the
-// environment's service.
+// admitPushes shares the provider's messages per minute among all workers and among the
+// providers of the same app. A provider of the environment's Firebase project shares the quota
+// of the environment's service.
 func (r *Senders) admitPushes(p provider.Provider) push.Admit {
 	name := string(p.Kind) + ":" + p.App().Name
 	if p.Kind == provider.FCM && p.App().Name == r.Config.FCMProject() {
@@ -68,16 +68,17 @@ func (r *Senders) admitPushes(p provider.Provider) push.Admit {
 	}
 }
 
-// tokenName names the access token that the processes share. Providers of one mini program
-// share it only if they have the same server and the same AppSecret, which it proves.
+// tokenName names the access token that the processes share. Providers of one mini program share
+// a token only if they have the same server and the same AppSecret; the hash in the name proves
+// both.
 func tokenName(p provider.Provider, secrets map[string]string) string {
 	address := strings.TrimRight(cmp.Or(p.Settings["url"], wechat.DefaultURL), "/")
 	sum := sha256.Sum256([]byte(address + "\n" + secrets["app_secret"]))
 	return "wechat:" + p.Settings["app_id"] + ":" + hex.EncodeToString(sum[:8])
 }
 
-// throughPush returns the sender of one configured service of push, for a test of it;
-// nil = there is none.
+// throughPush returns the sender of one configured push service, to test this service. It is nil
+// if no such service exists.
 func (r *Senders) throughPush(id int64) delivery.Sender {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +95,7 @@ type countedService struct {
 	id    int64
 }
 
-// Push is that of the service below.
+// Push calls Push of the embedded service and counts the call.
 func (s countedService) Push(ctx context.Context, m delivery.Message) []delivery.Result {
 	if !s.Calls(m) {
 		return s.ConfiguredService.Push(ctx, m)

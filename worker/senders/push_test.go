@@ -48,7 +48,7 @@ func (m *miniPrograms) create(url, secret string, of *pushtest.WeChat) int64 {
 	return p.ID
 }
 
-// routes are those of a worker that has the key.
+// routes returns the senders of a worker that has the key.
 func (m *miniPrograms) routes(key string) *Senders {
 	m.Helper()
 	client, err := redis.Open(m.redis)
@@ -69,7 +69,7 @@ func consented(of *pushtest.WeChat, openID string) []delivery.Message {
 	return messages
 }
 
-// TestAProviderOfPushThatNoKeyOpens: its messages wait, as those of the other channels do.
+// TestAProviderOfPushThatNoKeyOpens: its messages wait, like messages of the other channels.
 func TestAProviderOfPushThatNoKeyOpens(t *testing.T) {
 	wechat := pushtest.NewWeChat()
 	t.Cleanup(wechat.Close)
@@ -88,7 +88,7 @@ func TestAProviderOfPushThatNoKeyOpens(t *testing.T) {
 }
 
 // TestAnAccessTokenBelongsToAServerAndASecret: a provider with the same AppID and another
-// address or AppSecret does not get the token that is in use.
+// address or AppSecret does not get the token in use.
 func TestAnAccessTokenBelongsToAServerAndASecret(t *testing.T) {
 	wechat, elsewhere := pushtest.NewWeChat(), pushtest.NewWeChat()
 	t.Cleanup(wechat.Close)

@@ -18,14 +18,14 @@ import (
 type built struct {
 	version int64
 	sender  delivery.Sender        // nil = it could not be made
-	service push.ConfiguredService // of push; of one that could not be made, what lets its messages wait
+	service push.ConfiguredService // push only; if the sender could not be made, a service that lets its messages wait
 	close   func() error
 	named   bool
 }
 
-// route puts a router in front of each channel's sender that staff can configure
-// providers for. Nothing is read yet. pushes is the sender of push as the environment has
-// it; nil = it configures none.
+// route puts a router in front of the sender of each channel for which staff can configure
+// providers. It reads no provider yet. pushes is the push sender of the environment; nil = the
+// environment configures none.
 func (r *Senders) route(pushes *push.Sender) (err error) {
 	if r.box, err = seal.New(provider.SealPurpose, r.Config.ProvidersKeys...); err != nil {
 		return err
@@ -51,7 +51,8 @@ func (r *Senders) route(pushes *push.Sender) (err error) {
 	return nil
 }
 
-// countryOf returns the country of a recipient, which only a phone number tells.
+// countryOf returns a function for the country of a recipient; only a phone number tells the
+// country.
 func countryOf(c delivery.Channel) func(*user.User) string {
 	return func(u *user.User) string {
 		if c != delivery.SMS {
@@ -123,8 +124,8 @@ func (r *Senders) look() {
 	}
 }
 
-// build makes the sender of a provider. That it cannot be made is told once: the
-// provider's messages go to others, or wait.
+// build makes the sender of a provider. If the sender cannot be made, build logs this once per
+// version of the provider; the provider's messages go to other providers, or wait.
 func (r *Senders) build(p provider.Provider) *built {
 	b := &built{version: p.Version, close: func() error { return nil }}
 	if p.Channel == delivery.WebPush {

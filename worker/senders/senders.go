@@ -27,8 +27,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Senders hand messages to the providers of the environment, and to those that staff
-// have configured; see [Senders.Refresh].
+// Senders hand messages to the providers of the environment and to the providers that staff have
+// configured; see [Senders.Refresh].
 type Senders struct {
 	*app.App
 	// ByChannel are the senders of channels that can have a provider.
@@ -54,8 +54,8 @@ type Senders struct {
 	built map[int64]*built
 }
 
-// Open makes a sender for every channel that the environment configures, and for those
-// that staff can configure providers for. alone keeps limits while Redis does not answer.
+// Open makes a sender for every channel that the environment configures, and for every channel
+// for which staff can configure providers. alone keeps the limits while Redis does not answer.
 // The error names every variable that a sender refuses.
 func Open(a *app.App, pacer *redis.Pacer, alone *redis.Alone) (*Senders, error) {
 	s := &Senders{App: a, pacer: pacer, metrics: newMetrics(a.Registry), calls: &calls{}, Breakers: NewBreakers(a.Redis, alone, a.Log), Pace: newMailPace(a, alone)}
@@ -73,8 +73,8 @@ func Open(a *app.App, pacer *redis.Pacer, alone *redis.Alone) (*Senders, error) 
 	return s, s.route(pushes)
 }
 
-// subscriptionGone removes a push subscription that its push service has
-// reported as gone. If it fails, the next push to it gets the same report.
+// subscriptionGone removes a push subscription that its push service has reported as gone. If
+// the removal fails, the next push to the subscription gets the same report.
 func (s *Senders) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
@@ -100,9 +100,8 @@ func (s *Senders) admitFCM(ctx context.Context, n, perMinute int) (int, time.Dur
 	return s.pacer.AdmitPushes(ctx, environmentFCM, n, perMinute)
 }
 
-// pushEvents are called by the push services: with a user's browser or phone that is
-// reported as gone, with every answer about a device, and
-// before messages that share a quota.
+// pushEvents are the callbacks of the push services: for a browser or phone that is reported as
+// gone, for every answer about a device, and before messages that share a quota.
 type pushEvents struct {
 	browserGone func(context.Context, user.ID, user.PushSubscription)
 	phoneGone   func(context.Context, user.ID, user.Device)
@@ -135,8 +134,8 @@ func pushServices(cfg config.Config, events pushEvents) (services []push.Service
 	return services, errors.Join(wrong...)
 }
 
-// environment builds a sender for every channel that the environment configures. The error names every
-// variable that a sender refuses.
+// environment builds a sender for every channel that the environment configures. The error names
+// every variable that a sender refuses.
 func environment(cfg config.Config, events pushEvents, texts guards) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error

@@ -21,8 +21,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestAPushSubscriptionThatIsGoneIsRemoved, also when the push's own time is over,
-// and a database that is away costs a warning.
+// TestAPushSubscriptionThatIsGoneIsRemoved: the subscription is removed even if the context of
+// the push has ended. If the database is down, only a warning is logged.
 func TestAPushSubscriptionThatIsGoneIsRemoved(t *testing.T) {
 	db, err := postgres.Open(t.Context(), localstack.Database(t), postgres.Options{AppName: "test"})
 	if err != nil {

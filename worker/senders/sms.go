@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// guards are what the senders of SMS keep, and the limits of mails.
+// guards are the stores that the senders of SMS use, and the limits of mails.
 type guards struct {
 	mails   smtp.Pace // nil = mails are not limited
 	budget  sms.Budget
@@ -28,8 +28,8 @@ type smsGuard struct {
 // Close ends idle connections.
 func (g *smsGuard) Close() error { return g.close() }
 
-// guard bounds what a provider of SMS is handed to the countries and the budget of the
-// environment.
+// guard returns the SMS sender of a provider, limited to the countries and the budget that the
+// environment sets.
 func (s guards) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
 	g := &sms.Guard{Sender: sender, Countries: cfg.SMS.Countries, Prices: cfg.SMS.Prices}
 	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 || cfg.SMS.MicrosPerDay > 0 {
@@ -38,8 +38,8 @@ func (s guards) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
 	return g
 }
 
-// newSMS builds the sender of the environment's provider; variables are those that it
-// refuses if there is an error.
+// newSMS builds the sender of the environment's SMS provider. If there is an error, variables
+// names the refused variables.
 func newSMS(cfg config.Config, stores guards) (s *smsGuard, variables string, err error) {
 	s = &smsGuard{close: func() error { return nil }}
 	texts, err := sms.ParseTemplates(cfg.SMS.Templates)

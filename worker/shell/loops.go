@@ -15,13 +15,13 @@ import (
 // Rest is the pause between looks of the relay at an outbox that has been empty.
 const Rest = 250 * time.Millisecond
 
-// phase is how long after a full second this process does what it does every
-// few seconds: when the relay looks as well, not when timers fire, and not with all of the
-// other processes.
+// phase is the offset after a full second at which this process runs its periodic jobs. At a
+// phase the relay wakes the process anyway, and no timer fires. The phase is random, so that not
+// all processes run their jobs at the same time.
 var phase = time.Duration(1+rand.N(3)) * Rest
 
-// UntilNext returns how long it is until the next full period, or, if that is
-// whole seconds, until the phase after it.
+// UntilNext returns the time until the next full period. If period is a whole number of seconds,
+// the result is the time until [phase] after the next full period.
 func UntilNext(now time.Time, period time.Duration) time.Duration {
 	if period%time.Second == 0 {
 		now = now.Add(-phase)
@@ -50,9 +50,9 @@ type Runner struct {
 	Known, Failed func(name string)
 }
 
-// Every returns a loop that runs job at once and then at each full period of
-// the clock: loops of one process wake it together. Its failures are logged, at
-// most one line per kind of trouble and minute.
+// Every returns a loop that runs job at once and then at each full period of the clock, so that
+// the loops of one process wake it together. Failures of job are logged: a repeated error at
+// most once a minute.
 func (r Runner) Every(period time.Duration, name string, job func(context.Context) error) func(context.Context) error {
 	attempt := r.Attempts(name, job)
 	return func(ctx context.Context) error {
@@ -65,8 +65,8 @@ func (r Runner) Every(period time.Duration, name string, job func(context.Contex
 	}
 }
 
-// Attempts returns job as something that never fails: failures are counted and
-// logged, see [Runner.Every].
+// Attempts returns job as a function without an error. Failures are counted and logged; see
+// [Runner.Every].
 func (r Runner) Attempts(name string, job func(context.Context) error) func(context.Context) {
 	r.Known(name)
 	var lastText string
@@ -84,24 +84,23 @@ func (r Runner) Attempts(name string, job func(context.Context) error) func(cont
 	}
 }
 
-// sweepTurn is how long the next sweep waits for one that takes long.
+// sweepTurn is how long the next sweep waits for a sweep that takes long.
 const sweepTurn = 50 * time.Millisecond
 
-// unaskedEvery is after how many turns all sweeps are done whatever the answers are:
-// they also set gauges, and a question that overlooks something delays it only.
+// unaskedEvery is the number of turns after which all sweeps run, whatever the answers to their
+// questions are. Sweeps also set gauges, and work that a question overlooks is only delayed.
 const unaskedEvery = 10
 
-// answersWithin is how long the database may take to answer all questions, the wait for
-// a connection included: a lock on one of their tables holds up the statement, and may
-// not hold up the sweeps that have nothing to do with that table.
+// answersWithin is how long the database may take to answer all questions, including the wait
+// for a connection. A lock on a table of one question blocks the whole statement; the limit
+// keeps the lock from delaying sweeps that do not use this table.
 const answersWithin = time.Second
 
-// Sweeps returns a loop that does each period, one after the other, the sweeps that may
-// have something to do: one statement asks that for all of them, so that with nothing
-// to do they need one database connection for a moment and wake the process once. waits
-// are the questions of a sweep by its name; without questions there may always be something.
-// A sweep that takes longer than [sweepTurn] goes on beside the others, and is left out
-// until it is done.
+// Sweeps returns a loop that runs, once per period and one after another, the sweeps that may
+// have something to do. One statement asks the questions of all sweeps, so an idle process needs
+// one database connection for a moment and wakes once. waits has the questions of each sweep by
+// its name; a sweep without questions always runs. A sweep that takes longer than [sweepTurn]
+// continues concurrently and is skipped until it has ended.
 func (r Runner) Sweeps(period time.Duration, list []Sweep, waits map[string][]postgres.Question) func(context.Context) error {
 	type running struct {
 		attempt func(context.Context)
@@ -148,9 +147,9 @@ func (r Runner) Sweeps(period time.Duration, list []Sweep, waits map[string][]po
 	}
 }
 
-// asks returns what asks which sweeps may have something to do. If the database does
-// not answer in time all of them may: those that can do their work do it, and the others
-// meet the error.
+// asks returns a function that asks which sweeps may have something to do. If the database does
+// not answer in time, all sweeps run: sweeps that can work do so, and the other sweeps report
+// the error.
 func (r Runner) asks(list []Sweep, waits map[string][]postgres.Question) func(context.Context) (wanted func(i int) bool) {
 	var questions []postgres.Question
 	asked := map[string][2]int{} // where the questions of a name are among all

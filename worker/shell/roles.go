@@ -1,5 +1,5 @@
 // Package shell is shared by the rooms of worker. Roles are the loops, sweeps, handlers and
-// tasks that a room gives the program; a Runner runs loops and sweeps.
+// tasks that a room gives to the program. A Runner runs loops and sweeps.
 package shell
 
 import (
@@ -14,20 +14,20 @@ import (
 	"dropbell/domain/task"
 )
 
-// A Role is one part of a worker's work. WORKER_ROLES names those that a
-// process has; together the processes of an installation need all of them.
+// A Role is one part of a worker's work. WORKER_ROLES names the roles of a process. Together the
+// processes of an installation need all roles.
 type Role string
 
 // The roles, as WORKER_ROLES names them.
 const (
-	// Timers fires slots, starts campaigns and cuts announcements, at their
-	// instants and by sweeping.
+	// Timers fires slots, starts campaigns and cuts announcements: at their instants, and
+	// through sweeps if a timer was lost.
 	Timers Role = "timers"
-	// Delivery delivers the batches of the channels in WORKER_CHANNELS, and with SMS the
-	// codes for phone numbers.
+	// Delivery delivers the batches of the channels in WORKER_CHANNELS. If SMS is one of the
+	// channels, it also sends the codes for phone numbers.
 	Delivery Role = "delivery"
-	// Events relays the outbox, handles events, and sends those that shops'
-	// servers want.
+	// Events relays the outbox, handles events, and sends webhook events to the servers of
+	// shops.
 	Events Role = "events"
 	// Jobs runs imports, replays, code batches and other jobs.
 	Jobs Role = "jobs"
@@ -37,8 +37,8 @@ const (
 	House Role = "house"
 )
 
-// Roles are the loops, sweeps, handlers, tasks and figures of a room. Handlers and tasks are
-// run by all processes that read the bus and the queues.
+// Roles are the loops, sweeps, handlers, tasks and figures of a room. All processes that read
+// the bus and the queues run the handlers and tasks.
 type Roles struct {
 	Loops    []Loop
 	Sweeps   []Sweep
@@ -46,16 +46,16 @@ type Roles struct {
 	Tasks    []Task
 	// Gauges set metrics, in each process of the role [House], every few seconds.
 	Gauges []func(context.Context) error
-	// Counts are taken by one process for all.
+	// Counts are taken by one process for all processes.
 	Counts []Count
-	// Watches look for what staff are told of.
+	// Watches look for conditions that staff are told about.
 	Watches []alert.Watch
 	// Recounts compare sums with the rows, in one process every ten minutes.
 	Recounts []func(context.Context) error
 }
 
-// A Loop is run at once and then at each full period by the processes of a role; without
-// a role, by all. Its failures are counted and logged by its name.
+// A Loop runs at once and then at each full period, in the processes of its role; without a
+// role, in all processes. Its failures are counted and logged by its name.
 type Loop struct {
 	Role  Role
 	Name  string
@@ -65,8 +65,8 @@ type Loop struct {
 	Run func(context.Context) error
 }
 
-// A Sweep is a short job of every second; it finds nothing, or what a queue or an event
-// should have brought.
+// A Sweep is a short job that runs every second. It looks for work that a queue or an event
+// should have brought, and usually finds none.
 type Sweep struct {
 	Role Role
 	Name string
@@ -95,8 +95,8 @@ func On(group, topic string, do watermill.HandlerFunc, options ...watermill.Opti
 type Task struct {
 	Name string
 	Do   func(ctx context.Context, payload []byte) error
-	// Turn ends the context when the shutdown begins; what is left then goes on in
-	// another worker, so that an error is none.
+	// Turn ends the context of Do when the shutdown begins. Another worker continues the
+	// remaining work, so an error is then not counted as a failure.
 	Turn bool
 }
 
@@ -114,7 +114,8 @@ func Decoded[P any](do func(context.Context, P) error) func(context.Context, []b
 // A Count sets metrics that are the same for all workers and cost the database something.
 type Count struct {
 	Take func(context.Context) error
-	// Forget removes what the next worker will say, so that nothing stale stays.
+	// Forget removes the metrics that the next counting worker sets, so that no stale value
+	// remains.
 	Forget func()
 }
 

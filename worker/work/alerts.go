@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// alertsEvery is how often each worker looks for what needs attention; one of
-	// them does the work.
+	// alertsEvery is how often each worker checks for conditions that need attention. One of the
+	// workers does the work.
 	alertsEvery = 15 * time.Second
 )
 
-// sealAddresses seals the addresses of chat groups that are stored as they are, as soon as
-// the database lets it.
+// sealAddresses encrypts the addresses of chat groups that are stored in plain text. It retries
+// until the database allows it.
 func (d Deps) sealAddresses(ctx context.Context) error {
 	for {
 		err := d.Seal(ctx)
@@ -44,8 +44,8 @@ type AlertSender struct {
 	Mail   delivery.Sender // nil without a mail server; see [delivery.RoutedSender]
 }
 
-// Send sends one alert; see [alert.Sender]. Mails have the text's first line as
-// their subject, and the delivery's number in their Message-ID.
+// Send sends one alert; see [alert.Sender]. A mail has the first line of the text as its
+// subject, and the number of the delivery in its Message-ID.
 func (s AlertSender) Send(ctx context.Context, d alert.Delivery, text string) alert.Outcome {
 	switch {
 	case d.Destination.Form != alert.Email:
@@ -69,8 +69,8 @@ func hasProvider(s delivery.Sender) bool {
 // AlertPusher pushes alerts to browsers of members.
 type AlertPusher struct{ Browsers *webpush.Sender }
 
-// Push sends one alert; see [alert.Pusher]. A condition that comes again takes the
-// place of its notification.
+// Push sends one alert; see [alert.Pusher]. A repeated condition replaces its earlier
+// notification.
 func (s AlertPusher) Push(ctx context.Context, p alert.Push, text, path string) (alert.Outcome, bool) {
 	r, gone := s.Browsers.Notify(ctx, p.Browser.Subscription, webpush.Notice{Title: "Dropbell", Text: text, Tag: p.Key, URL: path, WorthlessAfter: p.DeadlineAt})
 	return outcomeOf(r), gone

@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/provider"
 )
 
-// mailServer keeps what it is sent and answers as it is told.
+// mailServer keeps the mails that it receives and answers as the test sets.
 type mailServer struct {
 	delivery.Sender
 	got    []delivery.Message
@@ -29,8 +29,8 @@ func (g noGroups) Send(context.Context, alert.Delivery, string) alert.Outcome {
 	return alert.Outcome{}
 }
 
-// A mail says what is the matter in its subject, is the same whenever it is tried
-// again, and its answers are those of the mail server.
+// The subject of an alert mail names the condition. Every retry sends the same mail, and the
+// outcomes follow the answers of the mail server.
 func TestAlertsByMail(t *testing.T) {
 	d := alert.Delivery{ID: 7, CreatedAt: time.Unix(1_700_000_000, 0), Destination: alert.Destination{Form: alert.Email, URL: "ops@example.com"}}
 	for answer, want := range map[delivery.Result]alert.Outcome{

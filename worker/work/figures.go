@@ -13,7 +13,7 @@ import (
 const (
 	// recountTurn is how long one recount of figures goes on with further drops.
 	recountTurn = time.Minute
-	// recountedAtOnce bounds the drops of one recount, and impossibleAtOnce those that a
+	// recountedAtOnce bounds the drops of one recount. impossibleAtOnce bounds the drops that a
 	// census recounts because their figures cannot be true.
 	recountedAtOnce  = 1000
 	impossibleAtOnce = 20

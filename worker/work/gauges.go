@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/job"
 )
 
-// gauges are what is measured of the outbox, the bus, the queues and the jobs. Names are in
+// gauges are the metrics of the outbox, the bus, the queues and the jobs. Names are in
 // docs/operations.md.
 type gauges struct {
 	Deps

@@ -22,16 +22,15 @@ const (
 	HookEndpoints = 64
 	// hookHandlers is how many events of one topic are stored at a time, by groups.
 	hookHandlers = 16
-	// openedAtOnce and issuedAtOnce bound what one step of a sweep reads.
+	// openedAtOnce and issuedAtOnce bound the drops and coupons that one step of a sweep reads.
 	openedAtOnce = 100
 	issuedAtOnce = 5000
-	// skipEvery is how often the horizon of issued coupons follows while no shop's
-	// server wants to be told of them.
+	// skipEvery is how often the horizon of issued coupons moves forward while no endpoint of a
+	// shop subscribes to issued coupons.
 	skipEvery = 10 * time.Second
 )
 
-// Hooks makes events for the servers of shops of what the bus announces, and sends
-// them.
+// Hooks turns events of the bus into webhook events for the servers of shops, and sends them.
 type Hooks struct {
 	log     *slog.Logger
 	events  *workdb.HookEvents
@@ -50,8 +49,8 @@ func NewHooks(events *workdb.HookEvents, store workdb.Hooks, sending *hook.Deliv
 	return h
 }
 
-// handlers handle the events of the bus that some shop's server can be told of. While
-// none wants to be, an event is only acknowledged.
+// handlers handle the bus events of which an endpoint of a shop can be told. While no endpoint
+// subscribes to a type of event, such an event is only acknowledged.
 func (h *Hooks) handlers() (list []shell.Handler) {
 	handle := func(topic string, do watermill.HandlerFunc, options ...watermill.Option) {
 		list = append(list, shell.On("hooks", topic, do, options...))
@@ -101,8 +100,8 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 	return list
 }
 
-// issued tells of drops that the issue has sold out. The total of an event may be
-// that of the stock before a change, so the row is asked.
+// issued makes webhook events for drops that the issued coupons have sold out. The event's total
+// may be the total of the stock before a change, so the row is read.
 func (h *Hooks) issued(ctx context.Context, id string, e event.Coupons) error {
 	if !h.wants.Any(ctx, hook.DropSoldOut) {
 		return nil
@@ -120,8 +119,8 @@ func (h *Hooks) issued(ctx context.Context, id string, e event.Coupons) error {
 	return h.store1(ctx, id, list...)
 }
 
-// store1 stores the webhook events of one event of the bus and wakes the workers that
-// send them. An endpoint that cannot be woken is found by the sweep.
+// store1 stores the webhook events of one bus event and wakes the workers that send them. If an
+// endpoint cannot be woken, the sweep finds it.
 func (h *Hooks) store1(ctx context.Context, id string, list ...hook.Event) error {
 	endpoints, err := h.events.Handle(ctx, id, list)
 	if err != nil {
@@ -141,9 +140,8 @@ func (h *Hooks) wake(ctx context.Context, endpoints []int64) {
 	}
 }
 
-// sweep tells of drops that have opened and of issued coupons, and wakes endpoints
-// whose retries are due, or whose task was lost. Without endpoints there is nothing
-// to look for.
+// sweep makes webhook events for opened drops and for issued coupons, and wakes endpoints whose
+// retries are due or whose task was lost. Without endpoints it only skips issued coupons.
 func (h *Hooks) sweep(ctx context.Context) error {
 	if h.wants.None(ctx) {
 		return h.skipIssued(ctx)
@@ -182,9 +180,9 @@ func (h *Hooks) sweepIssued(ctx context.Context) error {
 	return nil
 }
 
-// skipIssued passes over issued coupons of which no shop's server wants to be told,
-// every ten seconds: the sweep reads those of the last seconds once an endpoint wants
-// to, and tells none that is older than the endpoint.
+// skipIssued moves past issued coupons, every [skipEvery], while no endpoint subscribes to them.
+// Once an endpoint subscribes, the sweep reads the coupons of the last seconds, and sends no
+// coupon that is older than the endpoint.
 func (h *Hooks) skipIssued(ctx context.Context) error {
 	if time.Since(h.skipped) < skipEvery {
 		return nil
@@ -196,7 +194,7 @@ func (h *Hooks) skipIssued(ctx context.Context) error {
 	return nil
 }
 
-// send sends what is due at an endpoint for a turn.
+// send sends the due events of an endpoint, for one turn.
 func (h *Hooks) send(ctx context.Context, t task.HookPayload) error {
 	more, err := h.sending.Drain(ctx, t.EndpointID)
 	if more && ctx.Err() == nil { // or the sweep of another worker continues

@@ -30,8 +30,8 @@ const eventLife = time.Hour
 
 // cleanUp removes expired data.
 func (d Deps) cleanUp(ctx context.Context, _ []byte) error {
-	// Redis first: trimming its memory does not wait for trimming a disk. No part keeps
-	// another one from its work.
+	// Redis first: trimming its memory does not wait for trimming on disk. A failed part does
+	// not keep the other parts from running.
 	trimmed, err1 := d.Relay.bus.Trim(ctx, eventLife)
 	pruned, err2 := d.Queue.PruneArchive(ctx, 7*24*time.Hour)
 	n, err3 := d.House.Clean(ctx, d.House.Keep, 0)

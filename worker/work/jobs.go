@@ -12,7 +12,7 @@ import (
 // jobsHere is how many jobs one worker runs at a time.
 const jobsHere = 4
 
-// jobSetBack logs a step that failed; only what is not a fault is a bug.
+// jobSetBack logs a failed step. Only an error that is no fault is a bug.
 func (d Deps) jobSetBack(ctx context.Context, j job.Job, s job.Setback, err error) {
 	level := d.Log.WarnContext
 	if fault.KindOf(err) == 0 {

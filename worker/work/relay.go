@@ -26,21 +26,22 @@ const (
 	relayRestAfter = 5 * time.Second       // without events, after which it is looked at every [shell.Rest]
 	// relayGroup is how many events one relay transaction takes along.
 	relayGroup = 500
-	// relayLead is how long at most a worker that no longer looks at the outbox keeps
-	// others from it. It is renewed in its second half.
+	// relayLead is how long the lead of a worker lasts after its last renewal. A worker that
+	// stops reading the outbox keeps other workers from it for at most this time. The lead is
+	// renewed in its second half.
 	relayLead = 800 * time.Millisecond
-	// publishFor is how long Redis may take to accept a group: its events stay locked
-	// for other workers meanwhile.
+	// publishFor is how long Redis may take to accept a group of events. Meanwhile the events
+	// stay locked for other workers.
 	publishFor = 5 * time.Second
-	// lookEvery is how often the leader looks whether relayed events were handled, and
-	// whether Redis forgot some; lookIdle, while there are none; lookAgain, after it
-	// corrected something.
+	// lookEvery is how often the leader checks whether relayed events were handled and whether
+	// Redis forgot some. lookIdle is the interval while no event is unhandled; lookAgain is the
+	// interval after the leader corrected something.
 	lookEvery = 5 * time.Second
 	lookIdle  = 30 * time.Second
 	lookAgain = time.Second
 )
 
-// Relay moves events to the bus, and looks after them until every handler has acknowledged
+// Relay moves events to the bus, and keeps track of them until every handler has acknowledged
 // them.
 type Relay struct {
 	outbox workdb.Outbox
@@ -52,14 +53,14 @@ type Relay struct {
 
 	republished, corrected prometheus.Counter
 
-	looked time.Time // when it last did; zero = it is due
-	soon   bool      // it corrected something then
-	// check is what the next look may find handled; nil = nothing.
+	looked time.Time // time of the last Look; zero = a Look is due
+	soon   bool      // the last Look corrected something
+	// check is the state that the next look may find handled; nil = none.
 	check *relayCheck
 }
 
-// NewRelay returns the relay of an outbox. It tells shops, through hooks, what is after the
-// database forgot events.
+// NewRelay returns the relay of an outbox. After the database has forgotten events, the relay
+// sends shops the current state through hooks.
 func NewRelay(outbox workdb.Outbox, bus *watermill.Bus, leader *redis.Leader, hooks *Hooks, runner shell.Runner, r *prometheus.Registry) *Relay {
 	outbox.Summed = slices.Sorted(maps.Keys(Sums))
 	k := &Relay{outbox: outbox, bus: bus, leader: leader, hooks: hooks, runner: runner, log: runner.Log,
@@ -69,12 +70,14 @@ func NewRelay(outbox workdb.Outbox, bus *watermill.Bus, leader *redis.Leader, ho
 	return k
 }
 
-// Run moves committed events from the outbox to the bus: at once while
-// there are any, else every 50 ms, and every 250 ms after some seconds without
-// any. Notifications instead would take a cluster-wide lock at every commit. One of the
-// workers does it: several would share the same events, and each would merge a part of
-// them. After the seconds without any, a worker looks before it asks for the lead. One that
-// fails, or does not reach Redis, leaves the lead to another one.
+// Run moves committed events from the outbox to the bus: at once while there are any, otherwise
+// every 50 ms, and every 250 ms after some seconds without an event. Notifications instead would
+// take a cluster-wide lock at every commit.
+//
+// One worker, the leader, relays: several workers would share the same events, and each would
+// merge only a part of them. After some seconds without an event, a worker reads the outbox
+// before it asks for the lead. A worker that fails, or does not reach Redis, leaves the lead to
+// another worker.
 func (k *Relay) Run(ctx context.Context) error {
 	defer k.leader.Resign(context.WithoutCancel(ctx))
 	var last, failed time.Time // when there was an event, and a failure
@@ -105,7 +108,7 @@ func (k *Relay) Run(ctx context.Context) error {
 			}
 			last = time.Now()
 			var merged error
-			if !stuck { // else they go on gathering for one sum
+			if !stuck { // otherwise the events keep gathering for one sum
 				for _, topic := range unmerged {
 					merged = errors.Join(merged, k.outbox.Merge(ctx, topic, relayGroup, Sums[topic]))
 				}
@@ -148,9 +151,9 @@ var Sums = map[string]func(payloads [][]byte) ([][]byte, error){
 	}),
 }
 
-// summed merges events that groups of reservations have announced: many processes
-// with small groups make one event for nearly every reservation, and each event
-// a transaction of its handler.
+// summed merges the events that groups of reservations have announced. Many processes with small
+// groups announce nearly one event per reservation, and each event costs its handler a
+// transaction.
 func summed[E any](sum func([]E) []E) func(payloads [][]byte) ([][]byte, error) {
 	return func(payloads [][]byte) (sums [][]byte, err error) {
 		list := make([]E, len(payloads))
@@ -170,7 +173,7 @@ func summed[E any](sum func([]E) []E) func(payloads [][]byte) ([][]byte, error) 
 	}
 }
 
-// seqKey is where an event on the bus has its number among those relayed.
+// seqKey is the metadata key of an event's seq number in the outbox.
 const seqKey = "relayed"
 
 // Publish hands events to the bus.
@@ -187,15 +190,15 @@ func (k *Relay) Publish(ctx context.Context, list []workdb.Announcement) error {
 	return k.bus.Publish(ctx, events)
 }
 
-// relayCheck says that the events up to seq were published before the streams ended there,
-// while their marks had the number.
+// relayCheck records that the events up to seq were published before the ends of the streams,
+// while the marks of the streams had the number mark.
 type relayCheck struct {
 	seq, mark int64
 	ends      watermill.Ends
 }
 
-// due reports whether it is time to look, while there are events that are not settled,
-// or none.
+// due reports whether it is time for the next Look. unsettled tells whether some events are not
+// settled yet; then the interval is shorter.
 func (k *Relay) due(unsettled bool) bool {
 	every := lookIdle
 	switch {
@@ -207,14 +210,13 @@ func (k *Relay) due(unsettled bool) bool {
 	return time.Since(k.looked) >= every
 }
 
-// Look publishes events again that Redis may have forgotten, settles those that are
-// handled, and corrects what shops were told if the database forgot something.
+// Look publishes events again that Redis may have forgotten, settles handled events, and sends
+// shops corrections if the database forgot something.
 //
-// Settling rests on this order: a look that finds the marks takes the seq of
-// the last event, and then the ends of the streams. A later one that still finds
-// the same marks knows that no stream had forgotten an event up to the seq when its end
-// was read; and once every handler has acknowledged what lies before the ends, all of
-// these are handled.
+// Settling rests on an order. A look that finds the marks takes the seq of the last event, and
+// then the ends of the streams. If a later look still finds the same marks, no stream had
+// forgotten an event up to the seq when the end of this stream was read. Once every handler has
+// acknowledged all events before the ends, all events up to the seq are handled.
 func (k *Relay) Look(ctx context.Context) error {
 	k.looked, k.soon = time.Now(), false
 	r, err := k.outbox.Relayed(ctx)
@@ -259,7 +261,7 @@ func (k *Relay) Look(ctx context.Context) error {
 	return k.begin(ctx, r)
 }
 
-// begin says what the next look may find handled.
+// begin records the state that the next look may find handled.
 func (k *Relay) begin(ctx context.Context, r workdb.Relayed) error {
 	k.check = nil
 	seq, err := k.outbox.Last(ctx)
@@ -273,9 +275,9 @@ func (k *Relay) begin(ctx context.Context, r workdb.Relayed) error {
 	return err
 }
 
-// again publishes all that is not known to be handled. First the marks get their next
-// number: relays that began before are over when the last seq is read, and what
-// Redis forgets from then on, it forgets together with these marks.
+// again publishes all events that are not known to be handled. First the marks get their next
+// number. Relays that began earlier are over when the last seq is read, and events that Redis
+// forgets from then on are forgotten together with the new marks.
 func (k *Relay) again(ctx context.Context, r workdb.Relayed) error {
 	if err := k.bus.SetMarks(ctx, r.Mark+1); err != nil {
 		return err
@@ -328,8 +330,8 @@ func lostEvent[E any](add func(*hook.Lost, E)) func(*hook.Lost, []byte) error {
 	}
 }
 
-// correct tells shops what is after the database forgot transactions whose events were
-// published: it was restored, or a standby took over that lacked them.
+// correct sends shops the current state after the database forgot transactions whose events were
+// published: the database was restored, or a standby took over that lacked the transactions.
 func (k *Relay) correct(ctx context.Context, r workdb.Relayed, greatest int64) error {
 	lost, lacks := &hook.Lost{}, 0
 	if r.History != "" {
@@ -353,8 +355,8 @@ func (k *Relay) correct(ctx context.Context, r workdb.Relayed, greatest int64) e
 	return nil
 }
 
-// lost calls add with the payload of each event of a stream that the database lacks, and
-// returns how many there were.
+// lost calls add with the payload of each event that is in the stream of topic and that the
+// database lacks. It returns the number of these events.
 func (k *Relay) lost(ctx context.Context, topic string, add func(payload []byte) error) (n int, err error) {
 	err = k.bus.Newest(ctx, topic, relayGroup, func(events []watermill.Event) (bool, error) {
 		var list []workdb.Announcement

@@ -18,8 +18,8 @@ import (
 	"dropbell/worker/shell"
 )
 
-// Deps are what the room stands on. All are required but Notifier, which is nil without
-// keys for push. The room sets what Jobs, Watcher and Notifier call.
+// Deps are the dependencies of the room. All are required except Notifier, which is nil without
+// keys for push. The room sets the callbacks of Jobs, Watcher and Notifier.
 type Deps struct {
 	Relay    *Relay
 	Hooks    *Hooks

@@ -1,4 +1,4 @@
-// Package workertest is what tests of worker's rooms share.
+// Package workertest has the helpers that tests of worker's rooms share.
 package workertest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// Value returns a gauge or counter with exactly these labels ("channel=sms"),
-// and whether there is one; of a histogram, its number of samples.
+// Value returns the value of the gauge or counter with exactly these labels ("channel=sms"), and
+// whether it exists. For a histogram the value is its number of samples.
 func Value(t *testing.T, g prometheus.Gatherer, name string, labels ...string) (float64, bool) {
 	t.Helper()
 	families, err := g.Gather()

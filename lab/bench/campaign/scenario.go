@@ -1,8 +1,10 @@
-// Package campaign measures how long it takes from a campaign's start until its
-// audience is cut, delivered over the app channel and accounted for, through a real
-// worker, and the worker's memory meanwhile. In the same run: the floor, which is
-// streaming the same user ids out of PostgreSQL, and the simplest design, a task of the
-// queue for each user whose handler records that the message is in the user's inbox.
+// Package campaign measures how long a campaign takes from its start until its audience is cut,
+// delivered over the app channel and accounted for, through a real worker. It also measures the
+// worker's memory.
+//
+// The same run measures two comparisons. The floor streams the same user ids out of PostgreSQL.
+// The simplest design queues a task for each user, whose handler records that the message is in
+// the user's inbox.
 //
 //	go tool task bench:campaign -- -n 1000000 -runs 3 -tasks 50000
 //	go tool task bench:campaign -- -sizes 10000,100000,1000000,5000000
@@ -20,7 +22,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// maxMiB is what a worker may occupy at most, at any size.
+// maxMiB is the greatest memory allowed to a worker, in MiB, at any size.
 const maxMiB = 200
 
 // Scenario is the benchmark with its flags.
@@ -78,7 +80,7 @@ func people(ctx context.Context, s *stack.Stack, n int) error {
 	return err
 }
 
-// A result is what one campaign took.
+// A result has the measurements of one campaign.
 type result struct {
 	floor, all time.Duration
 	peakMiB    float64
@@ -118,9 +120,9 @@ func stream(ctx context.Context, s *stack.Stack, n int) (time.Duration, error) {
 	return time.Since(start), rows.Err()
 }
 
-// curve sends to ever larger audiences and says whether time and memory grow
-// no faster: each step may cost a fifth more than its share, which is how much
-// runs differ.
+// curve sends campaigns to ever larger audiences and prints whether time and memory grow no
+// faster than the audience. Each step may cost a fifth more than its share, since results vary
+// that much between runs.
 func curve(ctx context.Context, s *stack.Stack, sizes []int) error {
 	linear, small := "yes", "yes"
 	var before result
@@ -145,7 +147,7 @@ func curve(ctx context.Context, s *stack.Stack, sizes []int) error {
 	return nil
 }
 
-// grown sends to n users with a worker that has done nothing else.
+// grown sends to n users with a worker that has done no other work.
 func grown(ctx context.Context, s *stack.Stack, n int) (result, error) {
 	if err := people(ctx, s, n); err != nil {
 		return result{}, err

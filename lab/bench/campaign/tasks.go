@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// One server fetches one task per round trip, so several share the queue;
-	// more than four only compete for the two processors.
+	// A server fetches one task per round trip, so several servers share the queue. More than
+	// four servers only compete for the two processors.
 	taskServers     = 4
 	taskConcurrency = 16
 	taskEnqueuers   = 64
 )
 
-// oneTaskEach brings a message to n users with a task each, from reading the
-// audience until the last row is committed. To its advantage Redis syncs once
-// a second meanwhile, and nothing is asked about a recipient.
+// oneTaskEach queues a task for each of n users that stores a message for the user. took is the
+// time from reading the audience until the last row is committed. Two things favour this design:
+// Redis syncs once a second meanwhile, and no data of the recipient is read.
 func oneTaskEach(ctx context.Context, s *stack.Stack, n int) (took time.Duration, err error) {
 	if _, err := s.SQL.Exec(ctx, `drop table if exists peer_inbox; create table peer_inbox (campaign_id bigint, user_id bigint, title text, body text,
 		sent_at timestamptz not null default now(), primary key (campaign_id, user_id))`); err != nil {
@@ -71,7 +71,7 @@ type peer struct {
 	done    chan struct{}
 }
 
-// peerTask is what a task says.
+// peerTask is the payload of a task.
 type peerTask struct {
 	CampaignID int64  `json:"campaign_id"`
 	UserID     int64  `json:"user_id"`
@@ -137,7 +137,7 @@ func (p *peer) serve(opt asynq.RedisConnOpt) (stop func(), err error) {
 	return stop, nil
 }
 
-// handle puts one message into one user's inbox, once however often it runs.
+// handle puts one message into one user's inbox, only once even if the task is repeated.
 func (p *peer) handle(ctx context.Context, t *asynq.Task) error {
 	var m peerTask
 	if err := json.Unmarshal(t.Payload(), &m); err != nil {

@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// pipelined is a client that sends the script calls which are asked for
-// together as one pipeline: the best that one call per claim can do.
+// pipelined returns a client that sends concurrent script calls as one pipeline. This is the
+// best that a design with one call per claim can do.
 func pipelined(url string) (goredis.UniversalClient, error) {
 	asking, err := redis.Open(url)
 	if err != nil {
@@ -104,8 +104,8 @@ func (p *pipeline) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
-// copyBare copies coupons into the database in groups as large as the
-// writer's, with as many connections, and decides and counts nothing.
+// copyBare copies coupons into the database, in groups as large as the writer's groups and over
+// as many connections. It decides and counts nothing.
 func (b *gateBench) copyBare(ctx context.Context, connections int) (float64, error) {
 	const group = 500
 	var next atomic.Int64

@@ -19,15 +19,15 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// stored are what a gate reads from the database, without a cache.
+// stored reads the gate's data from the database, without a cache.
 type stored struct {
 	couponsdb.Gates
 	dropsdb.Templates
 }
 
-// refill measures how long after Redis was emptied the first claim of a drop is
-// accepted, for drops that have issued so many coupons already. A user who has a
-// coupon is refused a second one in each run.
+// refill measures how long after Redis was emptied the first claim of a drop is accepted. counts
+// are the numbers of coupons that the drops have already issued. In each run a user with a
+// coupon is refused a second coupon.
 func refill(ctx context.Context, s *stack.Stack, counts []int, shards, runs int) error {
 	client, err := redis.Open(s.RedisURL)
 	if err != nil {
@@ -52,8 +52,8 @@ func refill(ctx context.Context, s *stack.Stack, counts []int, shards, runs int)
 	return nil
 }
 
-// issuedDrop is an open drop behind the gate; users 1 to issued have a coupon each, with
-// the key that the API gives to a tap.
+// issuedDrop makes an open drop behind the gate. Users 1 to issued have one coupon each, with
+// the idempotency key that the API gives to a tap.
 func issuedDrop(ctx context.Context, s *stack.Stack, issued int) (int64, error) {
 	t, err := s.Drop(ctx, time.Hour)
 	if err != nil {
@@ -77,7 +77,7 @@ func issuedDrop(ctx context.Context, s *stack.Stack, issued int) (int64, error) 
 	return t.ID, err
 }
 
-// firstClaim empties Redis beside a running keeper and claims until a claim is accepted.
+// firstClaim empties Redis while a keeper runs, and claims until a claim is accepted.
 func firstClaim(ctx context.Context, s *stack.Stack, client goredis.UniversalClient, drop int64, issued, shards int) (time.Duration, error) {
 	store := couponsdb.NewGates(s.DB)
 	keeper := &gate.Keeper{Store: store, Shards: redisgate.NewShards(client), Now: time.Now, Divide: gate.Divider(shards),

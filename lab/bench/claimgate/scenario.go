@@ -1,12 +1,12 @@
-// Package claimgate measures the claim gate: claims per second decided in Redis by one
-// script call per group, against one call per claim, alone or in pipelines,
-// with the log synced at every write and once a second; and how fast accepted
-// claims are written to PostgreSQL, against a bare COPY of their coupons.
+// Package claimgate measures the claim gate. It compares claims per second decided in Redis by
+// one script call per group with one call per claim, alone or in pipelines, with the Redis log
+// synced at every write and once a second. It also measures how fast accepted claims are written
+// to PostgreSQL, compared with a bare COPY of their coupons.
 //
 //	go tool task bench:claimgate
 //
-// With -refill it measures how soon after Redis was emptied a claim is accepted, for
-// drops that have issued coupons.
+// With -refill it measures how soon a claim is accepted after Redis was emptied, for drops that
+// have issued coupons.
 package claimgate
 
 import (
@@ -121,7 +121,7 @@ func (f facts) Template(context.Context, int64) (template.Template, error) {
 	return template.Template{Stored: template.Published}, nil
 }
 
-// rate is what a run came to.
+// rate is the result of a run.
 type rate struct{ scenario.Work }
 
 func (r rate) String() string {
@@ -146,8 +146,8 @@ func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, s
 	return rate{w}, nil
 }
 
-// write brings claims that wait into the database, with as many writers as
-// there are shards, and returns how many a second.
+// write writes the waiting claims into the database, with one writer per shard, and returns the
+// claims per second.
 func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 	t, err := b.Drop(ctx, time.Hour)
 	if err != nil {

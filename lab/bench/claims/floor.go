@@ -13,8 +13,8 @@ import (
 	"dropbell/lab/bench/scenario"
 )
 
-// insertSQL is the bare insert of a group's coupons with the counts of their users: $1
-// the template, $2 users, $3 claims, $4 keys.
+// insertSQL is the bare insert of a group's coupons together with the counts of their users. $1
+// is the template, $2 the users, $3 the claims, $4 the keys.
 const insertSQL = `
 with counted as (
 	insert into claim_counts (template_id, user_id, issued) select $1, u, 1 from unnest($2::bigint[]) u
@@ -25,15 +25,15 @@ select $1, u, c, 'claim', k, now(), now() + interval '1 day' from unnest($2::big
 // floorGroup is how many coupons one statement of the floor without HTTP inserts.
 const floorGroup = 256
 
-// The groups of an [insertingGate] are as large at most, and as many at a time, as those of
-// the product.
+// The groups of an [insertingGate] have at most the size of the product's groups, and as many
+// run at the same time.
 const (
 	insertedGroup = 512
 	inserters     = 2
 )
 
-// floor is the least a group could do: insert 256 coupons with their counts,
-// twice at a time, without deciding, locking or answering.
+// floor measures the least work of a group: it inserts 256 coupons with their counts, in two
+// concurrent groups, without deciding, locking or answering.
 func (b *bench) floor(ctx context.Context) (result, error) {
 	w, err := scenario.Drive(2, b.lasting, func(i int64) error { return b.insert(ctx, (i-1)*floorGroup) })
 	if err != nil {
@@ -42,8 +42,8 @@ func (b *bench) floor(ctx context.Context) (result, error) {
 	return result{perSecond: floorGroup * w.PerSecond}, b.count(ctx)
 }
 
-// count makes the template's stock that of the coupons, so that the audit, which the
-// floors are not about, finds what it expects.
+// count sets the template's stock to the number of its coupons, so that the audit passes. The
+// floors do not keep the stock.
 func (b *bench) count(ctx context.Context) error {
 	_, err := b.SQL.Exec(ctx, `update templates set issued = (select count(*) from coupons where template_id = $1) where id = $1`, b.template)
 	return err
@@ -59,9 +59,9 @@ func (b *bench) insert(ctx context.Context, after int64) error {
 	return err
 }
 
-// An insertingGate grants every claim: it answers when a bare insert has stored the coupon
-// with those of the other claims that wait. So a server with it does the least that a claim
-// takes which is stored when it is answered.
+// An insertingGate grants every claim. It answers once a bare insert has stored the claim's
+// coupon together with the coupons of other waiting claims. A server with it does the least work
+// of a server that stores a claim before it answers.
 type insertingGate struct {
 	pool    *pgxpool.Pool
 	waiting chan *insertedRow

@@ -1,8 +1,8 @@
-// Package claims measures the durable gate on one hot template: claims per second of
-// many callers through the gate and through HTTP, against the bare grouped
-// insert, one transaction per claim, a server that parses and answers the
-// same requests without a store, and one that makes a bare insert for them; and claims
-// over HTTP that the Redis gate accepts. Every run of the durable gate ends with an audit of the stock ledger.
+// Package claims measures claims per second of many callers on one hot template. The durable
+// gate is measured directly and over HTTP. The comparisons are the bare grouped insert, one
+// transaction per claim, a server that parses and answers the same requests without a store, and
+// a server that makes a bare insert for them. Claims over HTTP that the Redis gate accepts are
+// measured too. Every run of the durable gate ends with an audit of the stock ledger.
 //
 //	go tool task bench:claims
 package claims
@@ -68,7 +68,7 @@ type bench struct {
 	only     []string // names of measurements; empty = all
 }
 
-// result is what one measurement showed.
+// result has the measurements of one run.
 type result struct {
 	perSecond float64
 	p50, p99  time.Duration
@@ -240,8 +240,8 @@ func (b *bench) http(ctx context.Context, addr, key string, template int64, call
 		spent: spentEach(before, after, r.All)}, errors.Join(err, spentErr, groupErr)
 }
 
-// grouped returns how many claims the durable gate of web has decided so far,
-// and in how many transactions.
+// grouped returns how many claims the durable gate of web has decided so far, and in how many
+// transactions.
 func (b *bench) grouped(ctx context.Context) (claims, groups float64, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.web.Addr+"/metrics", nil)
 	if err != nil {
@@ -266,8 +266,7 @@ func (b *bench) grouped(ctx context.Context) (claims, groups float64, err error)
 	return claims, groups, lines.Err()
 }
 
-// spent returns the processor time that has been used so far, in the order of
-// [spenders].
+// spent returns the processor time used so far by each of [spenders], in their order.
 func (b *bench) spent(ctx context.Context) (list [6]time.Duration, err error) {
 	var errs [6]error
 	list[0], errs[0] = b.web.CPU()
@@ -281,7 +280,7 @@ func (b *bench) spent(ctx context.Context) (list [6]time.Duration, err error) {
 
 var spenders = [6]string{"web", "parser", "PostgreSQL", "Redis", "load", "inserter"}
 
-// spentEach says what each of n requests has taken of a processor.
+// spentEach describes the processor time per request, in microseconds, for n requests.
 func spentEach(before, after [6]time.Duration, n int64) string {
 	s, separator := "", "  us of a processor: "
 	for i, name := range spenders {
@@ -293,7 +292,7 @@ func spentEach(before, after [6]time.Duration, n int64) string {
 	return s
 }
 
-// soldOut claims what is sold out, once the server has noticed.
+// soldOut claims coupons of a drop that is sold out, once the server has noticed.
 func (b *bench) soldOut(ctx context.Context, key string, callers int) (result, error) {
 	if _, err := b.SQL.Exec(ctx, `
 		with counted as (insert into claim_counts (template_id, user_id, issued) values ($1, 1, 1)),
@@ -321,8 +320,8 @@ func (b *bench) soldOut(ctx context.Context, key string, callers int) (result, e
 	return b.http(ctx, b.web.Addr, key, b.template, callers, http.StatusConflict)
 }
 
-// accepted claims from a new drop behind the Redis gate. There is no worker that
-// would write what was accepted meanwhile.
+// accepted claims from a new drop behind the Redis gate. No worker runs, so the accepted claims
+// are not written meanwhile.
 func (b *bench) accepted(ctx context.Context, key string, callers int) (result, error) {
 	t, err := b.Drop(ctx, time.Hour)
 	if err != nil {

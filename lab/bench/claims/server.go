@@ -38,9 +38,9 @@ func (acceptingGate) Claim(_ context.Context, r claim.Request) (claim.Claim, err
 // The kinds of servers of [serve].
 const parses, inserts = "parse", "insert"
 
-// serve answers claims without deciding them, and without storing them unless it is
-// inserting, behind the middleware that the web program has, until it is interrupted; it
-// prints its address.
+// serve answers claims without deciding them, behind the same middleware as the web program. It
+// stores the claims only if inserting is set. It prints its address and runs until it is
+// interrupted.
 func serve(inserting bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

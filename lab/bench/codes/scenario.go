@@ -1,5 +1,5 @@
-// Package codes measures redeem codes: making and refusing them without any store,
-// generating and exporting a batch, and how much memory that takes.
+// Package codes measures redeem codes: making and refusing codes without any store, generating
+// and exporting a batch, and the memory of generating and exporting.
 //
 //	go tool task bench:codes
 package codes
@@ -74,7 +74,7 @@ func run(ctx context.Context, s *stack.Stack, keys *redeemcode.Keyring, template
 	return batch(ctx, &redeemcode.Service{Store: couponsdb.NewCodes(s.DB), Keys: keys, Now: time.Now}, workdb.NewJobs(s.DB), templateID, n)
 }
 
-// floor does what a code costs at least: ten rounds and a check value.
+// floor does the least work for a code: ten rounds and a check value.
 func floor(n int64) time.Duration {
 	mac, sum := hmac.New(sha256.New, []byte("a key of 32 bytes, for benchmark")), make([]byte, 0, 32)
 	in := make([]byte, 9)
@@ -143,7 +143,7 @@ func work(ctx context.Context, jobs workdb.Jobs, g *redeemcode.Generator, id int
 	return err
 }
 
-// sink counts what is written and watches the heap.
+// sink counts the written bytes and watches the heap.
 type sink struct {
 	lines, bytes int64
 	peak         uint64

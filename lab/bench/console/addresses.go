@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// addresses are the console's pages: each list as it opens, deep inside, and
-// with the filters for which it has to look furthest.
+// addresses are the pages of the console: each list on its first page, on a page far behind, and
+// with the filters that read the most rows.
 func addresses() []string {
 	var ticked strings.Builder
 	for id := range 1000 {
@@ -33,8 +33,8 @@ func addresses() []string {
 	}
 }
 
-// files are the console's lists as CSV, as long as they get and with the
-// filters that leave the most to look through.
+// files are the lists of the console as CSV, at their greatest length and with the filters that
+// read the most rows.
 func files() []string {
 	return []string{
 		"/templates.csv", "/templates.csv?state=draft&shop=17", "/campaigns.csv", "/campaigns.csv?q=letter+477", "/campaigns/4999/recipients.csv", "/segments.csv",

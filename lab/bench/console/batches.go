@@ -10,15 +10,16 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// perBatch is how many recipients a batch has; their ids lie apart, as those
-// of a drop that every fifth user reserved.
+// perBatch is the number of recipients of a batch. Their ids are spread out, as in a drop that
+// every fifth user has reserved.
 const (
 	perBatch = 1000
 	apart    = 5
 )
 
-// shares are how many of a batch's recipients have which exception: of twenty,
-// eight skipped, eight expired, one dead, three recovered.
+// shares are the numbers of recipients of a batch with an exception: each in all, and how many
+// of these by outcome. Of twenty exceptions, eight are skipped, eight expired, one dead and
+// three recovered.
 type shares struct{ each, skipped, expired, dead int }
 
 func sharesOf(n size) shares {
@@ -26,11 +27,11 @@ func sharesOf(n size) shares {
 	return shares{each, each * 8 / 20, each * 8 / 20, each / 20}
 }
 
-// unsent are those whom the message did not reach.
+// unsent is the number of recipients that the message did not reach.
 func (s shares) unsent() int { return s.skipped + s.expired + s.dead }
 
-// batches writes the batches of the drops' slots and of the newest campaigns
-// and, to each, its share of exceptions.
+// batches writes the batches of the drops' slots and of the newest campaigns, and each batch's
+// share of exceptions.
 func batches(ctx context.Context, s *stack.Stack, n size) error {
 	share, now := sharesOf(n), time.Now().UTC()
 	columns := []string{"kind", "owner_id", "template_id", "channel", "from_user", "to_user", "state", "due_at", "worthless_after", "due", "sent",
@@ -59,7 +60,7 @@ func batches(ctx context.Context, s *stack.Stack, n size) error {
 		[]any{share.each, apart, share.skipped, share.skipped + share.expired, share.unsent()}})
 }
 
-// bitmaps are the users due in a batch that begins at from, and those who were sent to.
+// bitmaps returns the users due in a batch that begins at from, and the users that were sent to.
 func bitmaps(from uint64, share shares) (due, sent []byte, err error) {
 	all, reached := roaring64.New(), roaring64.New()
 	for k := range perBatch {

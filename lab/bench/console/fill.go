@@ -11,15 +11,15 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// drops is how many templates share the reservations, letters how many
-// campaigns have batches.
+// drops is how many templates share the reservations. letters is how many campaigns have
+// batches.
 const (
 	drops   = 5
 	letters = 100
 )
 
-// fill writes everything straight into the tables, in the form in which the
-// product leaves it, unless a kept database has it already.
+// fill writes all rows directly into the tables, in the form in which the product stores them.
+// It does nothing if a kept database has the rows already.
 func fill(ctx context.Context, s *stack.Stack, n size) error {
 	filled, err := known(ctx, s, n)
 	if err != nil || filled {
@@ -49,8 +49,8 @@ func fill(ctx context.Context, s *stack.Stack, n size) error {
 	return run(ctx, s, step{`vacuum (analyze)`, nil}, step{`create table bench_filled as select $1::text as size`, []any{fmt.Sprint(n)}})
 }
 
-// known reports whether the database has been filled like this; it is an error
-// if it has been filled otherwise.
+// known reports whether the database was filled with the same sizes. It returns an error if the
+// database was filled with other sizes.
 func known(ctx context.Context, s *stack.Stack, n size) (bool, error) {
 	var found bool
 	if err := s.SQL.QueryRow(ctx, `select to_regclass('bench_filled') is not null`).Scan(&found); err != nil || !found {
@@ -81,7 +81,7 @@ func run(ctx context.Context, s *stack.Stack, steps ...step) error {
 	return nil
 }
 
-// templates are the drops and campaigns with what stands beside them.
+// templates are the drops and campaigns with their dependent rows.
 func templates(n size) []step {
 	return []step{
 		{`insert into shops (number, name, timezone) select n, 'Shop ' || n, 'Asia/Shanghai' from generate_series(10, 29) n`, nil},

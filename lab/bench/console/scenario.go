@@ -1,14 +1,12 @@
-// Package console measures how long every page of the console takes with large tables:
-// it fills a database, starts web, signs in and loads each page many times, four
-// at a time. The aim is a 95th percentile below 100 ms. Then it downloads each
-// list once as a file, and prints when the first rows arrive and the rate of the
-// others.
+// Package console measures how long every page of the console takes with large tables. It fills
+// a database, starts web, signs in and loads each page many times, four pages at a time. The aim
+// is a 95th percentile below 100 ms. Then it downloads each list once as a file, and prints when
+// the first rows arrive and the rate of the following rows.
 //
 //	go tool task bench:console -- -reservations 10000000 -exceptions 1000000 -coupons 1000000
 //
-// The database lies in memory where there is room for it in /dev/shm, and is not
-// synced: pages only read. With -keep DIR it is filled once and found there the
-// next time.
+// The database is in /dev/shm if there is room, and is not synced: pages only read. With -keep
+// DIR the database is filled once and reused by later runs.
 package console
 
 import (
@@ -27,7 +25,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// aim is what the 95th percentile of a page should stay below.
+// aim is the greatest accepted 95th percentile of a page.
 const aim = 100 * time.Millisecond
 
 // size is how much of everything there is.
@@ -119,7 +117,7 @@ type file struct {
 	rows         int
 }
 
-// download reads a list as a file; anything but a whole one is an error.
+// download reads a list as a file. An incomplete file is an error.
 func (c *client) download(ctx context.Context, path string) (f file, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {
@@ -150,8 +148,8 @@ func (c *client) download(ctx context.Context, path string) (f file, err error) 
 	return f, nil
 }
 
-// measure returns how long the page took each time, ascending. The first
-// requests warm caches and are not counted.
+// measure returns the times of the page's loads, ascending. The first requests warm caches and
+// are not counted.
 func (c *client) measure(ctx context.Context, path string, times int) ([]time.Duration, error) {
 	const parallel = 4
 	var mu sync.Mutex

@@ -1,10 +1,10 @@
-// Package consoles measures what open consoles cost a web node: many browsers watch
-// one drop, at rest and while its slot goes out for half a minute. They have
-// its cockpit open, its template's page or the overview.
+// Package consoles measures the cost of open consoles for a web node. Many browsers watch one
+// drop, first at rest and then while its slot is delivered for half a minute. Each browser has
+// the cockpit, the template's page or the overview open.
 //
 //	go tool task bench:consoles -- -page cockpit -n 500 -rest 20 -firing 30
 //
-// Every viewer must end up with the same final state.
+// Every viewer must end with the same final state.
 package consoles
 
 import (
@@ -29,7 +29,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	})
 }
 
-// plan is what is measured.
+// plan has the parameters of the measurement.
 type plan struct {
 	page         string
 	consoles     int
@@ -37,7 +37,7 @@ type plan struct {
 	rate         int
 }
 
-// maxShare of one core is what all consoles together may cost a web node.
+// maxShare is the share of one core, in percent, that all consoles together may cost a web node.
 const maxShare = 10.0
 
 const (
@@ -117,7 +117,7 @@ func bench(ctx context.Context, s *stack.Stack, p plan) error {
 	return nil
 }
 
-// measure returns the share of one core that web used while something went on.
+// measure returns the share of one core that web used while during ran.
 func measure(web *stack.Process, w *watchers, name string, during func() error) (float64, error) {
 	cpu, err := web.CPU()
 	if err != nil {

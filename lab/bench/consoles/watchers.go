@@ -21,8 +21,8 @@ type watchers struct {
 	bytes  atomic.Int64
 }
 
-// A watcher is one connection and the state it was brought to: its values, if
-// the page is sent values, and its name.
+// A watcher is one connection and the last state that it received: the name of the state and, if
+// the page receives values, the values.
 type watcher struct {
 	conn net.Conn
 
@@ -32,7 +32,7 @@ type watcher struct {
 	err   error
 }
 
-// languages are those of the viewers, in turns.
+// languages are the languages of the viewers, in turns.
 var languages = []string{"en", "zh-CN"}
 
 // open connects n watchers and returns when each has its first values.
@@ -125,7 +125,7 @@ func (w *watchers) agree(ctx context.Context, messages int) error {
 	return nil
 }
 
-// agreeWith waits until every viewer has the state that new ones are sent.
+// agreeWith waits until every viewer has the state that a new viewer is sent.
 func (w *watchers) agreeWith(ctx context.Context, addr, path, cookie string) error {
 	fresh, err := open(ctx, addr, path, cookie, len(languages))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package coupons measures payment: coupons locked for an order and confirmed, a
-// second, through the use case that payment calls, against the bare two
-// statements that any way of doing it needs. Every run ends with a count of
-// what it has left in coupons, log and outbox.
+// Package coupons measures payment: how many coupons per second are locked for an order and
+// confirmed, through the use case that payment calls. The comparison is the bare pair of
+// statements that any implementation needs. Every run ends with a count of the rows in coupons,
+// log and outbox.
 //
 //	go tool task bench:coupons
 package coupons
@@ -39,7 +39,7 @@ type bench struct {
 	pool     *pgxpool.Pool // as many connections as the use case has
 }
 
-// result is what one measurement showed; a pair is a lock and its confirmation.
+// result has the measurements of one run. A pair is a lock and its confirmation.
 type result struct {
 	scenario.Work
 }
@@ -99,8 +99,7 @@ func (b *bench) fresh(ctx context.Context) error {
 	return err
 }
 
-// pairs calls pay for coupon after coupon from many callers until the time is
-// over.
+// pairs calls pay for one coupon after another, from many callers, until the time is over.
 func (b *bench) pairs(ctx context.Context, callers int, pay func(ctx context.Context, id int64, order string) error) (result, error) {
 	if err := b.fresh(ctx); err != nil {
 		return result{}, err
@@ -123,8 +122,8 @@ func (b *bench) pairs(ctx context.Context, callers int, pay func(ctx context.Con
 	return r, err
 }
 
-// lockAndConfirm pays as payment does: rule and history are read, the steps are logged
-// and announced.
+// lockAndConfirm pays like the product: it reads rule and history, logs the steps and announces
+// them.
 func (b *bench) lockAndConfirm(ctx context.Context, callers int) (result, error) {
 	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(b.DB), LockFor: time.Hour}
 	r, err := b.pairs(ctx, callers, func(ctx context.Context, id int64, order string) error {
@@ -145,8 +144,7 @@ func (b *bench) lockAndConfirm(ctx context.Context, callers int) (result, error)
 	return r, err
 }
 
-// bare changes the row twice, in two transactions, and does nothing else: no
-// owner, rule, history, log or event.
+// bare updates the row twice, in two transactions, without owner, rule, history, log or event.
 func (b *bench) bare(ctx context.Context, callers int) (result, error) {
 	return b.pairs(ctx, callers, func(ctx context.Context, id int64, order string) error {
 		tag, err := b.pool.Exec(ctx, `update coupons set state = 'locked', order_id = $2, discount = 1000, locked_at = now(), locked_until = now() + interval '1 hour'

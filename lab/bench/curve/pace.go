@@ -14,16 +14,16 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// tenMinutes is the app reminder ten minutes before the opening, which is not
-// what is measured when it falls due.
+// tenMinutes is the app reminder ten minutes before the opening. It is not measured when it
+// falls due.
 const tenMinutes = 2
 
-// pace is a modest load: reservations per second, begun on time whether or not
-// the earlier ones are answered, for some seconds.
+// pace is a modest load of rate reservations per second for the given seconds. Each reservation
+// begins on time, whether or not earlier reservations are answered.
 type pace struct{ rate, seconds int }
 
-// reserve adds reminders to the template's reservations, in turn to a row that
-// exists, anywhere in the table, and to a new one.
+// reserve adds reminders to the template's reservations. It alternates between an existing row,
+// anywhere in the table, and a new row.
 func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n int) (p50, p99 time.Duration, err error) {
 	store := dropsdb.NewReservations(s.DB, postgres.Grouping{})
 	defer store.Close()
@@ -32,7 +32,7 @@ func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n i
 		return 0, 0, fmt.Errorf("%d reservations are too few to add to at this rate", n)
 	}
 	if _, err := store.Reserve(ctx, reminder.Change{TemplateID: templateID, UserID: user.ID(n + count + 1), Bits: reminder.StoredBitmap(tenMinutes)}); err != nil {
-		return 0, 0, err // it would be the one that connects
+		return 0, 0, err // otherwise the first measured call would connect
 	}
 	took, errs := make([]time.Duration, count), make([]error, count)
 	begin := time.Now()
@@ -58,8 +58,8 @@ func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n i
 	return took[count/2], took[count*99/100], nil
 }
 
-// userAt is, for even i, one of users 1…n, far from the one before, and for odd
-// i a new one.
+// userAt returns, for even i, one of users 1…n, far from the previous user, and for odd i a new
+// user.
 func userAt(i, n int) user.ID {
 	if i%2 == 1 {
 		return user.ID(n + i)

@@ -1,6 +1,6 @@
-// Package curve measures how cost grows with the reservations of one template: the
-// fan-out, the timers in Redis, reserving at a modest rate against the filled
-// table, and the worker's memory.
+// Package curve measures how costs grow with the number of reservations of one template: the
+// fan-out, the timers in Redis, reserving at a modest rate with the filled table, and the
+// worker's memory.
 //
 //	go tool task bench:curve -- -sizes 10000,100000,1000000,5000000
 package curve
@@ -23,7 +23,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *sizes, pace{*rate, *seconds}) })
 }
 
-// maxMiB is what a worker may occupy at most, at any size.
+// maxMiB is the greatest memory allowed to a worker, in MiB, at any size.
 const maxMiB = 200
 
 type point struct {
@@ -99,8 +99,8 @@ func timers(ctx context.Context, s *stack.Stack) (int64, error) {
 	return stack.Timers(ctx, client)
 }
 
-// judge says whether the fan-out grows no faster than the reservations: each
-// step may cost a fifth more than its share, which is how much runs differ.
+// judge prints whether the fan-out grows no faster than the reservations. Each step may cost a
+// fifth more than its share, since results vary that much between runs.
 func judge(points []point) {
 	linear, constant, small := true, true, true
 	for i, pt := range points {

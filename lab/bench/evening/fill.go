@@ -54,8 +54,8 @@ func (f *filling) fill(ctx context.Context) error {
 	return nil
 }
 
-// Of 100 users this many have opted out of every channel, and this many others
-// have quiet hours, which reminders do not wait for.
+// Numbers among each 100 users: users that have opted out of every channel, and other users with
+// quiet hours. Reminders do not wait for quiet hours.
 const (
 	optedOut = 5
 	quiet    = 30
@@ -87,7 +87,7 @@ func (f *filling) fillUsers(ctx context.Context) error {
 
 // channel is where the user wants reminders.
 func (f *filling) channel(id int64) delivery.Channel {
-	const step = 40_503 // another order than that of hundredth
+	const step = 40_503 // an order that differs from the order of hundredth
 	switch h := int(id * step % 65_536 * 100 / 65_536); {
 	case h < f.others:
 		return delivery.Email
@@ -99,8 +99,8 @@ func (f *filling) channel(id int64) delivery.Channel {
 	return delivery.App
 }
 
-// reserver is the i-th user who reserves: each user once, far from the one
-// before.
+// reserver returns the i-th user that reserves. Each user reserves once, and its id is far from
+// the previous user's id.
 func (f *filling) reserver(i int) int64 {
 	const step = 7_368_787 // prime
 	return int64(i)*step%int64(f.users) + 1
@@ -150,8 +150,8 @@ func (f *filling) emptyQueue(ctx context.Context) error {
 // ahead is how long before the instant the openings are moved.
 const ahead = 4 * time.Second
 
-// arm gives every drop of the shape an opening whose five-minute reminder is
-// due soon, and returns the instant and the new slots.
+// arm gives every drop of the shape an opening whose five-minute reminder is due soon. It
+// returns the due instant and the new slots.
 func (f *filling) arm(ctx context.Context, sh shape) (due time.Time, slots []int64, err error) {
 	for _, statement := range []string{`truncate batches, exceptions, accepted_messages, outbox cascade`, `delete from slots`, `checkpoint`} {
 		if _, err := f.SQL.Exec(ctx, statement); err != nil {

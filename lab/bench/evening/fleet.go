@@ -83,8 +83,8 @@ func (fl *fleet) cpu() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// startSink starts a provider of mails, texts and webhooks that takes everything
-// and keeps nothing; the environment that leads to it is returned.
+// startSink starts a provider of mails, texts and webhooks that accepts every message and keeps
+// none. It returns the environment variables that point to the provider.
 func (fl *fleet) startSink() ([]string, error) {
 	mails, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,9 +204,8 @@ func (f *filling) measure(ctx context.Context, r *result) error {
 		Scan(&r.cut, &r.finished, &r.app, &r.recorded)
 }
 
-// account returns an error unless every drop's balance is whole: each user who
-// reserved is in one batch, those who opted out are skipped and all others are
-// sent to.
+// account returns an error unless the balance of every drop adds up: each user that reserved is
+// in exactly one batch, users that opted out are skipped, and all other users are sent to.
 func (f *filling) account(ctx context.Context, sh shape) error {
 	want := map[bool]int{} // by opted out
 	for i := range sh.drops * sh.reservers {

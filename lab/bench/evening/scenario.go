@@ -1,7 +1,7 @@
-// Package evening measures many drops that share an instant: the same number of
-// reminders as one drop, as hundreds and as thousands, through the real worker
-// and queue, with users whose ids lie scattered over a large table. Each shape's
-// time, from due to everything recorded, is compared with that of the one drop.
+// Package evening measures many drops that share an instant. The same number of reminders is
+// sent as one drop, as hundreds and as thousands of drops, through the real worker and queue, to
+// users whose ids are scattered over a large table. The time of each shape, from the due instant
+// until all outcomes are recorded, is compared with the time of the one drop.
 //
 //	go tool task bench:evening -- -users 4000000 -runs 3
 package evening
@@ -64,13 +64,12 @@ func parseShapes(list string) (shapes []shape, err error) {
 	return shapes, nil
 }
 
-// atMost is how many times as long as the dense shape another one may take.
+// atMost is how many times as long as the dense shape another shape may take.
 const atMost = 2
 
-// result is one repetition of one shape; the times begin at the due instant. cut
-// is when all batches were stored, app and recorded when each recipient in the
-// app and on any channel had an outcome, finished when the last drop was
-// finished.
+// result is one repetition of one shape. All times count from the due instant: cut until all
+// batches are stored, app until each recipient in the app has an outcome, recorded until each
+// recipient on any channel has an outcome, and finished until the last drop is finished.
 type result struct {
 	cut, app, recorded, finished time.Duration
 	worker, postgres, redis      time.Duration // processor time

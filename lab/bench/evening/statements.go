@@ -19,8 +19,8 @@ func (f *filling) resetStatements(ctx context.Context) error {
 	return err
 }
 
-// slowestStatements returns a line for each of the statements that took longest, after one of their
-// sum.
+// slowestStatements returns a line with the sum of all statements, and then a line for each of
+// the statements that took longest.
 func (f *filling) slowestStatements(ctx context.Context) ([]string, error) {
 	if f.statements == 0 {
 		return nil, nil

@@ -1,7 +1,6 @@
-// Package fanout measures how long it takes from a slot's instant until every
-// reminder is recorded as delivered, through the real worker and queue, and
-// compares it with the floor: streaming the same ids out of PostgreSQL with
-// two readers.
+// Package fanout measures the time from a slot's instant until every reminder is recorded as
+// delivered, through the real worker and queue. It compares the time with the floor: streaming
+// the same ids out of PostgreSQL with two readers.
 //
 //	go tool task bench:fanout -- -n 1000000 -runs 3
 //
@@ -108,7 +107,7 @@ func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
 	return r, err
 }
 
-// reserve stores the reservations and measures what they occupy while they wait.
+// reserve stores the reservations and measures the memory that they use while they wait.
 func reserve(ctx context.Context, s *stack.Stack, templateID int64, r *result) error {
 	client, err := s.RedisClient()
 	if err != nil {

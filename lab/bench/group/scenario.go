@@ -1,5 +1,5 @@
-// Package group measures group commit without HTTP: reservations per second from many
-// callers, against the bare grouped upsert and against one statement each.
+// Package group measures group commit without HTTP: reservations per second of many callers,
+// compared with the bare grouped upsert and with one statement per reservation.
 //
 //	go tool task bench:group
 package group
@@ -67,8 +67,8 @@ func drive(ctx context.Context, s *stack.Stack, templateID int64, g postgres.Gro
 	return w.PerSecond, err
 }
 
-// floor is the least a grouped reservation could do: upsert 256 rows, twice at a
-// time, without slots, events or answers.
+// floor measures the least work of grouped reservations: it upserts 256 rows, in two concurrent
+// groups, without slots, events or answers.
 func floor(ctx context.Context, s *stack.Stack, templateID int64, lasting time.Duration) (float64, error) {
 	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox`); err != nil {
 		return 0, err

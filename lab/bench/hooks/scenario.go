@@ -1,7 +1,7 @@
-// Package hooks measures events for the servers of shops: the cost of reserving without an
-// endpoint and with one that wants every reservation, and how many events are sent to a
-// server on this machine, beside a client that posts the same bodies over as many
-// connections and records nothing.
+// Package hooks measures events for the servers of shops. It measures the cost of reserving
+// without an endpoint and with an endpoint that subscribes to every reservation, and how many
+// events are sent to a server on this machine. The comparison is a client that posts the same
+// bodies over as many connections and records nothing.
 //
 //	go tool task bench:hooks
 package hooks
@@ -114,8 +114,8 @@ func (b *bench) run(ctx context.Context, runs int) (err error) {
 	return nil
 }
 
-// reserve returns reservations per second; asked says whether the store looks for
-// shops that want to be told.
+// reserve returns reservations per second. asked says whether the store looks up the endpoints
+// that subscribe to reservations.
 func (b *bench) reserve(ctx context.Context, asked bool) (float64, error) {
 	if _, err := b.SQL.Exec(ctx, `truncate reservations, outbox`); err != nil {
 		return 0, err
@@ -137,8 +137,8 @@ func (b *bench) reserve(ctx context.Context, asked bool) (float64, error) {
 	return w.PerSecond, err
 }
 
-// deliver returns how many events per second of so many items a bare client posts,
-// are sent and recorded, and are stored.
+// deliver returns three rates in events per second, for events with the given number of items:
+// posted by a bare client, sent and recorded, and stored.
 func (b *bench) deliver(ctx context.Context, e hook.Endpoint, items int) (bare, rate, stored float64, err error) {
 	events := b.events
 	if items > 1 {
@@ -185,8 +185,7 @@ func (b *bench) deliver(ctx context.Context, e hook.Endpoint, items int) (bare, 
 	return bare, rate, stored, err
 }
 
-// floor posts the body so many times over 16 connections and returns how many per
-// second.
+// floor posts the body n times over 16 connections and returns the posts per second.
 func (b *bench) floor(ctx context.Context, body []byte, n int) (float64, error) {
 	poster := webhook.NewPoster(0, true)
 	defer poster.Close()

@@ -1,8 +1,7 @@
-// Package idle measures the resources that the programs occupy when there is nothing to do:
-// both with every channel configured, and with drops published that open hours later.
-// After half a minute of rest it takes the processor time of the programs, of
-// PostgreSQL and of Redis over the next seconds, and counts their statements and
-// commands.
+// Package idle measures the resources that the programs use when there is nothing to do: with
+// every channel configured, and with published drops that open hours later. After half a minute
+// of rest it measures the processor time of the programs, of PostgreSQL and of Redis over the
+// next seconds, and counts their statements and commands.
 //
 //	go tool task bench:idle -- -drops 300 -seconds 30
 package idle
@@ -157,7 +156,7 @@ func report(names []string, programs map[string]*stack.Process, before, after to
 	calls, sum := map[string]int64{}, int64(0)
 	for name, n := range after.commands {
 		calls[name] = n - before.commands[name]
-		// The commands that a script calls are counted beside the script.
+		// The commands that a script calls are counted in addition to the script.
 		sum += calls[name]
 	}
 	fmt.Printf("PostgreSQL %.2f %% of a core, %.1f transactions/s; Redis %.2f %%, %.1f commands/s with those inside scripts\n",

@@ -1,9 +1,9 @@
-// Package inbox measures one page of an inbox beside two hundred campaigns in the app, each of
-// whose batches reached 40 % of the users scattered over their range: its cost in
-// PostgreSQL and the program, how many statements it takes and how many rows they read,
-// for three readers. The one who comes daily has read all but the newest five messages,
-// another one has never read any of two hundred, and the third was reached by none,
-// though every campaign has a batch around them.
+// Package inbox measures one page of an inbox. There are two hundred campaigns in the app; the
+// batches of each reached 40 % of the users, scattered over their range. Measured are the cost
+// in PostgreSQL and in the program, the number of statements and the number of rows that they
+// read, for three readers. The daily reader has read all messages except the newest five. The
+// second reader has never read any of two hundred messages. The third reader was reached by no
+// campaign, although every campaign has a batch whose range includes this user.
 //
 //	go tool task bench:inbox -- -seconds 3 -runs 3
 package inbox

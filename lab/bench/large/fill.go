@@ -10,11 +10,11 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// step walks through the users in an order far from that of their ids: a prime.
+// step walks through the users in an order far from the order of their ids: a prime.
 const step = 7_368_787
 
-// fill copies into the tables what months would have left there: drops of a
-// million reservations each, in the order in which users come.
+// fill copies rows into the tables as months of use would have left them: drops of a million
+// reservations each, in the order in which users arrive.
 func fill(ctx context.Context, s *stack.Stack, n size) error {
 	scattered := func(i int) int64 { return int64(i)*step%int64(n.users) + 1 }
 	drops := n.reservations/1_000_000 + 4

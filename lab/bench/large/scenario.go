@@ -1,9 +1,9 @@
-// Package large measures what the size of the tables costs: reservations, claims, the
-// cutting of a slot, and pages of the console over HTTP, in a database whose tables are
-// large and in one beside it whose tables are empty, in turns; then, with -standby, the
-// writes in the large one with a synchronous standby and without; and at last in the
-// large one while a transaction keeps an old snapshot open, and in the same tables after
-// the transaction's end. Only the latter two have the same rows.
+// Package large measures the cost of large tables. It measures reservations, claims, the cutting
+// of a slot, and pages of the console over HTTP, alternately in a database with large tables and
+// in a second database with empty tables. With -standby it then measures the writes in the large
+// database with a synchronous standby and without. Last it measures the large database while a
+// transaction keeps an old snapshot open, and the same tables after the end of the transaction.
+// Only these last two measurements have the same rows.
 //
 //	go tool task bench:large -- -reservations 100000000 -coupons 50000000 -users 20000000
 package large
@@ -53,19 +53,19 @@ type bench struct {
 	buffers             string
 
 	empty, large *side
-	next         int64 // number of the next user who asks
+	next         int64 // number of the next requesting user
 }
 
-// Aims are the least shares: of the empty tables' rate, and of the rate without a
-// synchronous standby.
+// The aims are the least accepted ratios: to the rate with empty tables, and to the rate without
+// a synchronous standby.
 const (
 	aim        = 0.8
 	aimStandby = 0.6
 )
 
 func (b *bench) run(ctx context.Context, runs int) error {
-	// As the handbook recommends: how often a page is written whole is a question of the
-	// time between two checkpoints.
+	// These are the settings that the handbook recommends. The time between two checkpoints
+	// decides how often a page is written whole.
 	s, err := stack.StartKept(ctx, "", "shared_buffers="+b.buffers, "max_wal_size=8GB", "min_wal_size=2GB", "checkpoint_timeout=15min", "checkpoint_completion_target=0.9")
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ type choice func(context.Context) (*side, error)
 
 func (b *bench) always(d *side) choice { return func(context.Context) (*side, error) { return d, nil } }
 
-// withStandby compares the writes of the large tables while commits wait for a
-// standby, and while they do not: the standby is attached to the same machine in both.
+// withStandby compares the writes of the large tables while commits wait for a standby and while
+// they do not. In both cases the standby runs on the same machine.
 func (b *bench) withStandby(ctx context.Context, s *stack.Stack, runs int) error {
 	began := time.Now()
 	standby, err := localstack.StartStandby(ctx, s.Postgres, localstack.Options{Durable: true, Log: io.Discard})
@@ -143,9 +143,9 @@ func (b *bench) withStandby(ctx context.Context, s *stack.Stack, runs int) error
 	return err
 }
 
-// besideSnapshot compares the empty and the large tables once more, while a
-// transaction reads the large ones as they were, and again after its end. The empty ones
-// tell how fast the machine was each time.
+// besideSnapshot compares the empty and the large tables twice more: while a transaction holds
+// an old snapshot of the large tables, and after its end. The results of the empty tables show
+// how fast the machine was each time.
 func (b *bench) besideSnapshot(ctx context.Context, runs int) error {
 	old, err := b.large.SQL.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
@@ -198,9 +198,8 @@ var measurements = []measurement{
 	{"pages of the console", "/s", (*side).look},
 }
 
-// compare measures both sides in turns and prints the medians, the least and
-// greatest of each, and the ratio of the second one to the first. It returns the medians
-// of these ratios.
+// compare measures both sides alternately. It prints the median, the least and the greatest
+// result of each side, and the ratio of second to first. It returns the medians of these ratios.
 func (b *bench) compare(ctx context.Context, title string, runs int, list []measurement, aim float64, first, second choice) (all []float64, err error) {
 	fmt.Println(title)
 	met := true

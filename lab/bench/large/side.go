@@ -59,7 +59,7 @@ func (d *side) close() {
 	}
 }
 
-// user returns the next one who asks, scattered over all users.
+// user returns the next requesting user, scattered over all users.
 func (d *side) user() user.ID {
 	return user.ID(atomic.AddInt64(&d.next, 1)*step%int64(d.n.users) + 1)
 }
@@ -108,8 +108,8 @@ type unread struct{}
 func (unread) Enqueue(context.Context, ...task.Task) error { return nil }
 func (unread) Remove(context.Context, ...task.Task) error  { return nil }
 
-// cut returns how many reservations of a drop a second are cut into batches and
-// stored, from the call that its timer makes on.
+// cut returns how many reservations of a drop are cut into stored batches per second. The time
+// begins with the call that the drop's timer makes.
 func (d *side) cut(ctx context.Context) (float64, error) {
 	t, err := d.Drop(ctx, time.Hour)
 	if err != nil {
@@ -137,8 +137,8 @@ func (d *side) cut(ctx context.Context) (float64, error) {
 	return float64(cut) / took.Seconds(), err
 }
 
-// look returns pages of the console per second, one after the other: lists of
-// coupons, templates, users and deliveries, a drop with its balance, and a user's page.
+// look returns pages of the console per second, loaded one after another: lists of coupons,
+// templates, users and deliveries, a drop with its balance, and a user's page.
 func (d *side) look(ctx context.Context) (float64, error) {
 	var drop int64
 	if err := d.SQL.QueryRow(ctx, `select max(template_id) from claim_seconds`).Scan(&drop); err != nil {

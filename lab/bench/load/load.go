@@ -1,6 +1,5 @@
-// Package load drives an HTTP/1.1 server from many kept connections with as
-// little work per request as possible, so that on one machine most of the
-// processor is left to the server.
+// Package load drives an HTTP/1.1 server from many kept connections. It does as little work per
+// request as possible, so that on one machine most of the processor time is left to the server.
 package load
 
 import (
@@ -28,12 +27,12 @@ type Plan struct {
 	Expect []int
 }
 
-// Result is what was seen after the warm-up.
+// Result has the measurements after the warm-up.
 type Result struct {
 	PerSecond     float64
 	P50, P99, Max time.Duration
 	Requests      int64
-	All           int64 // Requests and those of the warm-up
+	All           int64 // Requests plus the requests of the warm-up
 	// Failures are answers with another status, with an example.
 	Failures int64
 	Example  string
@@ -122,8 +121,8 @@ func (r *runner) fail(err error) {
 	r.err = err
 }
 
-// readAnswer reads one answer with a Content-Length or chunked body. retry is
-// whether it names a time to try again.
+// readAnswer reads one answer with a Content-Length or chunked body. retry tells whether the
+// answer names a time to retry.
 func readAnswer(in *bufio.Reader, buf []byte) (status int, retry bool, body []byte, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// OpenPlan says which requests are sent at which time, whether or not earlier ones
-// have been answered: an open loop, as users are.
+// OpenPlan says at which time each request is sent. Requests are sent whether or not earlier
+// requests have been answered: an open loop, like independent users.
 type OpenPlan struct {
 	Addr string
-	// Connections are how many requests can be under way. A request whose time has
-	// come while all are is sent late and timed from when it was due, so that a
-	// server that stalls cannot hide the requests that it keeps from being sent.
+	// Connections is how many requests can be in flight. If all connections are busy at the time
+	// of a request, the request is sent late and timed from its due time. So a server that
+	// stalls cannot hide the requests that it delays.
 	Connections int
 	// At is when each request is due, from the beginning, ascending.
 	At []time.Duration
@@ -25,13 +25,13 @@ type OpenPlan struct {
 	Kind func(status int, retry bool, body []byte) string
 }
 
-// OpenResult is what became of the requests.
+// OpenResult counts the outcomes of the requests.
 type OpenResult struct {
 	// Times from when a request was due until its answer.
 	P50, P99, P999, Max time.Duration
 	// Answered is when the last was answered, from the beginning.
 	Answered time.Duration
-	// Kinds counts the answers; those without one are [Lost].
+	// Kinds counts the answers by kind. Requests without an answer are [Lost].
 	Kinds map[string]int
 	// Examples are bodies, one for each kind.
 	Examples map[string]string

@@ -9,8 +9,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// Post appends a request with a token and a JSON body. fields are further fields of its
-// header, each with its line end.
+// Post appends a request with a token and a JSON body. fields are additional header fields, each
+// with its line end.
 func Post(b []byte, path, token, fields, body string) []byte {
 	for _, part := range [...]string{"POST ", path, " HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer ", token,
 		"\r\n", fields, "Content-Length: "} {

@@ -230,8 +230,7 @@ func (s *site) stream(web int, token string) <-chan string {
 	return lines
 }
 
-// changesAreSeenEverywhere changes a template on one node and reads it from the
-// other.
+// changesAreSeenEverywhere changes a template on one node and reads it from the other node.
 func changesAreSeenEverywhere(t *testing.T, s *site) {
 	id := s.drop(2 * time.Hour)
 	if status, got := s.call(1, http.MethodPost, "/api/v1/reservations", token(t, 1), wish(id, "app", 5)); status != http.StatusCreated {
@@ -253,9 +252,8 @@ func changesAreSeenEverywhere(t *testing.T, s *site) {
 	}
 }
 
-// gracefulStop stops a web process under load. As a load balancer would, the
-// load goes elsewhere once the node is no longer ready; every request sent
-// until then is answered.
+// gracefulStop stops a web process under load. Like a load balancer, the load goes to other
+// nodes once the process is no longer ready. Every request sent until then is answered.
 func gracefulStop(t *testing.T, s *site) {
 	id := s.drop(2 * time.Hour)
 	var accepted atomic.Int64

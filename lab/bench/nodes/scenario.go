@@ -1,8 +1,7 @@
-// Package nodes measures what a reservation costs with one web and one worker process,
-// and with four of each beside each other on one database and one Redis: the
-// processor time of all of them, of PostgreSQL and of Redis, for each answered
-// reservation. The load is the same in both shapes. Its tests run several
-// processes as in production.
+// Package nodes measures the cost of a reservation with one web and one worker process, and with
+// four processes of each on one database and one Redis. The cost is the processor time of all
+// processes, of PostgreSQL and of Redis per answered reservation. The load is the same in both
+// cases. The tests of the package run several processes as in production.
 //
 //	go tool task bench:nodes -- -seconds 5 -runs 3
 package nodes
@@ -80,8 +79,8 @@ type costs struct{ web, worker, database, redis float64 }
 
 func (c costs) sum() float64 { return c.web + c.worker + c.database + c.redis }
 
-// measure starts so many of each program, reserves from all connections, and
-// prints and returns what a reservation cost.
+// measure starts the given number of processes of each program and reserves from all
+// connections. It prints and returns the cost of a reservation.
 func (b *nodes) measure(ctx context.Context, each int) (c costs, err error) {
 	if _, err := b.stack.SQL.Exec(ctx, `truncate reservations, outbox, bookings, booking_growth, handled_events`); err != nil {
 		return c, err
@@ -189,9 +188,9 @@ func (b *nodes) reserve(templateID int64, webs []*stack.Process, seconds int) (a
 	return answered, rate, nil
 }
 
-// plan sends reminder i/len(tokens) of the app's twelve for user i%len(tokens), so
-// that no request repeats another, also not one that is sent to another node. There are
-// so many tokens that each request is the first one of its user for the drop.
+// plan sends reminder i/len(tokens) of the app's twelve for user i%len(tokens). No request
+// repeats another request, also not a request to another node. There are enough tokens that each
+// request is the first request of its user for the drop.
 func (b *nodes) plan(templateID int64, addr string, node, nodes, seconds int) load.Plan {
 	users := int64(len(b.tokens))
 	return load.Plan{Addr: addr, Connections: b.conns / nodes, Duration: time.Duration(seconds) * time.Second, Expect: []int{200, 201},
@@ -204,8 +203,8 @@ func (b *nodes) plan(templateID int64, addr string, node, nodes, seconds int) lo
 		}}
 }
 
-// handled waits until the workers have counted all reservations, and fails
-// unless every answered one is stored.
+// handled waits until the workers have counted all reservations. It fails unless every answered
+// reservation is stored.
 func (b *nodes) handled(ctx context.Context, answered int64) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

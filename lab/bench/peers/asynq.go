@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// One server fetches one task per round trip, so several share the queue;
-	// more than four only compete for the two processors.
+	// A server fetches one task per round trip, so several servers share the queue. More than
+	// four servers only compete for the two processors.
 	asynqServers     = 4
 	asynqConcurrency = 32
 	asynqEnqueuers   = 64
@@ -55,7 +55,7 @@ func runAsynq(ctx context.Context, n int) (o outcome, err error) {
 	return o, err
 }
 
-// scheduleTasks enqueues ahead and measures what that costs.
+// scheduleTasks enqueues the tasks ahead and measures the cost of enqueueing.
 func scheduleTasks(ctx context.Context, client *redis.Client, opt asynq.RedisConnOpt, due time.Time, n int) (o outcome, err error) {
 	before, err := stack.RedisMemory(ctx, client)
 	if err != nil {

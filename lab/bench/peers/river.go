@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Two clients fetch more than one, and three no more than two.
+	// Two clients fetch more than one client; three clients fetch no more than two.
 	riverClients  = 2
 	riverWorkers  = 2000
 	riverFetch    = 5 * time.Millisecond
@@ -71,7 +71,7 @@ func runRiver(ctx context.Context, n int) (o outcome, err error) {
 	return o, err
 }
 
-// insertJobs enqueues ahead and measures what that costs.
+// insertJobs enqueues the jobs ahead and measures the cost of enqueueing.
 func insertJobs(ctx context.Context, s *stack.Stack, due time.Time, n int) (o outcome, err error) {
 	client, err := river.NewClient(riverpgxv5.New(s.SQL), &river.Config{})
 	if err != nil {

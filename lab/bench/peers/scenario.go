@@ -1,14 +1,13 @@
-// Package peers measures the usual way beside Dropbell: the same reminders as one
-// asynq task each and as one River job each, enqueued ahead and all due at the
-// same instant, and then Dropbell's fan-out on the same machine in the same run.
+// Package peers compares Dropbell with the usual designs. It enqueues the same reminders ahead
+// as one asynq task each and as one River job each, all due at the same instant. Then it
+// measures Dropbell's fan-out on the same machine in the same run.
 //
 //	go tool task bench:peers -- -n 1000000 -runs 3
 //
-// It favours the peers: their handlers do nothing at all, while Dropbell
-// records every recipient; their clock stops when the last handler was called,
-// Dropbell's when the last outcome is committed; their servers are tuned and
-// their Redis syncs every second, while Dropbell's runs with defaults and
-// syncs every write.
+// The comparison favours the peers. Their handlers do nothing, while Dropbell records every
+// recipient. Their time ends when the last handler was called, Dropbell's time when the last
+// outcome is committed. Their servers are tuned and their Redis syncs every second, while
+// Dropbell runs with defaults and its Redis syncs every write.
 package peers
 
 import (
@@ -32,7 +31,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	return func(ctx context.Context) error { return bench(ctx, *n, *runs, strings.Split(*only, ",")) }
 }
 
-// outcome is how one contender did.
+// outcome has the measurements of one contender.
 type outcome struct {
 	First, All time.Duration // after the due instant
 	Enqueued   float64       // per second
@@ -88,8 +87,8 @@ func quotients(a, b []float64) []float64 {
 	return list
 }
 
-// dueAfter is when n reminders are due, so that they are all enqueued before
-// at the given speed or faster.
+// dueAfter returns when n reminders are due. By that time all are enqueued, if at least
+// perSecond are enqueued per second.
 func dueAfter(n, perSecond int) time.Time {
 	return time.Now().Add(time.Duration(n/perSecond)*time.Second + 6*time.Second).Truncate(time.Second)
 }
@@ -117,8 +116,8 @@ func (w *watch) called() {
 	}
 }
 
-// wait returns when everything was executed, and when after due the first and
-// the last was.
+// wait returns when all reminders were executed. first and all are the times from due until the
+// first and the last execution.
 func (w *watch) wait(ctx context.Context, due time.Time) (first, all time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Until(due)+time.Duration(w.n)*time.Millisecond+time.Minute)
 	defer cancel()
@@ -130,8 +129,8 @@ func (w *watch) wait(ctx context.Context, due time.Time) (first, all time.Durati
 	}
 }
 
-// inParallel divides 0…n-1 among goroutines in chunks and returns how many
-// were enqueued per second.
+// inParallel divides 0…n-1 among goroutines in chunks and returns the number enqueued per
+// second.
 func inParallel(n, chunk, goroutines int, enqueue func(from, to int) error) (float64, error) {
 	start := time.Now()
 	err := scenario.Each((n+chunk-1)/chunk, goroutines, func(i int) error { return enqueue(i*chunk, min(n, (i+1)*chunk)) })

@@ -15,7 +15,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// mailConns is how many connections the worker keeps when nothing else is said.
+// mailConns is the default number of connections that the worker keeps.
 const mailConns = 8
 
 func mailing(n int) trial {
@@ -24,7 +24,7 @@ func mailing(n int) trial {
 	}}
 }
 
-// mailAll sends one mail after the other over each of the kept connections.
+// mailAll sends the mails one after another over each of the kept connections.
 func mailAll(ctx context.Context, j job) error {
 	contents := [2]delivery.Content{delivery.Render(nil, j.about, delivery.Email, user.User{Locale: "zh-CN"}), delivery.Render(nil, j.about, delivery.Email, user.User{Locale: "en"})}
 	var next atomic.Int64

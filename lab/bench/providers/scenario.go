@@ -1,12 +1,10 @@
-// Package providers measures how fast the worker hands messages to providers on this
-// machine, each in a process of its own: a webhook endpoint and a mail server
-// that count what arrives and do little else. The peer in the same run is the
-// least that is possible: a bare loop that sends the same messages to the same
-// provider over as many connections, and records nothing. For webhooks there are
-// three: one renders a chunk before it sends it, as every client has to; one has
-// all bodies rendered beforehand; one reads its recipients as well. The
-// webhooks' users also get two campaigns, in one of which each user has a link
-// of their own.
+// Package providers measures how fast the worker hands messages to providers on this machine.
+// Each provider is a process of its own: a webhook endpoint and a mail server that count the
+// messages and do little more. The comparison in the same run is a bare loop that sends the same
+// messages to the same provider over as many connections, and records nothing. For webhooks
+// there are three loops: the first renders a chunk before it sends it, as every client must; the
+// second sends bodies that were rendered beforehand; the third also reads its recipients. The
+// webhooks' users also get two campaigns; in one of them each user has a link of their own.
 //
 //	go tool task bench:providers -- -webhooks 1000000 -mails 100000 -runs 3
 package providers
@@ -112,8 +110,8 @@ func (t trial) repeat(ctx context.Context, s *stack.Stack, runs int) error {
 	return nil
 }
 
-// once lets every loop and then the worker send to the same provider; ours
-// holds what the worker did for each name in [trial.ours].
+// once lets every loop and then the worker send to the same provider. ours has the results of
+// the worker, one for each name in [trial.ours].
 func (t trial) once(ctx context.Context, s *stack.Stack) (ours, loops []speeds, err error) {
 	sink, err := startSink(ctx, t.name)
 	if err != nil {
@@ -149,8 +147,8 @@ func (t trial) drive(ctx context.Context, sink *sink, l loop, j job) (v speeds, 
 	return v, c.complete()
 }
 
-// product lets a worker send: reminders first, then the campaigns of the trial,
-// to the same users.
+// product lets a worker send: first the reminders, then the campaigns of the trial, to the same
+// users.
 func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (list []speeds, err error) {
 	if err := s.Empty(ctx); err != nil {
 		return nil, err
@@ -181,8 +179,8 @@ func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (list []
 	return list, nil
 }
 
-// watch measures what send, which returns after how long everything was
-// recorded, brings to the provider.
+// watch measures the messages that send hands to the provider. send returns the time until all
+// outcomes were recorded.
 func (t trial) watch(ctx context.Context, sink *sink, worker *stack.Process, name string, send func() (time.Duration, error)) (v speeds, err error) {
 	if err := sink.expect(ctx, t.n); err != nil {
 		return v, err
@@ -219,8 +217,8 @@ func (t trial) remind(ctx context.Context, s *stack.Stack, drop template.Templat
 	return late.Last, err
 }
 
-// campaign sends to all users who reserved the drop, whose claim page the link
-// leads to.
+// campaign sends a campaign to all users that reserved the drop. The link of its message leads
+// to the drop's claim page.
 func (t trial) campaign(ctx context.Context, s *stack.Stack, dropID int64, name string) (time.Duration, error) {
 	if _, err := s.SQL.Exec(ctx, `update templates set claim_url = 'https://shop.example/claim' where id = $1`, dropID); err != nil {
 		return 0, err

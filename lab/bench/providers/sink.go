@@ -23,7 +23,7 @@ import (
 type sink struct {
 	*scenario.Server
 	addr    string // where messages go
-	control string // URL of what was counted
+	control string // URL of the counts
 }
 
 // startSink starts the provider and returns when it listens.
@@ -62,8 +62,7 @@ func (s *sink) call(ctx context.Context, method, path string, answer any) error 
 	return json.NewDecoder(resp.Body).Decode(answer)
 }
 
-// serve is the provider's process: it prints both addresses and never returns
-// unless it fails.
+// serve runs the provider's process. It prints both addresses and returns only if it fails.
 func serve(name string) error {
 	data, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,7 +26,7 @@ func (t *tally) arrived() {
 	t.last.Store(now)
 }
 
-// count notes a message to user id; one to a stranger counts as one too many.
+// count records a message to user id. A message to an unknown user counts as a surplus message.
 func (t *tally) count(id int) {
 	t.messages.Add(1)
 	if id < 1 || id > t.n || t.seen[id/64].Or(1<<(id%64))&(1<<(id%64)) != 0 {
@@ -68,8 +68,8 @@ func (c counted) print(provider, sender string, v speeds) {
 	fmt.Printf("%-10s %-20s %10d %12.0f %14s %8d %8d %12s\n", provider, sender, c.Messages, v.arrived, recorded, c.missing(), c.Twice, cpu)
 }
 
-// A counter serves the tally in use: POST /expect?n=… begins a new one,
-// GET /counted answers with its sum.
+// A counter serves the tally in use: POST /expect?n=… begins a new tally, and GET /counted
+// answers with the tally's sum.
 type counter struct{ atomic.Pointer[tally] }
 
 func (c *counter) routes(mux *http.ServeMux) {

@@ -49,8 +49,7 @@ func postReady(ctx context.Context, j job) error {
 	return postAll(ctx, j, func(i int) ([]byte, error) { return bodies[i], nil })
 }
 
-// postRendering renders a chunk before it sends it, for users that it need not
-// read.
+// postRendering renders each chunk before it sends it. It need not read the users of the chunk.
 func postRendering(ctx context.Context, j job) error {
 	texts := j.texts()
 	return postAll(ctx, j, func(i int) ([]byte, error) {
@@ -76,7 +75,7 @@ func postReading(ctx context.Context, j job) error {
 	})
 }
 
-// languages are what user 2, 4, 6… and user 1, 3, 5… read.
+// languages are the languages of users 2, 4, 6… and of users 1, 3, 5….
 var languages = [2]string{"en", "zh-CN"}
 
 // locales are the languages of the users of the chunk that begins with first.
@@ -88,7 +87,7 @@ func (j job) locales(first int) []string {
 	return list
 }
 
-// texts are what there is to say, by language.
+// texts are the texts of the message, by language.
 func (j job) texts() map[string]delivery.Content {
 	m := map[string]delivery.Content{}
 	for _, l := range languages {
@@ -124,8 +123,8 @@ func postAll(ctx context.Context, j job, body func(i int) ([]byte, error)) error
 	return errors.Join(errs...)
 }
 
-// render returns the body the worker would post to the users from first on, who
-// read these languages, as most programs would: by encoding/json.
+// render returns the body that the worker would post to the users from first on, whose languages
+// are locales. Like most programs it uses encoding/json.
 func render(about delivery.Subject, first int, locales []string, texts map[string]delivery.Content) ([]byte, error) {
 	type message struct {
 		UserID         string        `json:"user_id"`

@@ -1,7 +1,7 @@
-// Package push measures how fast pushes to iPhones are made and answered, through the
-// channel's sender, beside the least that is possible: a bare HTTP/2 client that
-// posts bodies made beforehand to the same service over as many requests at a time.
-// The service is a process of its own that reads a push and answers 200.
+// Package push measures how fast pushes to iPhones are made and answered through the channel's
+// sender. The comparison is a bare HTTP/2 client that posts prepared bodies to the same service
+// with as many concurrent requests. The service is a process of its own that reads a push and
+// answers 200.
 //
 //	go tool task bench:push -- -n 200000 -runs 5
 package push

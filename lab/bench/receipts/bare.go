@@ -7,12 +7,12 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// bareGroup is how many calls the least imaginable program stores by one statement,
-// as many as the product does at most.
+// bareGroup is how many calls the bare program stores with one statement. The product stores at
+// most as many.
 const bareGroup = 256
 
-// bare inserts a row for each report. Calls that come while a group is stored are the
-// next group.
+// bare inserts a row for each report. Calls that arrive while a group is stored form the next
+// group.
 func (b *bench) bare(ctx context.Context, size int) (float64, error) {
 	for _, sql := range []string{`drop table if exists bare_receipts`,
 		`create table bare_receipts (batch_id bigint, user_id bigint, status text not null, provider text not null, cause text not null, primary key (batch_id, user_id))`} {

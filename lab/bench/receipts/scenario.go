@@ -1,7 +1,6 @@
-// Package receipts measures how fast reports of providers are stored, for calls with one
-// report and with a hundred, beside the usual way on the same machine at the same
-// time: a row for each report, inserted by the same number of callers in the same
-// groups.
+// Package receipts measures how fast reports of providers are stored, for calls with one report
+// and with a hundred. The comparison, on the same machine at the same time, is the usual design:
+// a row for each report, inserted by the same number of callers in the same groups.
 //
 //	go tool task bench:receipts
 package receipts
@@ -37,8 +36,8 @@ func Scenario(f scenario.Flags) scenario.Run {
 type bench struct {
 	*stack.Stack
 	n, callers int
-	// order are the reports as they come: near the order of sending, that is mixed
-	// among the batches that are sent at the same time.
+	// order is the order in which the reports arrive: near the order of sending, but mixed among
+	// the batches that are sent at the same time.
 	order []feedback.Report
 }
 
@@ -96,8 +95,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	return nil
 }
 
-// pace has the callers take the reports in their order, size of them a call, and
-// returns reports per second.
+// pace lets the callers take the reports in their order, size reports per call, and returns
+// reports per second.
 func (b *bench) pace(ctx context.Context, size int, take func(context.Context, []feedback.Report) error) (float64, error) {
 	began := time.Now()
 	err := scenario.Each((len(b.order)+size-1)/size, b.callers, func(i int) error {

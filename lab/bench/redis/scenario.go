@@ -1,7 +1,7 @@
-// Package redis measures what reservations occupy in Redis: nothing. It reserves through
-// the store, with a worker that handles the events, and measures Redis before,
-// when every event has been handled, and after the handled events were trimmed,
-// as the worker does after an hour.
+// Package redis measures the memory that reservations use in Redis: none. It reserves through
+// the store, with a worker that handles the events. It measures Redis before the reservations,
+// after all events were handled, and after the handled events were trimmed, as the worker does
+// after an hour.
 //
 //	go tool task bench:redis -- -n 1000000
 package redis
@@ -44,7 +44,7 @@ func bench(ctx context.Context, s *stack.Stack, n, callers int) error {
 	if err != nil {
 		return err
 	}
-	// The first reservations make what exists once: streams, groups, queues.
+	// The first reservations create the keys that exist only once: streams, groups, queues.
 	if err := errors.Join(stack.WaitTimers(ctx, client, 12), reserve(ctx, s, t.ID, n+1, callers, callers), drained(ctx, s, client)); err != nil {
 		return err
 	}

@@ -18,19 +18,19 @@ import (
 	"dropbell/web/middleware"
 )
 
-// floorGroup is how many reservations one statement of the floor stores at most, and
-// floorWriters how many are under way.
+// floorGroup is how many reservations one statement of the floor stores at most. floorWriters is
+// how many such statements run at the same time.
 const (
 	floorGroup   = 256
 	floorWriters = 2
 )
 
-// A floor is the least that a server made of net/http and PostgreSQL does for a
-// reservation that is stored when it is answered: the bare handler, which waits until a
-// bare upsert has stored its row with those of the other requests that wait. Its
-// connections are those of the product, which spare net/http's deadlines and looks. It has no
-// tokens, limits, rules, slots, events, or answers that follow from the row. With keys it
-// stores the row of each idempotency key, too, which no repetition is compared with.
+// A floor is the least work of a server made of net/http and PostgreSQL that stores a
+// reservation before it answers. Its handler is the bare handler; it waits until a bare upsert
+// has stored the row together with the rows of other waiting requests. It uses the product's
+// connections, which avoid net/http's deadlines and background reads. It has no tokens, limits,
+// rules, slots or events, and its answer does not follow from the row. With keys it also stores
+// the row of each idempotency key, and compares no repetition with it.
 type floor struct {
 	pool    *pgxpool.Pool
 	keyed   bool
@@ -63,8 +63,8 @@ func newFloor(ctx context.Context, keyed bool) (http.Handler, func(), error) {
 	return router, func() { stop(); writers.Wait(); pool.Close() }, nil
 }
 
-// reserve is [bare] that waits for its row. Users and reminders are counted, as those of
-// the load are.
+// reserve is [bare] that waits for its row. Users and reminders are counted in the same order as
+// in the load.
 func (f *floor) reserve(w http.ResponseWriter, r *http.Request) {
 	middleware.Unwatched(r.Context())
 	var wish drops.ReservationWish
@@ -97,14 +97,15 @@ const (
 	floorUpsert = `insert into reservations as r (template_id, user_id, slots)
 		select t, u, b from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (t, u, b) order by u
 		on conflict (template_id, user_id) do update set slots = r.slots | excluded.slots, updated_at = now()`
-	// The rows of keys have the columns and about the size of those that are kept with reservations.
+	// The rows of keys have the columns, and about the size, of the key rows that the product
+	// stores.
 	floorKeyed = `with stored as (` + floorUpsert + `)
 		insert into idempotency_keys (actor, key, request_hash, locked_until, known, found)
 		select 'user:' || u, k, decode(repeat('ab', 32), 'hex'), 'infinity', decode(repeat('ab', 40), 'hex'), array[1, 1, 0, 1]
 		from unnest($2::bigint[], $4::text[]) as a (u, k) order by 1, 2`
 )
 
-// write stores what waits in groups until ctx ends.
+// write stores the waiting reservations in groups until ctx ends.
 func (f *floor) write(ctx context.Context) {
 	group := make([]*floorRow, 0, floorGroup)
 	templates, users, bits := make([]int64, 0, floorGroup), make([]int64, 0, floorGroup), make([]int64, 0, floorGroup)

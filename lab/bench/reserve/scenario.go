@@ -1,11 +1,10 @@
-// Package reserve measures POST /api/v1/reservations with token, JSON and durable
-// commit from 256 kept connections, with and without an Idempotency-Key, beside
-// peers in the same run: a bare chi handler that parses and answers the same JSON,
-// the same behind one layer after another of what stands before every request, all
-// of it without a database, and the same server with one statement per request. The floor is the bare handler whose
-// request waits until a bare upsert has stored its row in a group, with keys also the row
-// of its key.
-// The processor time is that of the server and of PostgreSQL for each request.
+// Package reserve measures POST /api/v1/reservations with token, JSON and durable commit from
+// 256 kept connections, with and without an Idempotency-Key. The comparisons in the same run are
+// a bare chi handler that parses and answers the same JSON, the same handler behind one layer
+// after another of the product's middleware (all without a database), and the same server with
+// one statement per request. The floor is the bare handler whose request waits until a bare
+// upsert has stored its row in a group, and with keys also the row of its key. The processor
+// time is the time of the server and of PostgreSQL per request.
 //
 //	go tool task bench:reserve -- -seconds 8 -runs 3
 //	go tool task bench:reserve -- -only bare,parse,floor,group,keyedfloor,keyed
@@ -100,14 +99,14 @@ func bench(ctx context.Context, s *stack.Stack, conns, seconds, runs int, only s
 	return nil
 }
 
-// each returns the microseconds of a processor that one of n requests took.
+// each returns the processor time per request, in microseconds, for n requests.
 func each(spent time.Duration, n int64) float64 {
 	return float64(spent.Nanoseconds()) / 1000 / float64(max(1, n))
 }
 
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// A result is what was seen of one server, and the processor time that it and
+// A result has the measurements of one server, and the processor time that the server and
 // PostgreSQL took for all requests.
 type result struct {
 	load.Result
@@ -152,8 +151,8 @@ func stored(ctx context.Context, s *stack.Stack, answered int64) error {
 	return nil
 }
 
-// plan sends reminder i/len(tokens) of the sixty for user i%len(tokens), so
-// that no request repeats another and rows are both inserted and updated.
+// plan sends reminder i/len(tokens) of the sixty for user i%len(tokens). No request repeats
+// another request, and rows are both inserted and updated.
 func plan(templateID int64, tokens []string, conns, seconds int, keyed bool) load.Plan {
 	channels := []string{"app", "email", "sms", "webpush", "webhook"}
 	users := int64(len(tokens))

@@ -131,8 +131,8 @@ func newVerifier(ctx context.Context) (*pipeline.Tokens, error) {
 	return pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: slog.New(slog.DiscardHandler)})
 }
 
-// step is the pipeline in front of the bare handler: open, with a token, or with
-// a token and limits.
+// step returns the middleware in front of the bare handler: open, with a token, or with a token
+// and limits.
 func step(ctx context.Context, kind string) (http.Handler, error) {
 	tokens, err := newVerifier(ctx)
 	if err != nil {

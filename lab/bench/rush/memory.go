@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// restMiB is what web occupies at most when the rush before is over and the quiet
-	// has given its memory back.
+	// restMiB is the greatest memory of web at rest: the previous rush is over and web has
+	// returned its memory.
 	restMiB = 150
-	// baseMiB and requestKiB are the bound of web's memory: a part for the program and
-	// its garbage, and a part for each request that can be in flight. The number of
-	// taps is no part of it; see docs/operations.md.
+	// baseMiB and requestKiB are the bound of web's memory: a part for the program and its
+	// garbage, and a part for each request that can be in flight. The bound does not depend on
+	// the number of taps; see docs/operations.md.
 	baseMiB    = 272
 	requestKiB = 72
 )
 
-// rest returns when web has given back the memory of the measurement before, so
-// that each repetition has a peak of its own.
+// rest returns when web has given back the memory of the previous measurement, so that each
+// repetition has its own peak.
 func (b *bench) rest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -39,8 +39,8 @@ func (b *bench) rest(ctx context.Context) error {
 	return b.web.ForgetPeak()
 }
 
-// judge compares the greatest peaks of memory, at the capacity, above it, and above it
-// for longer, with the bound.
+// judge compares the greatest peaks of memory with the bound: one at the capacity, most above
+// the capacity, and long above the capacity for longer.
 func (b *bench) judge(one, most, long float64) {
 	bound := baseMiB + requestKiB*float64(b.connections)/1024
 	met := "yes"
@@ -51,12 +51,12 @@ func (b *bench) judge(one, most, long float64) {
 		one, most, long, b.connections, bound, met)
 }
 
-// quietFor is longer than web takes to give back memory that connections do not need
-// while they wait for their next request.
+// quietFor is longer than the time after which web returns the memory that connections do not
+// need while they wait for their next request.
 const quietFor = 8 * time.Second
 
-// idle prints what a connection takes that waits for its next request, after one that
-// was answered.
+// idle prints the memory of a connection that has had one request answered and waits for the
+// next request.
 func (b *bench) idle(ctx context.Context) error {
 	if err := b.rest(ctx); err != nil {
 		return err

@@ -1,9 +1,10 @@
-// Package rush measures what users who all tap in the same moment experience: an open loop
-// of claims over HTTP, each with an idempotency key, on many drops of which few are
-// wanted by most users (Zipf), timed from the tap and not from when a connection
-// was free. It first measures the capacity by a closed loop, then sends half of it, all
-// of it and twice as much, and that for longer, and counts afterwards what was issued. The
-// peak of web's memory is measured for each repetition alone.
+// Package rush measures the answers to users that all tap in the same moment. The load is an
+// open loop of claims over HTTP, each with an idempotency key, on many drops, of which most
+// users want a few (Zipf). Each claim is timed from the tap, not from the time at which a
+// connection was free. The benchmark first measures the capacity with a closed loop. Then it
+// sends half of the capacity, all of it and twice as much, the last also for longer, and
+// afterwards counts the issued coupons. The peak of web's memory is measured for each repetition
+// alone.
 //
 //	go tool task bench:rush -- -taps 20000 -within 1s -templates 200
 package rush
@@ -131,20 +132,19 @@ func (b *bench) open(ctx context.Context, stock int) error {
 	_, err := b.SQL.Exec(ctx, `with emptied as (delete from coupons), uncounted as (delete from claim_counts)
 		update templates set opens_at = date_trunc('second', now()) - interval '1 minute', stock = $1, issued = 0, version = version + 1`, stock)
 	if err == nil {
-		// web is another process and caches a drop for a second at most; it does not tell when
+		// web is another process and caches a drop for at most a second. It gives no signal when
 		// it has read the drop again.
 		time.Sleep(1500 * time.Millisecond)
 	}
 	return err
 }
 
-// request appends the tap of another user, who wants the drop.
+// request appends the tap of another user on the drop.
 func request(buf []byte, user int64, drop int64) []byte {
 	return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: tap-%d\r\n", user, user), fmt.Sprintf(`{"template_id":"%d"}`, drop))
 }
 
-// capacity is what a closed loop of 256 callers gets through. It is the warm-up as
-// well.
+// capacity returns the rate of a closed loop of 256 callers. The loop is the warm-up as well.
 func (b *bench) capacity(ctx context.Context) (float64, error) {
 	if err := b.open(ctx, 1_000_000); err != nil {
 		return 0, err
@@ -222,8 +222,8 @@ const (
 	busy    = "503 with Retry-After"
 )
 
-// once opens the drops with stock for about two thirds of the taps, lets users
-// tap, and compares what they were told with what is stored.
+// once opens the drops with stock for about two thirds of the taps, lets users tap, and compares
+// the answers with the stored coupons.
 func (b *bench) once(ctx context.Context, taps int, within time.Duration) (m measured, err error) {
 	stock := max(1, taps/(3*len(b.drops))*4)
 	if err := b.open(ctx, stock); err != nil {
@@ -265,9 +265,9 @@ func (b *bench) once(ctx context.Context, taps int, within time.Duration) (m mea
 	return m, errors.Join(err, b.account(ctx, m.OpenResult, taps, stock))
 }
 
-// account fails unless every tap got a true answer: as many coupons are stored as were
-// promised, none beyond a stock, and sold out was said of nothing that is left.
-// Requests that were answered 503 may have been decided all the same.
+// account fails unless every tap got a true answer: as many coupons are stored as were promised,
+// no stock is exceeded, and no drop with remaining stock was answered as sold out. Requests that
+// were answered 503 may have been decided all the same.
 func (b *bench) account(ctx context.Context, r load.OpenResult, taps, stock int) error {
 	var coupons, most, left int
 	err := b.SQL.QueryRow(ctx, `select sum(n), max(n), count(*) filter (where n < $1) from (

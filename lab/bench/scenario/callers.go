@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Work is what callers did that called one operation again and again.
+// Work is the result of callers that repeatedly called one operation.
 type Work struct {
 	Calls     int
 	PerSecond float64
 	P50, P99  time.Duration
 }
 
-// Drive lets callers call do until the time is over, with a number that is counted from 1
-// and never repeated. It returns an error if a call failed or there was none.
+// Drive lets callers call do until the time is over. i counts from 1 and is never repeated.
+// Drive returns an error if a call failed or if there was no call.
 func Drive(callers int, lasting time.Duration, do func(i int64) error) (Work, error) {
 	var next atomic.Int64
 	until := time.Now().Add(lasting)

@@ -1,6 +1,6 @@
-// Package scenario is what the benchmarks of the command bench have in common: their
-// flags, the servers that they start, callers that work side by side, and servers that
-// are the command itself.
+// Package scenario has the code that the benchmarks of the command bench share: their flags, the
+// servers that they start, concurrent callers, and servers that run in a process of the command
+// itself.
 package scenario
 
 import (
@@ -14,14 +14,15 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// A Scenario is one benchmark: it adds its flags and returns what measures with their values.
+// A Scenario is one benchmark. It adds its flags and returns the Run that measures with their
+// values.
 type Scenario func(Flags) Run
 
 // Run measures and prints.
 type Run func(ctx context.Context) error
 
-// Measured is a Run on servers with durable settings of its own, which end with it. It
-// prints what machine measures.
+// Measured is a Run on newly started servers with durable settings, which end with the run. It
+// prints the properties of the machine.
 func Measured(run func(ctx context.Context, s *stack.Stack) error) Run {
 	return func(ctx context.Context) error {
 		s, err := stack.Start(ctx)
@@ -34,8 +35,8 @@ func Measured(run func(ctx context.Context, s *stack.Stack) error) Run {
 	}
 }
 
-// Flags are the flags of a scenario. A flag that several scenarios have is a method, so
-// that it has the same name and meaning in each.
+// Flags are the flags of a scenario. A flag of several scenarios is a method, so that it has the
+// same name and meaning in each.
 type Flags struct{ *flag.FlagSet }
 
 // Runs is the number of repetitions.
@@ -52,7 +53,7 @@ func (f Flags) Numbers(name, list, usage string) *Numbers {
 	return n
 }
 
-// CallersInTurn are the numbers of callers that are measured one after the other.
+// CallersInTurn are the numbers of callers that are measured one after another.
 func (f Flags) CallersInTurn(list string) *Numbers {
 	return f.Numbers("callers", list, "concurrent callers")
 }

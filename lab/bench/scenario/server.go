@@ -14,7 +14,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// Self is this command with another scenario, or with the same one in another part.
+// Self is this command with another scenario, or with another part of the same scenario.
 func Self(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Stderr = os.Stderr

@@ -8,8 +8,8 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// How many users share one of what there is: every fourth user has a
-// reservation, every tenth a coupon, spread over templates.
+// Every fourth user has a reservation and every tenth a coupon, spread over templates; every
+// tenth user is on a list.
 const (
 	reservedEvery = 4
 	couponEvery   = 10
@@ -18,8 +18,8 @@ const (
 	writers = 2
 )
 
-// fill writes everything straight into the tables, as INSERT … SELECT from
-// several connections, without indexes that only searching needs.
+// fill writes all rows directly into the tables, as INSERT … SELECT from several connections.
+// The indexes that only searching needs are missing meanwhile.
 func fill(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
 	steps := []struct {
 		sql  string

@@ -1,6 +1,6 @@
-// Package segments measures how long it takes to say about how many users an audience
-// has, when there are millions of users, how far off that is, and how long the
-// exact count takes. The aim is a median below 200 ms for every estimate.
+// Package segments measures how long an estimate of an audience's size takes with millions of
+// users, how far off the estimate is, and how long the exact count takes. The aim is a median
+// below 200 ms for every estimate.
 //
 //	go tool task bench:segments -- -n 10000000 -times 9
 package segments
@@ -21,7 +21,7 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// aim is what the median of an estimate should stay below.
+// aim is the greatest accepted median of an estimate.
 const aim = 200 * time.Millisecond
 
 // Scenario is the benchmark with its flags.
@@ -32,7 +32,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return bench(ctx, s, *n, *times, *exact) })
 }
 
-// An audience is what is estimated.
+// An audience is a set of users whose size is estimated.
 type audience struct {
 	name string
 	rule *segment.Rule // nil = asked for as kind and id
@@ -63,8 +63,8 @@ func bench(ctx context.Context, s *stack.Stack, n, times int, exact bool) error 
 	return nil
 }
 
-// measure prints one line: the time of the first estimate, with cold caches, the median
-// and the slowest of all, and how far off they were at most.
+// measure prints one line: the time of the first estimate, with cold caches, the median and the
+// greatest time of all estimates, and their greatest error.
 func measure(ctx context.Context, s *stack.Stack, a audience, times int, exact bool) (median time.Duration, err error) {
 	took := make([]int64, times)
 	found := make([]segment.Estimate, times)
@@ -114,8 +114,8 @@ func (a audience) estimate(ctx context.Context, s *stack.Stack) (segment.Estimat
 	return segment.Estimate{Members: n, Exact: exact}, err
 }
 
-// count returns how many users there really are, -1 if that was not asked for,
-// and how long it took, in the ranges of the job that counts.
+// count returns the exact number of users and the time of counting, in the ranges of the job
+// that counts. The number is -1 if exact is not set.
 func (a audience) count(ctx context.Context, s *stack.Stack, exact bool) (n int64, took time.Duration, err error) {
 	if a.rule == nil {
 		return a.size, 0, nil
@@ -133,8 +133,8 @@ func (a audience) count(ctx context.Context, s *stack.Stack, exact bool) (n int6
 	}
 }
 
-// rules are audiences by rules, from one that reads the user's row alone to
-// one that looks into everything.
+// rules returns audiences defined by rules, from a rule that reads the user's row alone to a
+// rule that reads all tables.
 func rules() []audience {
 	some := segment.Leaf
 	all := func(rules ...segment.Rule) segment.Rule { return segment.Rule{Match: segment.All, Rules: rules} }

@@ -15,11 +15,11 @@ import (
 	"dropbell/domain/user"
 )
 
-// startsIn is how long a campaign waits for its start, as one would that was
-// published in time.
+// startsIn is how long a campaign waits for its start, like a campaign that was published in
+// time.
 const startsIn = 3 * time.Second
 
-// Took is how long after its start a campaign was at what point.
+// Took has the times from the start of a campaign to its steps.
 type Took struct {
 	Cut time.Duration // its whole audience was stored
 	All time.Duration // the last outcome was recorded
@@ -30,9 +30,8 @@ func Wording(body string) delivery.Copy {
 	return delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "Spring", Body: body}}}}}
 }
 
-// SendCampaign publishes the campaign and waits until each recipient has an
-// outcome. It returns an error unless the account adds up and all n were sent
-// to.
+// SendCampaign publishes the campaign and waits until each recipient has an outcome. It returns
+// an error unless the balance adds up and all n recipients were sent to.
 func (s *Stack) SendCampaign(ctx context.Context, spec campaign.Spec, n int) (t Took, err error) {
 	client, err := s.RedisClient()
 	if err != nil {

@@ -18,8 +18,8 @@ const ticksPerSecond = 100
 // CPU returns the processor time the program has used so far.
 func (p *Process) CPU() (time.Duration, error) { return CPUOf(p.child.PID()) }
 
-// PostgresCPU returns the processor time that the server's processes have used
-// so far, those that have ended included.
+// PostgresCPU returns the processor time that the server's processes have used so far, including
+// ended processes.
 func (s *Stack) PostgresCPU(ctx context.Context) (time.Duration, error) {
 	var line string
 	err := s.SQL.QueryRow(ctx, `select split_part(pg_read_file('postmaster.pid'), chr(10), 1)`).Scan(&line)
@@ -69,8 +69,7 @@ func CPUOf(pid int) (time.Duration, error) {
 	return own, err
 }
 
-// cpuOf returns the time of the process itself and of its children that have
-// ended.
+// cpuOf returns the processor time of the process itself and of its ended children.
 func cpuOf(pid int) (own, ended time.Duration, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

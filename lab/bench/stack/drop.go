@@ -15,23 +15,23 @@ import (
 	"dropbell/domain/template"
 )
 
-// Bit returns the bit of the five-minute reminder on the channel, the one that
-// [Stack.FireSoon] makes due.
+// Bit returns the bit of the five-minute reminder on the channel. [Stack.FireSoon] makes this
+// reminder due.
 func Bit(c delivery.Channel) int64 { return 1 << (template.Slots * int(c)) }
 
-// Empty removes what an earlier repetition reserved and delivered.
+// Empty removes the reservations and deliveries of earlier repetitions.
 func (s *Stack) Empty(ctx context.Context) error {
 	_, err := s.SQL.Exec(ctx, `truncate reservations, bookings, batches, exceptions cascade`)
 	return err
 }
 
-// Ahead is how long before its instant a slot with n reminders is to be moved:
-// moving makes the template's earlier slots overdue, and reading n rows for each
-// of them, without recipients, must be over by then.
+// Ahead returns how long before its instant a slot with n reminders must be moved. The move
+// makes the template's earlier slots overdue. By the instant, the worker must have read n rows
+// for each of these slots, which have no recipients.
 func Ahead(n int) time.Duration { return 4*time.Second + time.Duration(n/250)*time.Millisecond }
 
-// FireSoon moves the opening so that the five-minute slot is due after about
-// the given time: its timer takes the way it always takes.
+// FireSoon moves the opening so that the five-minute slot is due after about the given time. The
+// slot fires by its timer as usual.
 func (s *Stack) FireSoon(ctx context.Context, t template.Template, after time.Duration) error {
 	spec := t.Spec
 	spec.OpensAt = time.Now().Add(5*time.Minute + after).Truncate(time.Second)
@@ -69,15 +69,15 @@ func Until(ctx context.Context, period time.Duration, check func() (bool, error)
 	}
 }
 
-// Lateness is how long after the due instant batches were recorded, weighted
-// by batch, and how many recipients were sent.
+// Lateness is how long after the due instant batches were recorded, weighted by batch, and how
+// many recipients were sent.
 type Lateness struct {
 	Sent                  int
 	First, P50, P99, Last time.Duration
 }
 
-// Lateness reads the batches of the template's five-minute slot, and fails
-// unless n were sent.
+// Lateness reads the batches of the template's five-minute slot. It fails unless n recipients
+// were sent.
 func (s *Stack) Lateness(ctx context.Context, templateID int64, n int) (l Lateness, err error) {
 	err = s.SQL.QueryRow(ctx, `
 		with b as (select b.finished_at - b.due_at as late, sent_count from batches b

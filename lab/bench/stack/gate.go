@@ -15,8 +15,7 @@ import (
 // allot is a stock per shard that does not run out.
 const allot = 1 << 40
 
-// FillShards makes the open shards of a gate of epoch 1, with a stock that does
-// not run out.
+// FillShards makes the open shards of a gate in epoch 1. Their stock does not run out.
 func FillShards(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
 	store := redisgate.NewShards(client)
 	terms := gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
@@ -30,8 +29,8 @@ func FillShards(ctx context.Context, client goredis.UniversalClient, templateID 
 	return nil
 }
 
-// ActivateGate records in the database the gate that [FillShards] has made, and opens its
-// drop: writers refuse claims before the opening.
+// ActivateGate records in the database the gate that [FillShards] has made, and opens its drop,
+// since writers refuse claims before the opening.
 func (s *Stack) ActivateGate(ctx context.Context, templateID int64, shards int) error {
 	_, err := s.SQL.Exec(ctx, `
 		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))

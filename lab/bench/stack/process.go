@@ -20,8 +20,8 @@ import (
 // stopFor is how long a program may take to end in order.
 const stopFor = 40 * time.Second
 
-// A Process is one of the product's programs, built from this checkout. It
-// ends with the program that started it.
+// A Process is one of the product's programs, built from this checkout. It ends when the program
+// that started it ends.
 type Process struct {
 	Addr  string // of its HTTP server
 	child *child.Process
@@ -42,8 +42,8 @@ func Build(ctx context.Context, dir, name string) (string, error) {
 	return bin, localstack.BuildProgram(ctx, bin, "dropbell/"+name)
 }
 
-// Programs returns the folder with web and worker: bin, or if that is empty a temporary
-// one in which it builds both. remove removes the temporary folder.
+// Programs returns the folder with web and worker: bin, or, if bin is empty, a temporary folder
+// in which it builds both. remove removes the temporary folder.
 func Programs(ctx context.Context, bin string) (folder string, remove func(), err error) {
 	if bin != "" {
 		return bin, func() {}, nil
@@ -65,8 +65,8 @@ func Programs(ctx context.Context, bin string) (folder string, remove func(), er
 	return folder, remove, nil
 }
 
-// StartProgram builds ./web or ./worker and starts it with the environment
-// given; it returns when the program is ready.
+// StartProgram builds ./web or ./worker and starts it with the environment env. It returns when
+// the program is ready.
 func (s *Stack) StartProgram(ctx context.Context, name string, env ...string) (*Process, error) {
 	dir, err := os.MkdirTemp("", "dropbell-program-")
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Stack) Launch(bin string, l Launch) (*Process, error) {
 	return &Process{Addr: l.Addr, child: c}, nil
 }
 
-// Ready returns once the program says that it is ready; it errors when the
-// program ends or is not ready in time.
+// Ready returns once the program reports that it is ready. It returns an error if the program
+// ends or is not ready in time.
 func (p *Process) Ready(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -180,7 +180,7 @@ func (p *Process) Memory() (now, peak float64) {
 	return now, peak
 }
 
-// ForgetPeak begins the peak of [Process.Memory] again, from what is in use now.
+// ForgetPeak restarts the peak of [Process.Memory] from the memory in use now.
 func (p *Process) ForgetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.PID()), []byte("5"), 0o200)
 }
@@ -204,8 +204,8 @@ func (p *Process) Kill() {
 	<-p.child.Done()
 }
 
-// Stop ends the program as an operator would; see [Process.Err] for whether it
-// ended well.
+// Stop ends the program as an operator would. [Process.Err] tells whether the program ended
+// without an error.
 func (p *Process) Stop() {
 	_ = p.child.Stop(context.Background(), syscall.SIGTERM, stopFor)
 	if p.built != nil {

@@ -22,9 +22,9 @@ func (s *Stack) RedisClient() (*redis.Client, error) {
 	return redis.NewClient(o), nil
 }
 
-// RedisMemory returns the bytes that Redis has allocated for what it keeps:
-// without the buffers of connections and of the log it writes. Redis measures
-// those now and then only, so the least of two seconds is taken.
+// RedisMemory returns the bytes that Redis has allocated for its data, without the buffers of
+// connections and of its log. Redis updates the size of these buffers only now and then, so the
+// least value of two seconds is taken.
 func RedisMemory(ctx context.Context, client *redis.Client) (int64, error) {
 	least, looks := int64(math.MaxInt64), 0
 	err := Until(ctx, 200*time.Millisecond, func() (bool, error) {

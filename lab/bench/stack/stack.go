@@ -1,5 +1,5 @@
-// Package stack starts what a benchmark measures against: PostgreSQL and
-// Redis with durable settings, filled by the benchmark itself.
+// Package stack starts the servers of a benchmark: PostgreSQL and Redis with durable settings.
+// The benchmark fills them itself.
 package stack
 
 import (
@@ -24,7 +24,7 @@ import (
 	"dropbell/migrations"
 )
 
-// Stack is a running database and queue with a raw connection beside.
+// Stack is a running database and queue, and a raw connection to the database.
 type Stack struct {
 	PostgresURL, RedisURL string
 	Postgres              *localstack.Postgres
@@ -34,18 +34,18 @@ type Stack struct {
 	close                 []func()
 }
 
-// Start starts servers of its own with durable settings. Their data goes with
-// them, whatever ends the benchmark.
+// Start starts new servers with durable settings. Their data is removed when the benchmark ends,
+// in whatever way it ends.
 func Start(ctx context.Context) (*Stack, error) { return StartKept(ctx, "") }
 
-// StartNew is Start for a test, which measures nothing: the server's log has no files
-// to write again. Making them takes a second of a processor.
+// StartNew is Start for a test that measures nothing: the server's log has no prepared files to
+// reuse. Preparing them takes one second of processor time.
 func StartNew(ctx context.Context) (*Stack, error) {
 	return new(Stack).start(ctx, localstack.Options{Durable: true, Log: io.Discard})
 }
 
-// StartKept is Start with the database kept in dir, unless dir is empty, and with
-// further settings of PostgreSQL, each as name=value.
+// StartKept is Start with two additions: the database is kept in dir, unless dir is empty, and
+// PostgreSQL gets the settings, each as name=value.
 func StartKept(ctx context.Context, dir string, settings ...string) (*Stack, error) {
 	if dir != "" {
 		if err := passable(dir); err != nil {
@@ -63,9 +63,8 @@ func StartKept(ctx context.Context, dir string, settings ...string) (*Stack, err
 	return s, nil
 }
 
-// age makes the server's log one that has been in use for a while: it has
-// files to write again. A new server makes each one first, 16 MB of zeros that
-// every commit waits for.
+// age gives the server's log files to reuse, like the log of a server that has run for a while.
+// A new server first makes each file, 16 MB of zeros, while every commit waits.
 func (s *Stack) age(ctx context.Context) error {
 	const files = 48 // below min_wal_size, which are kept
 	for range files {
@@ -80,9 +79,9 @@ func (s *Stack) age(ctx context.Context) error {
 	return err
 }
 
-// StartReading starts servers for a benchmark that only reads what it filled
-// in before: nothing is synced. Their data is kept in dir; with an empty dir it
-// is in memory, where there is room, and goes with them.
+// StartReading starts servers for a benchmark that only reads the rows that it has filled in.
+// Nothing is synced. The data is kept in dir. With an empty dir the data is in memory, if there
+// is room, and is removed at the end.
 func StartReading(ctx context.Context, dir string) (*Stack, error) {
 	if dir == "" {
 		return new(Stack).start(ctx, localstack.Options{Log: io.Discard})
@@ -93,8 +92,8 @@ func StartReading(ctx context.Context, dir string) (*Stack, error) {
 	return new(Stack).start(ctx, localstack.Options{Dir: dir, Log: io.Discard})
 }
 
-// passable makes a folder that the server's account can pass: it may be another
-// one than that of this process.
+// passable lets the server's account enter the folder; this account may differ from the account
+// of this process.
 func passable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -124,7 +123,7 @@ func On(ctx context.Context, postgresURL, redisURL string) (*Stack, error) {
 	return new(Stack).on(ctx, postgresURL, redisURL)
 }
 
-// Beside makes a second database on the same servers, which stay those of s.
+// Beside makes a second database on the same servers, which s continues to own.
 func (s *Stack) Beside(ctx context.Context, name string) (*Stack, error) {
 	if _, err := s.SQL.Exec(ctx, `create database `+pgx.Identifier{name}.Sanitize()); err != nil {
 		return nil, err
@@ -177,8 +176,8 @@ func (s *Stack) Drop(ctx context.Context, opensIn time.Duration) (template.Templ
 	return service.Do(ctx, staff.System(), t.ID, 0, template.Publishing, "bench")
 }
 
-// Reserve gives users 1…n the reminders in bits, in a shuffled order as if
-// they had arrived one by one, without going through the API.
+// Reserve gives users 1…n the reminders in bits, without the API. The order is shuffled, as if
+// the reservations had arrived one by one.
 func (s *Stack) Reserve(ctx context.Context, templateID int64, n int, bits int64) error {
 	const step = 7_368_787 // prime: walks all residues, far from key order
 	at := func(i int) int64 { return int64(i)*step%int64(n) + 1 }
@@ -199,8 +198,8 @@ func (s *Stack) Reserve(ctx context.Context, templateID int64, n int, bits int64
 	if _, err = s.SQL.Exec(ctx, `vacuum (analyze) reservations`); err != nil {
 		return err
 	}
-	// Reservations come over hours. The pages that filling writes in seconds must not
-	// keep the disk busy while the drop is measured.
+	// Reservations normally arrive over hours. The checkpoint writes the pages that were filled
+	// in seconds now, so that they do not keep the disk busy while the drop is measured.
 	_, err = s.SQL.Exec(ctx, `checkpoint`)
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"dropbell/lab/bench/stack"
 )
 
-// TestTablesAreFilledAgain: the tables that repetitions of a benchmark empty can be
-// emptied, whatever other tables refer to them.
+// TestTablesAreFilledAgain: the tables that are emptied between repetitions of a benchmark can
+// be emptied, whatever other tables refer to them.
 func TestTablesAreFilledAgain(t *testing.T) {
 	s, err := stack.On(t.Context(), localstack.Database(t), localstack.RedisServer(t).URL())
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 
 const secret = "a secret that only this benchmark knows"
 
-// A crowd is one process with many clients of one web process: the limit of
-// open files holds for each process. It is told what to do by lines on its
-// standard input, and answers each with a line of JSON.
+// A crowd is one process with many clients of one web process, since the limit of open files
+// holds for each process. It reads commands as lines on its standard input, and answers each
+// with a line of JSON.
 type crowd struct {
 	addr   string
 	source net.IP // a loopback address of its own
@@ -31,11 +31,11 @@ type crowd struct {
 	messages atomic.Int64
 	last     atomic.Int64  // when the last message came, in ns since 1970
 	dials    atomic.Int64  // attempts after the first
-	failures atomic.Int64  // of those, attempts that failed
+	failures atomic.Int64  // failed attempts among dials
 	dialing  chan struct{} // bounds attempts at a time
 }
 
-// A sight is what a crowd has seen.
+// A sight counts the observations of a crowd.
 type sight struct {
 	Ready, Messages, Dials, Failures int64
 	Last                             time.Time
@@ -64,8 +64,8 @@ func (c *crowd) work(in io.Reader, out io.Writer) error {
 	return nil // the connections end with the process
 }
 
-// client keeps one stream open, as a browser does: it comes back after the time
-// that the server has named, with the id of the last event.
+// client keeps one stream open, like a browser. After a lost connection it reconnects after the
+// delay that the server has named, with the id of the last event.
 func (c *crowd) client(token string) {
 	lastID, retry := "", 2*time.Second
 	for first := true; ; first = false {

@@ -1,7 +1,7 @@
-// Package streams measures the live inbox with many clients: web's memory per idle stream, how
-// long one reminder takes to all of them, and how they come back after all web
-// processes were killed. Clients and web are several processes of some 16,000
-// connections each, below the usual limit of open files.
+// Package streams measures the live inbox with many clients: web's memory per idle stream, the
+// time until one reminder has reached all clients, and the reconnects after all web processes
+// were killed. Clients and web are several processes of some 16,000 connections each, below the
+// usual limit of open files.
 //
 //	go tool task bench:streams -- -n 50000
 package streams
@@ -156,7 +156,7 @@ func (a *arena) open(ctx context.Context) error {
 		}
 		a.sites = append(a.sites, &site{web: web, n: min(a.perProcess, a.n-first+1)})
 	}
-	time.Sleep(5 * time.Second) // for what starting takes to be given back
+	time.Sleep(5 * time.Second) // so that web gives back the memory of its start
 	started := time.Now()
 	for i, s := range a.sites {
 		s.idleMiB, _ = s.web.Memory()
@@ -179,7 +179,7 @@ func (a *arena) open(ctx context.Context) error {
 	return nil
 }
 
-// total is what all crowds have seen.
+// total is the sum of the observations of all crowds.
 func (a *arena) total() (sum sight, err error) {
 	for _, s := range a.sites {
 		v, err := s.sight()

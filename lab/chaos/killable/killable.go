@@ -1,7 +1,7 @@
-// Package killable lets a process die, stand still, fail or lose an answer at the named points of
-// package killpoint when a test requests it. The programs below it are the
-// product's programs with this package; they are compiled from the same packages,
-// so that only linking them costs something.
+// Package killable makes a process die, halt, fail or lose an answer at the named points of
+// package killpoint when a test requests it. The programs in the folders below are the product's
+// programs with this package. They are compiled from the same packages, so that only linking
+// them takes extra time.
 package killable
 
 import (
@@ -16,13 +16,13 @@ import (
 	"dropbell/killpoint"
 )
 
-// Arm makes the points of this process do what tests request. It is called once, before
-// any point is passed.
+// Arm connects the points of this process with the requests of tests. It must be called once,
+// before any point is passed.
 func Arm() { killpoint.Handle(pass) }
 
 var folder = sync.OnceValue(func() string { return os.Getenv(killpoint.Variable) })
 
-// pass lets happen what a test has asked for, once.
+// pass carries out the failure that a test has requested for the point, once.
 func pass(point string, p killpoint.Phase) error {
 	if folder() == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Command ensure installs what the tests need and this machine lacks:
-// PostgreSQL, PgBouncer, Redis and a browser.
+// Command ensure installs the servers that the tests need and this machine lacks: PostgreSQL,
+// PgBouncer, Redis and a browser.
 package main
 
 import (

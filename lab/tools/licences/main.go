@@ -1,10 +1,10 @@
-// Licences writes the licences of everything that the programs contain of others into one
-// text: of each Go module that is linked in on any of the platforms of a release, and of
-// the files in views that are not Dropbell's own.
+// Licences writes the licences of all third-party parts of the programs into one text: of each
+// Go module that is linked in on any platform of a release, and of the third-party files in
+// views.
 //
 //	go -C lab run ./tools/licences FILE
 //
-// It runs in the folder above, the root of the repository, where FILE is.
+// It runs in the parent folder, the root of the repository. FILE is relative to that folder.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// programs are what a release contains, platforms what it is built for.
+// programs are the programs of a release. platforms are the platforms for which it is built.
 var (
 	programs  = []string{"./web", "./worker", "./dropbell"}
 	platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// A library is something of others that the programs contain.
+// A library is a third-party part of the programs.
 type library struct {
 	name  string
 	files []string // its licences and notices
@@ -83,8 +83,8 @@ func write(w io.Writer) error {
 	return nil
 }
 
-// linked returns the modules of others that the packages consist of on the platforms, and
-// Go's own library, by name.
+// linked returns, by name, the third-party modules that the packages link on the platforms, and
+// Go's own standard library.
 func linked(packages, platforms []string) ([]library, error) {
 	found := map[string]library{}
 	root, err := goCommand("", "env", "GOROOT")
@@ -144,8 +144,8 @@ func goCommand(platform string, args ...string) ([]byte, error) {
 
 var states = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|unlicense)([._-].*)?$|^.+[._-]licen[cs]e(\.(txt|md))?$`)
 
-// libraryAt finds the files in the folder that state the licence, the first of them the
-// licence itself.
+// libraryAt finds the files in the folder that state the licence. The first file is the licence
+// itself.
 func libraryAt(name, dir string) (library, error) {
 	l := library{name: name}
 	entries, err := os.ReadDir(dir)
@@ -157,7 +157,7 @@ func libraryAt(name, dir string) (library, error) {
 	return l, err
 }
 
-// ofAssets finds the licences that stand beside the files of others below the folder.
+// ofAssets finds the licences that are stored with the third-party files below the folder.
 func ofAssets(dir string) (list []library, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if name, is := strings.CutSuffix(filepath.Base(path), ".LICENSE.txt"); is && err == nil {

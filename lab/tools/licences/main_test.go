@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestEveryModuleIsCovered: the text names each module that the Go command says is linked in, on whatever
-// platform, and each asset of others, with its licence.
+// TestEveryModuleIsCovered: the text names each module that the Go command reports as linked in,
+// on any platform, and each third-party asset, with its licence.
 func TestEveryModuleIsCovered(t *testing.T) {
 	t.Chdir("../../..")
 	var text bytes.Buffer

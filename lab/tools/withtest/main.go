@@ -1,11 +1,11 @@
-// Command withtest runs a command, usually go test, with one throw-away
-// PostgreSQL for all packages, named in DROPBELL_TEST_DATABASE_URL:
+// Command withtest runs a command, usually go test, with one throw-away PostgreSQL for all
+// packages, named in DROPBELL_TEST_DATABASE_URL:
 //
 //	withtest -- go test -race ./...
 //
-// The result of each package is printed when the package ends, with the number left.
+// When a package ends, withtest prints its result and the number of packages left.
 //
-// A server that the variable names already is used instead. The programs that tests
+// If the variable already names a server, this server is used instead. The programs that tests
 // build are kept in one folder, named in DROPBELL_TEST_PROGRAMS, until the command ends.
 package main
 
@@ -78,8 +78,8 @@ func stop(p *localstack.Postgres) error {
 	return p.Stop(ctx)
 }
 
-// command passes on the signals that reach only this process; Ctrl-C reaches
-// the whole group, and hearing it twice does no harm.
+// command runs the command and passes on signals that reach only this process. Ctrl-C reaches
+// the whole process group; getting it twice does no harm.
 func command(args []string, signals <-chan os.Signal) (status int, err error) {
 	args, stream := streamed(args)
 	cmd := exec.Command(args[0], args[1:]...)

@@ -21,8 +21,8 @@ type event struct {
 	FailedBuild string
 }
 
-// streamed returns the command with -json if it is a plain `go test`: only then does go
-// tell that a package has ended before all packages ahead of it on the list have.
+// streamed returns the command with -json if it is a plain `go test`. Only with -json does go
+// report the end of a package before all earlier packages of the list have ended.
 func streamed(args []string) ([]string, bool) {
 	if len(args) < 2 || args[0] != "go" || args[1] != "test" || slices.Contains(args, "-v") || slices.Contains(args, "-json") {
 		return args, false
@@ -47,9 +47,9 @@ func packages(args []string) int {
 	return len(slices.Compact(names))
 }
 
-// results prints the events of `go test -json`: when a package ends, its line as `go test`
-// prints it with the number of packages left, and before it the output of the tests that
-// did not pass.
+// results prints the events of `go test -json`. When a package ends, it prints the output of the
+// tests that did not pass, and then the line that `go test` prints for the package, with the
+// number of packages left.
 type results struct {
 	to    io.Writer
 	total int // packages; 0 = not known

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestResults: two packages run side by side, the second ends first; the first fails with
-// a test that passes, a test that fails and a test that never ends, and the third does not
+// TestResults: two packages run concurrently, and the second ends first. The first package has a
+// test that passes, a test that fails and a test that never ends. The third package does not
 // compile.
 func TestResults(t *testing.T) {
 	const events = `go: downloading a library

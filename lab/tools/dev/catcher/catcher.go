@@ -48,14 +48,13 @@ func Start(c Config) (*Catcher, error) {
 	catcher := &Catcher{config: c, store: s, letters: letters, smtp: newSMTP(s), failed: make(chan error, 2)}
 	catcher.http = &http.Server{Handler: catcher.routes(), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
 	catcher.http.Protocols.SetHTTP1(true)
-	catcher.http.Protocols.SetUnencryptedHTTP2(true) // Apple's service speaks nothing else
+	catcher.http.Protocols.SetUnencryptedHTTP2(true) // Apple's service speaks only HTTP/2
 	go func() { catcher.failed <- catcher.smtp.Serve(letters) }()
 	go func() { catcher.failed <- catcher.http.Serve(pages) }()
 	return catcher, nil
 }
 
-// Close stops listening and waits, as long as ctx allows, for what is being
-// received.
+// Close stops listening. It waits for messages that are being received, until ctx ends.
 func (c *Catcher) Close(ctx context.Context) error {
 	err := errors.Join(c.smtp.Shutdown(ctx), c.http.Shutdown(ctx))
 	if err != nil { // a client keeps a connection open

@@ -17,8 +17,8 @@ var styleCSS []byte
 
 var pages = template.Must(template.New("page").Parse(pageHTML))
 
-// The policy says what the pages may load. The e-mail's own HTML is in a frame that may
-// do less still, see showHTML.
+// The policy says which resources the pages may load. The e-mail's own HTML is shown in a frame
+// with a stricter policy; see showHTML.
 const pagePolicy = "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 const shown = 200 // lines of the list
@@ -39,7 +39,7 @@ type listPage struct {
 	Messages []message
 }
 
-// Link keeps the filter when something else changes.
+// Link keeps the filter when another choice changes.
 func (p listPage) Link(kind Kind, paused bool) string {
 	q := url.Values{"kind": {string(kind)}}
 	if p.To != "" {
@@ -82,8 +82,8 @@ func (c *Catcher) showMessage(w http.ResponseWriter, r *http.Request) {
 	}{m, l})
 }
 
-// showHTML is an e-mail's HTML as its reader would see it, for a frame: no
-// scripts, nothing from the network, an origin of its own.
+// showHTML serves the HTML of an e-mail for a frame. The HTML may run no scripts, load nothing
+// from the network, and has an origin of its own.
 func (c *Catcher) showHTML(w http.ResponseWriter, r *http.Request) {
 	m, raw, ok := c.find(r)
 	if !ok || m.Kind != Mail {

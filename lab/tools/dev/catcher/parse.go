@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// smsMessage and webhookMessage are what Dropbell's SMS and webhook channels
-// send, up to a hundred in one request.
+// smsMessage and webhookMessage are the messages of Dropbell's SMS and webhook channels. A
+// request has up to a hundred of them.
 type smsMessage struct {
 	To             string `json:"to"`
 	Text           string `json:"text"`
@@ -31,8 +31,8 @@ type webhookMessage struct {
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
-// describe makes the list's line out of a stored message. A message that cannot be read
-// is shown as it is rather than hidden.
+// describe makes the list's line of a stored message. A message that cannot be parsed is shown
+// unparsed rather than hidden.
 func describe(kind Kind, raw []byte) message {
 	m := message{Kind: kind}
 	switch kind {
@@ -94,8 +94,7 @@ func parseLetter(raw []byte) letter {
 	return l
 }
 
-// addPart takes the first plain and the first HTML text out of a part and the
-// parts within it.
+// addPart takes the first plain text and the first HTML text from a part and its nested parts.
 func (l *letter) addPart(h textproto.MIMEHeader, body io.Reader) {
 	kind, params, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {

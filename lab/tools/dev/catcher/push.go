@@ -13,7 +13,7 @@ import (
 	"net/http"
 )
 
-// pushMessage is what a phone would show.
+// pushMessage is the message that a phone would show.
 type pushMessage struct {
 	Device string `json:"device"`
 	Title  string `json:"title"`
@@ -22,8 +22,8 @@ type pushMessage struct {
 	Key    string `json:"tag"`
 }
 
-// PushVariables returns the environment with which worker sends pushes to phones to
-// the catcher at url: keys that were made for it alone.
+// PushVariables returns the environment with which worker sends pushes for phones to the catcher
+// at url. The keys are generated for this catcher alone.
 func PushVariables(url string) (map[string]string, error) {
 	apple, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

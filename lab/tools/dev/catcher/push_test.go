@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestPhones: the catcher's variables are a configuration with which pushes to both
-// kinds of phones arrive, and a repetition is shown once.
+// TestPhones: with the catcher's variables, pushes to both kinds of phones arrive. A repeated
+// push is shown once.
 func TestPhones(t *testing.T) {
 	c := start(t, t.TempDir())
 	variables, err := PushVariables(c.web)

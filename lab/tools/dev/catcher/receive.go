@@ -53,8 +53,8 @@ func (c *Catcher) takeSMS(m smsMessage) result {
 	return result{Status: "accepted"}
 }
 
-// receiveWebhook checks and takes messages signed as the Standard Webhooks
-// specification says.
+// receiveWebhook checks the signature by the Standard Webhooks specification and stores the
+// messages.
 func (c *Catcher) receiveWebhook(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SMSVariables returns the environment with which worker sends text messages to the
-// catcher at url by a provider's own interface; nil for a provider that is not known.
+// SMSVariables returns the environment with which worker sends text messages to the catcher at
+// url through the interface of the provider. It is nil for an unknown provider.
 func SMSVariables(provider, url string) map[string]string {
 	const texts = `{"*":{"*":{"id":"SMS_1","params":["text"]}}}`
 	return map[string]map[string]string{

@@ -51,8 +51,8 @@ func (s *session) Data(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// The recipients are not part of what the client sends as the e-mail. A
-	// line end in one would start a header of its own.
+	// The recipients are not part of the e-mail that the client sends. A line end in a recipient
+	// would start another header field.
 	to := strings.NewReplacer("\r", "", "\n", "").Replace(strings.Join(s.to, ", "))
 	return s.store.add(Mail, append([]byte("X-Envelope-To: "+to+"\r\n"), raw...))
 }

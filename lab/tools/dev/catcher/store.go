@@ -1,6 +1,6 @@
-// Package catcher receives what Dropbell sends, e-mail, SMS, webhooks and push, on a
-// developer's machine and shows it on a small page, so that every channel can
-// be tried without a provider.
+// Package catcher receives the messages that Dropbell sends (e-mail, SMS, webhooks and push) on
+// a developer's machine and shows them on a small page, so that every channel can be tried
+// without a provider.
 package catcher
 
 import (
@@ -29,8 +29,8 @@ const (
 // keep is how many messages of a kind remain; the oldest make room.
 const keep = 4000
 
-// message is one line of the list. Its content is read from its file when it is
-// opened.
+// message is one line of the list. The content is read from the message's file when the message
+// is opened.
 type message struct {
 	ID    int64 // nanoseconds since 1970 at which it arrived, made unique
 	Kind  Kind
@@ -43,8 +43,8 @@ func (m message) At() time.Time { return time.Unix(0, m.ID) }
 
 func (m message) file() string { return strconv.FormatInt(m.ID, 10) + "." + string(m.Kind) }
 
-// store keeps messages as files, one each, so that they are there after a
-// restart and can be read with other tools.
+// store keeps each message in a file of its own. Messages survive a restart and can be read with
+// other tools.
 type store struct {
 	dir string
 
@@ -70,7 +70,7 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
-// load reads one file's line for the list; files of others are left alone.
+// load reads one file's line for the list. Files of other programs are left alone.
 func (s *store) load(name string) (message, bool) {
 	stem, ext, _ := strings.Cut(name, ".")
 	id, err := strconv.ParseInt(stem, 10, 64)
@@ -87,8 +87,8 @@ func (s *store) load(name string) (message, bool) {
 	return m, true
 }
 
-// add stores a message. One with a key that is already there is dropped: that
-// is what a provider does with a repetition.
+// add stores a message. A message whose key is already stored is dropped, like a provider drops
+// a repetition.
 func (s *store) add(kind Kind, raw []byte) error {
 	m := describe(kind, raw)
 	s.mu.Lock()
@@ -131,8 +131,8 @@ func (s *store) trim(kind Kind) error {
 	return err
 }
 
-// list returns the newest messages of a kind first, at most limit, for
-// recipients that contain to. total counts all that match.
+// list returns the newest messages of a kind first, at most limit, whose recipients contain to.
+// total counts all matching messages.
 func (s *store) list(kind Kind, to string, limit int) (found []message, total int) {
 	to = strings.ToLower(to)
 	s.mu.Lock()

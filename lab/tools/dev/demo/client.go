@@ -1,5 +1,4 @@
-// Package demo fills a Dropbell with something to look at, through its own
-// public HTTP API.
+// Package demo fills a Dropbell with demo data through Dropbell's public HTTP API.
 package demo
 
 import (

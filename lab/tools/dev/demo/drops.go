@@ -25,9 +25,8 @@ func (c *Client) IsNew(ctx context.Context) (bool, error) {
 	return len(drops) == 0, err
 }
 
-// Soon returns a drop of the demo's shop that opens late enough to reserve a
-// five-minute reminder for, and early enough to wait for it; ok is false when
-// there is none.
+// Soon returns a drop of the demo's shop that opens late enough to reserve a five-minute
+// reminder, and early enough to wait for the reminder. ok is false if there is no such drop.
 func (c *Client) Soon(ctx context.Context, now time.Time) (d Drop, ok bool, err error) {
 	drops, err := c.drops(ctx, url.Values{
 		"state": {"scheduled"}, "shop": {shop}, "order": {"asc"}, "limit": {"1"},
@@ -60,8 +59,8 @@ func (c *Client) NameShop(ctx context.Context) error {
 	return nil
 }
 
-// Until its first reminders are due, a soon drop leaves the time to reserve
-// some and to get hold of one more by hand.
+// soonOpensIn leaves time, before the first reminders of a soon drop are due, to make the demo's
+// reservations and to reserve one more reminder by hand.
 const soonOpensIn = 6*time.Minute + 45*time.Second
 
 // AddSoon makes a drop whose five-minute reminders are due within two minutes.
@@ -96,14 +95,14 @@ func (c *Client) AddDraft(ctx context.Context, now time.Time) (Drop, error) {
 	})
 }
 
-// atHour is a full hour some days from now in China, which has one zone and no
-// summer time.
+// atHour returns a full hour some days from now in China, which has a single time zone and no
+// daylight saving time.
 func atHour(now time.Time, days, hour int) time.Time {
 	local := now.In(time.FixedZone("CST", 8*3600))
 	return time.Date(local.Year(), local.Month(), local.Day()+days, hour, 0, 0, 0, local.Location())
 }
 
-// coupon is what the demo's templates differ in.
+// coupon has the properties in which the demo's templates differ.
 type coupon struct {
 	Name, Kind string
 	AmountOff  int64

@@ -27,8 +27,8 @@ const (
 	key  = "dbk_readmestestreadmestest"
 )
 
-// TestWhatTheReadmesShowWorks pastes every block with curl into a shell that
-// has nothing but the token which `up` prints, beside the demo's first drops.
+// TestWhatTheReadmesShowWorks pastes every block with curl into a shell. The shell has only the
+// token that `up` prints, and Dropbell has the demo's first drops.
 func TestWhatTheReadmesShowWorks(t *testing.T) {
 	const secret = "a secret of tests, long enough for HS256"
 	servers := &stack.Stack{PostgresURL: localstack.Database(t), RedisURL: localstack.RedisServer(t).URL()}
@@ -123,8 +123,8 @@ func paste(t *testing.T, block, token string) {
 
 const playsCurl = "DROPBELL_TEST_PLAYS_CURL"
 
-// TestPlayCurl is the curl of those shells: a machine for tests need not have
-// one. Unlike the real one it fails when it is refused.
+// TestPlayCurl is the curl of these shells, since a test machine need not have curl. Unlike the
+// real curl it fails if the request is refused.
 func TestPlayCurl(t *testing.T) {
 	if os.Getenv(playsCurl) == "" {
 		return // nothing to be tested here

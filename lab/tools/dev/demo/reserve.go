@@ -15,13 +15,13 @@ type reminder struct {
 	Minutes int    `json:"minutes"`
 }
 
-// booking is what one user reserves.
+// booking is the reservation of one user.
 type booking struct {
 	user      int64
 	reminders []reminder
 }
 
-// choice is a value and how often it is chosen, relative to the others.
+// choice is a value and its weight: how often it is chosen relative to the other values.
 type choice[T any] struct {
 	value  T
 	weight int
@@ -51,10 +51,10 @@ var (
 // Spread says how reservations fall.
 type Spread struct {
 	Users       int
-	FiveMinutes bool // only the last slot before the opening, else all twelve
+	FiveMinutes bool // only the last slot before the opening; otherwise all twelve
 }
 
-// bookings draws what different users reserve. The first user is left out.
+// bookings draws the reservations of different users. The first user is left out.
 func bookings(r *rand.Rand, s Spread) []booking {
 	var drawn []booking
 	for _, n := range r.Perm(LastUser - FirstUser)[:s.Users] {
@@ -73,8 +73,8 @@ func bookings(r *rand.Rand, s Spread) []booking {
 	return drawn
 }
 
-// Reserve lets users reserve reminders on d and returns how many reminders that
-// made. progress is called now and then with the number of users done.
+// Reserve lets users reserve reminders on d and returns the number of new reminders. progress is
+// called now and then with the number of users done.
 func (c *Client) Reserve(ctx context.Context, d Drop, s Spread, progress func(users int)) (int, error) {
 	var users, reminders atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// The demo's users have these ids. The demo makes no reservations of the first
-// one: it is for trying the API by hand.
+// The demo's users have these ids. The demo makes no reservations for the first user, who is for
+// trying the API by hand.
 const (
 	FirstUser = 1001
 	LastUser  = 6000
@@ -32,9 +32,9 @@ var (
 	timezones = []string{"Asia/Shanghai", "Asia/Shanghai", "Asia/Shanghai", "Asia/Singapore", "Europe/Berlin", "America/New_York"}
 )
 
-// demoUser derives everything from the id, so that a second load changes
-// nothing. Mail goes to a reserved domain (RFC 2606), phone numbers are those
-// that North America keeps for fiction: 555-0100 to 555-0199 in any area.
+// demoUser derives all fields from the id, so that a second load changes nothing. The mail
+// address is in a reserved domain (RFC 2606). The phone number is from the range that North
+// America reserves for fiction: 555-0100 to 555-0199 in any area.
 func demoUser(id int) user {
 	n := id - FirstUser
 	areas := []int{201, 202, 203, 205, 206, 207, 208, 209, 210, 212, 213, 214, 215, 216, 217, 218, 219, 224, 225, 228,

@@ -1,12 +1,12 @@
-// Command sdk generates what is generated of the SDKs from the OpenAPI document
-// that the server makes: sdk/go/api by oapi-codegen, sdk/typescript/schema.d.ts by
-// openapi-typescript. Their versions are pinned in web/api/testdata/contract/go.mod
-// and sdk/typescript/package-lock.json.
+// Command sdk generates the generated files of the SDKs from the OpenAPI document of the server:
+// sdk/go/api with oapi-codegen, and sdk/typescript/schema.d.ts with openapi-typescript. The
+// versions of both generators are pinned in web/api/testdata/contract/go.mod and
+// sdk/typescript/package-lock.json.
 //
 //	go -C lab run ./tools/dev/sdk NODE_MODULES
 //
-// It runs in the folder above, the root of the repository; NODE_MODULES is the folder
-// that has the packages of sdk/typescript.
+// It runs in the parent folder, the root of the repository. NODE_MODULES is the folder with the
+// packages of sdk/typescript.
 package main
 
 import (
@@ -45,9 +45,9 @@ func run(ctx context.Context, args []string) error {
 		generateTypes(ctx, args[0], filepath.Join("sdk", "typescript", "schema.d.ts")))
 }
 
-// document writes GET /openapi.json, as a server without a public address answers
-// it, to a file in dir: without refusals, all of which the SDKs return as problems,
-// and without the headers of answers. Both would be nine tenths of what is generated.
+// document writes the OpenAPI document to a file in dir, as a server without a public address
+// answers GET /openapi.json. Refusals are left out, since the SDKs return all of them as
+// problems, and so are the headers of answers. Both would be nine tenths of the generated code.
 func document(dir string) (path string, err error) {
 	var doc struct {
 		OpenAPI    string                               `json:"openapi"`

@@ -12,8 +12,8 @@ import (
 
 const root = "../../../.."
 
-// TestSDKsAreUpToDate generates what is generated of the SDKs once more: the
-// committed files are those of the present document.
+// TestSDKsAreUpToDate generates the SDKs' generated files again: the committed files match the
+// present document.
 func TestSDKsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	t.Run("go", func(t *testing.T) {
@@ -49,8 +49,8 @@ func same(t *testing.T, made, committed string) {
 	}
 }
 
-// TestGoSDK runs the tests of the Go SDK, which is a module of its own, so that a
-// shop that imports it gets none of the server's dependencies.
+// TestGoSDK runs the tests of the Go SDK. The SDK is a module of its own, so that a shop that
+// imports it gets none of the server's dependencies.
 func TestGoSDK(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"vet"}, {"test", "-count=1"}} {
@@ -63,8 +63,8 @@ func TestGoSDK(t *testing.T) {
 	}
 }
 
-// TestTypeScriptSDK: the declarations are sound, the uses in types.test.ts compile,
-// and those marked as mistakes do not.
+// TestTypeScriptSDK: the declarations type-check. The uses in types.test.ts compile, and the
+// uses that are marked as mistakes do not.
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	modules := localstack.NPMPackages(t, filepath.Join(root, "sdk", "typescript"))

@@ -35,11 +35,11 @@ type visit struct {
 	moved   time.Time
 }
 
-// TestDemoShop goes the whole way of an end user in a real browser, against `dropbell
-// all`: a reminder is reserved and arrives in the inbox, a claim is made as the drop
-// opens, the coupon is locked and used at payment, and webhooks tell the shop. Only
-// the opening is moved, which spares the wait of minutes. After each reload the
-// components show no state but loading and the true one.
+// TestDemoShop follows an end user in a real browser through all steps, with `dropbell all`: a
+// reminder is reserved and arrives in the inbox, a claim is made as the drop opens, the coupon
+// is locked and used at payment, and webhooks tell the shop. Only the opening is moved, to save
+// minutes of waiting. After each reload the components show only the loading state and the true
+// state.
 func TestDemoShop(t *testing.T) {
 	const secret = "a-secret-of-32-bytes-for-tests-only"
 	var handler atomic.Pointer[http.Handler]
@@ -96,8 +96,8 @@ func TestDemoShop(t *testing.T) {
 	})
 }
 
-// serve runs `dropbell all` with more variables until the test ends and returns the
-// address of web.
+// serve runs `dropbell all` with the additional variables more until the test ends, and returns
+// the address of web.
 func serve(t *testing.T, more ...string) string {
 	t.Helper()
 	bin, err := stack.Build(t.Context(), t.TempDir(), "dropbell")
@@ -149,8 +149,8 @@ func (v *visit) looks(what string) {
 	}
 }
 
-// wrongClock visits the shop with a browser whose clock is three hours fast: the
-// countdown, which ends in 40 minutes or a little less, goes by the server's.
+// wrongClock visits the shop with a browser whose clock is three hours fast. The countdown
+// follows the server's clock: it ends in 40 minutes or a little less.
 func (v *visit) wrongClock() {
 	v.Helper()
 	fast := &visit{Tab: consoletest.NewTab(v.T), address: v.address}
@@ -181,21 +181,22 @@ func (v *visit) opensIn(after time.Duration) {
 	v.moved = time.Now()
 }
 
-// open opens a page; the element may load and then show one of the states, and
-// nothing else before.
+// open opens a page. The element may show the loading state and then one of the given states;
+// any other state before fails the test.
 func (v *visit) open(path, element string, states ...string) {
 	v.Helper()
 	v.Open(v.address + path)
 	v.until(element, states, append([]string{"", "loading"}, states...))
 }
 
-// state waits for one of the states, whatever comes before.
+// state waits for one of the states; other states may come before.
 func (v *visit) state(element string, states ...string) {
 	v.Helper()
 	v.until(element, states, nil)
 }
 
-// until waits for one of the states; may, if not nil, are all that the element shows.
+// until waits for one of the states. If may is not nil, the element may show only these states
+// meanwhile.
 func (v *visit) until(element string, states, may []string) {
 	v.Helper()
 	consoletest.Within(v.T, fmt.Sprintf("%s in the state %v", element, states), func() bool {
@@ -214,7 +215,7 @@ func (v *visit) press(element string, states ...string) {
 	consoletest.Evaluate[chromedp.Void](v.Tab, fmt.Sprintf(`document.querySelector(%q).shadowRoot.querySelector("button").click()`, element))
 }
 
-// text returns what the element shows.
+// text returns the text that the element shows.
 func (v *visit) text(element string) string {
 	v.Helper()
 	return consoletest.Evaluate[string](v.Tab, fmt.Sprintf(`document.querySelector(%q)?.shadowRoot?.firstElementChild.innerText ?? ""`, element))

@@ -10,8 +10,8 @@ import (
 	"dropbell/sdk/go/api"
 )
 
-// Register names the shop, looks for its newest drop, and registers the address for
-// webhooks anew, since their secret is told once only.
+// Register names the shop and finds its newest drop. It registers the webhook address anew,
+// since the secret of an endpoint is shown only once.
 func (s *Shop) Register(ctx context.Context) error {
 	if _, err := s.client.PutShopWithResponse(ctx, Number, api.ShopWish{Name: "Leaf & Kettle · 一叶一壶", Timezone: "Asia/Shanghai"}); err != nil {
 		return err
@@ -37,11 +37,11 @@ func (s *Shop) setDrop(id string) {
 	s.drop = id
 }
 
-// opensIn are the choices of the page: for the whole way with a reminder, for the
-// claim alone.
+// opensIn are the choices of the page for a new drop: "reminder" leaves time for all steps from
+// the reminder on, "soon" for the claim alone.
 var opensIn = map[string]time.Duration{"reminder": 7 * time.Minute, "soon": 2 * time.Minute}
 
-// openDrop adds a drop, or with in=now moves the newest one to ten seconds from now.
+// openDrop adds a drop, or with in=now moves the newest drop's opening to ten seconds from now.
 func (s *Shop) openDrop(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if d, ok := opensIn[r.FormValue("in")]; ok {
@@ -73,7 +73,7 @@ func (s *Shop) AddDrop(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Move lets the newest drop open after d, or adds one if there is none to move.
+// Move lets the newest drop open after d, or adds a drop if there is none to move.
 func (s *Shop) Move(ctx context.Context, d time.Duration) error {
 	s.mu.Lock()
 	id := s.drop

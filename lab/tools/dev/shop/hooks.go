@@ -20,7 +20,7 @@ type seen struct {
 	At time.Time
 }
 
-// Text is what the event says, as it came.
+// Text is the data of the event, as it was received.
 func (e seen) Text() string { return string(e.Data) }
 
 // hooks receives webhooks, whose signatures it verifies, and keeps the newest.

@@ -12,7 +12,7 @@ import (
 	"dropbell/sdk/go/api"
 )
 
-// product is what the shop sells.
+// product is an article of the shop.
 type product struct {
 	Name, Latin string
 	Price       int64 // minor units
@@ -20,7 +20,7 @@ type product struct {
 
 func tea() product { return product{"明前龙井", "Longjing, first spring harvest, 50 g", 6800} }
 
-// coupon is one that the user can pay with.
+// coupon is a coupon with which the user can pay.
 type coupon struct {
 	ID, Name string
 	Until    time.Time
@@ -28,7 +28,7 @@ type coupon struct {
 	Apple, Google string
 }
 
-// order is what a user has bought.
+// order is a purchase of a user.
 type order struct {
 	ID, User, Coupon       string
 	Price, Discount, Total int64
@@ -53,8 +53,8 @@ func (s *Shop) coupons(ctx context.Context, user string) ([]coupon, error) {
 	return found, nil
 }
 
-// inWallets adds the links that put the coupon into a wallet. Without an answer there are
-// none: the coupon can be used all the same.
+// inWallets adds the links that put the coupon into a wallet. If Dropbell does not answer, there
+// are no links; the coupon can be used all the same.
 func (s *Shop) inWallets(ctx context.Context, user string, c coupon) coupon {
 	pass, err := s.client.GetCouponPassWithResponse(ctx, c.ID, &api.GetCouponPassParams{XUserID: &user})
 	if err != nil || pass.JSON200 == nil {
@@ -82,14 +82,14 @@ func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 // stepTime is how long a page waits for Dropbell.
 const stepTime = 20 * time.Second
 
-// untilDone returns a context that a client who hangs up does not end: an order
-// whose payment has begun is carried out.
+// untilDone returns a context that does not end when the client disconnects: an order is
+// completed once its payment has begun.
 func untilDone(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), stepTime)
 }
 
-// pay places an order. The coupon is locked before the money is taken, used once it
-// is there, and given back if the payment fails.
+// pay places an order. The coupon is locked before the money is taken, used after the payment
+// succeeded, and released if the payment fails.
 func (s *Shop) pay(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
 	o := order{ID: fmt.Sprintf("A-%d", time.Now().UnixMicro()), User: p.User, Coupon: r.FormValue("coupon"), Price: p.Product.Price, Total: p.Product.Price, State: "paid"}
@@ -130,8 +130,9 @@ func (s *Shop) take(ctx context.Context, o *order, paid bool) error {
 	return nil
 }
 
-// settle carries out the last step of an order, which is kept before. If Dropbell does not
-// answer, the step is repeated until it does; a shop with a database repeats it from there.
+// settle carries out the last step of an order; the order is stored before. If Dropbell does not
+// answer, the step is repeated until Dropbell answers. A shop with a database would repeat it
+// from there.
 func (s *Shop) settle(ctx context.Context, o order) {
 	ref, done := api.OrderRef{OrderId: o.ID}, "The coupon is used."
 	var err error
@@ -212,7 +213,7 @@ func (s *Shop) order(id, user string) (order, bool) {
 	return o, ok && o.User == user
 }
 
-// refusalText says what went wrong in words for the page.
+// refusalText describes the error in words for the page.
 func refusalText(err error) string {
 	if p, ok := errors.AsType[*dropbell.Problem](err); ok {
 		return p.Detail

@@ -1,7 +1,7 @@
-// Package shop is a demo shop: the pages that end users see, from reserving a reminder
-// to paying with the coupon. It is a shop's backend as its engineers would write it: it
-// signs tokens of its users, uses the Go SDK with a service key at payment, and
-// verifies webhooks. Its pages use the web components. Orders are kept in memory.
+// Package shop is a demo shop: the pages that end users see, from reserving a reminder to paying
+// with the coupon. Its backend is written as a shop's engineers would write it: it signs tokens
+// of its users, uses the Go SDK with a service key at payment, and verifies webhooks. Its pages
+// use the web components. Orders are kept in memory.
 package shop
 
 import (
@@ -25,7 +25,7 @@ import (
 // Number is the shop's number in Dropbell.
 const Number = "20"
 
-// Config is what the shop is started with.
+// Config has the settings of the shop.
 type Config struct {
 	Addr   string // host:port to listen on
 	Server string // address of Dropbell, such as http://127.0.0.1:8080
@@ -69,8 +69,8 @@ func New(c Config, address string) (*Shop, error) {
 	return s, nil
 }
 
-// Start listens on the configured address and gets the shop known to Dropbell, which
-// must answer by then.
+// Start listens on the configured address and registers the shop with Dropbell, which must
+// already answer.
 func Start(ctx context.Context, c Config) (*Shop, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
 	if err != nil {
@@ -119,8 +119,8 @@ func (s *Shop) Handler() http.Handler {
 	return s.headers(protect.Handler(mux))
 }
 
-// headers sets the policy that a page with the components needs: its scripts come
-// from the shop and from Dropbell, and it may call both.
+// headers sets the content security policy that a page with the components needs: scripts may
+// come from the shop and from Dropbell, and the page may call both.
 func (s *Shop) headers(next http.Handler) http.Handler {
 	policy := fmt.Sprintf("default-src 'self'; script-src 'self' %[1]s; connect-src 'self' %[1]s; frame-ancestors 'none'; base-uri 'none'; form-action 'self'", s.config.Server)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,7 +170,7 @@ func (s *Shop) token(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"token":%q}`, token)
 }
 
-// page is what every page shows.
+// page has the data that every page shows.
 type page struct {
 	Lang, Server, User string
 	Product            product

@@ -14,9 +14,9 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestLastStepIsRepeated: an order that was paid is kept although Dropbell fails right
-// then, and its coupon is used as soon as it answers; so is one given back after a payment
-// that failed.
+// TestLastStepIsRepeated: an order that was paid is kept even if Dropbell fails right then, and
+// its coupon is used as soon as Dropbell answers. After a failed payment, the coupon is released
+// in the same way.
 func TestLastStepIsRepeated(t *testing.T) {
 	for outcome, step := range map[string]string{"pay": "/confirm", "fail": "/release"} {
 		var well atomic.Bool

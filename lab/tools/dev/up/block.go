@@ -39,7 +39,7 @@ Ctrl-C stops everything and keeps the data.
 	_, _ = io.WriteString(os.Stdout, b.String()) // nowhere to complain to
 }
 
-// password hides one that is not the demo's.
+// password hides a password that is not the demo's.
 func password(s *settings) string {
 	if s.get("ADMIN_PASSWORD") != demoPassword {
 		return "(the one in ADMIN_PASSWORD)"

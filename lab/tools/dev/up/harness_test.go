@@ -21,8 +21,8 @@ import (
 	"dropbell/adapters/localstack/child"
 )
 
-// checkout is a stand-in for this repository, with a web and a worker that
-// only record what is asked of them.
+// checkout is a stand-in for this repository, with a web and a worker that only record the
+// requests that they get.
 type checkout struct{ dir string }
 
 func newCheckout(t *testing.T) checkout {
@@ -44,7 +44,7 @@ func newCheckout(t *testing.T) checkout {
 	return checkout{dir}
 }
 
-// terminal is a running up and what it says.
+// terminal is a running up and its output.
 type terminal struct {
 	cmd *exec.Cmd
 	mu  sync.Mutex
@@ -162,7 +162,7 @@ func get(url string) string {
 	return string(raw)
 }
 
-// recorded is what the stand-in for web was told so far.
+// recorded returns the requests that the stand-in for web got so far.
 func (c checkout) recorded(t *testing.T, url string) (r struct {
 	Keys      map[string]int
 	Users     int

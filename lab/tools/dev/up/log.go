@@ -13,8 +13,8 @@ import (
 // lastLines is how much of a log is shown when its program died.
 const lastLines = 15
 
-// lineLog writes a program's output to a file and passes warnings, errors, and
-// lines that are not log records on to the terminal.
+// lineLog writes a program's output to a file. It also passes warnings, errors, and lines that
+// are not log records to the terminal.
 type lineLog struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -23,7 +23,7 @@ type lineLog struct {
 	last     []string
 }
 
-// openLog starts a new file; the previous one stays beside it as .old.
+// openLog starts a new file; the previous file is kept with the suffix .old.
 func openLog(path string, terminal io.Writer) (*lineLog, error) {
 	if err := os.Rename(path, path+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

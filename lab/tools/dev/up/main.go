@@ -1,6 +1,6 @@
-// Command up runs a complete Dropbell on this machine: PostgreSQL, Redis, web,
-// worker, and a catcher for what it sends, with demo data. Ctrl-C stops it all
-// and keeps the data under .local.
+// Command up runs a complete Dropbell on this machine with demo data: PostgreSQL, Redis, web,
+// worker, and a catcher for the messages that Dropbell sends. Ctrl-C stops all of it and keeps
+// the data under .local.
 //
 //	up        start, and stay until stopped
 //	up drop   in another terminal: add a drop that opens in a few minutes

@@ -11,9 +11,8 @@ import (
 
 var errAbandoned = errors.New("whoever started this is gone")
 
-// watchParents cancels when the program that started this one, or the one that
-// started that, is gone: the task runner does not pass signals on, and when it
-// is killed everything must end with it.
+// watchParents calls cancel when the parent or the grandparent of this process is gone. The task
+// runner does not pass on signals, and when it is killed, all programs must end with it.
 func watchParents(ctx context.Context, cancel context.CancelCauseFunc) {
 	parent := os.Getppid()
 	grandparent := child.Parent(parent)

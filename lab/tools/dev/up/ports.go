@@ -12,8 +12,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// choosePorts gives web and worker an address each. Neither listens before both
-// have one, so each gets the other's address.
+// choosePorts gives web and worker an address each. Both addresses are chosen before web and
+// worker listen, so that they differ and each program knows the other's address.
 func (s *stack) choosePorts(context.Context) error {
 	for _, a := range []struct {
 		name, other string
@@ -70,8 +70,8 @@ func (s *stack) awaitReady(ctx context.Context) error {
 	}
 }
 
-// webReady reports whether web answers at url and is ready. It reads the API's
-// description, which only web has; /readyz exists in the worker, too.
+// webReady reports whether web answers at url and is ready. It reads the API's description,
+// which only web has; the worker has a /readyz, too.
 func webReady(ctx context.Context, url string) bool {
 	var api struct {
 		Info struct {
@@ -81,8 +81,8 @@ func webReady(ctx context.Context, url string) bool {
 	return answer(ctx, url+"/readyz", nil) && answer(ctx, url+"/openapi.json", &api) && api.Info.Title == "Dropbell API"
 }
 
-// answer reports whether a GET is answered with 200 and, if into is not nil,
-// with JSON that suits.
+// answer reports whether a GET is answered with 200 and, if into is not nil, with JSON that can
+// be decoded into it.
 func answer(ctx context.Context, url string, into any) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

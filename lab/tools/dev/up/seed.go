@@ -43,8 +43,8 @@ func (o *offer) sign(by demo.Issuer) (err error) {
 	return err
 }
 
-// seedAll fills a new database; the drop that opens first comes first, because
-// its time is running.
+// seedAll fills a new database. The drop that opens first is made first, because its time is
+// already running.
 func seedAll(ctx context.Context, client *demo.Client) (demo.Drop, error) {
 	say("new database: loading demo data (DEMO=0 leaves it empty) …")
 	users, err := client.LoadUsers(ctx)
@@ -104,8 +104,8 @@ func reserve(ctx context.Context, client *demo.Client, d demo.Drop, spread demo.
 	return nil
 }
 
-// addDrop is the command of that name: it calls the API of the Dropbell that
-// another terminal runs.
+// addDrop is the command `up drop`. It calls the API of the Dropbell that runs in another
+// terminal.
 func addDrop(ctx context.Context) error {
 	state, err := readEnv(stateFile())
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"dropbell/adapters/localstack/child"
 )
 
-// stopGrace is what web and worker get to finish what they are doing, a little
-// above what they allow themselves.
+// stopGrace is how long web and worker may take to finish their work at a stop. It is a little
+// above the limit that they set themselves.
 const stopGrace = 12 * time.Second
 
 // service is web or worker: restarted whenever it ends without being stopped.
@@ -49,8 +49,8 @@ func (v *service) once(ctx context.Context) error {
 	cmd.Env = v.env
 	cmd.Stdout, cmd.Stderr = v.log, v.log
 	cmd.WaitDelay = time.Second
-	// When this command is killed, no process waits for an orderly end; nothing
-	// acknowledged is lost by ending at once.
+	// When this command is killed, no process remains that could wait for an orderly end.
+	// Killing the program loses no acknowledged work.
 	p, err := child.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return err
@@ -84,9 +84,8 @@ func (b *backoff) next(ran time.Duration) time.Duration {
 	return b.pause
 }
 
-// keepAlive restarts a server that ended without being stopped, and stops it at
-// the end. Stopping waits until a restart is over, because a server must not be
-// used by two goroutines at once.
+// keepAlive restarts a server that ended without being stopped, and stops it at the end. The
+// stop waits until a restart is over, because two goroutines must not use a server at once.
 func (s *stack) keepAlive(name string, done func() <-chan struct{}, restart, stop func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})

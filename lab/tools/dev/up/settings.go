@@ -25,8 +25,8 @@ const (
 	demoPassword = staff.DemoPassword
 )
 
-// settings are the environment of web and worker. The caller's own environment comes
-// first.
+// settings are the environment of web and worker. Variables of the caller's own environment take
+// precedence.
 type settings struct {
 	given   func(string) string
 	chosen  map[string]string
@@ -63,8 +63,8 @@ func (s *settings) setDefaults(names []string, values map[string]string) {
 	}
 }
 
-// environment is this program's own with what is chosen on top; nothing is
-// chosen that was given, apart from SHOP_ORIGINS, to which openTo adds.
+// environment is this program's own environment plus the chosen variables. A variable that the
+// caller has set is not chosen, except SHOP_ORIGINS, to which openTo adds.
 func (s *settings) environment() []string {
 	env := os.Environ()
 	for name, value := range s.chosen {
@@ -73,8 +73,8 @@ func (s *settings) environment() []string {
 	return env
 }
 
-// loadSecrets reads the file, makes what it lacks and writes it back, so that
-// tokens and keys of one start are good for the next.
+// loadSecrets reads the secrets in the file, makes the missing secrets and writes the file back,
+// so that tokens and keys of one start are valid at the next.
 func (s *settings) loadSecrets(path string) error {
 	kept, err := readEnv(path)
 	if err != nil {
@@ -186,7 +186,7 @@ func writeEnv(path string, values map[string]string) error {
 	return os.Rename(tmp, path)
 }
 
-// record notes for the other commands how to reach what runs.
+// record stores the addresses and keys with which the other commands reach the running programs.
 func (s *settings) record() error {
 	state := map[string]string{"URL": s.url(), "PID": fmt.Sprint(os.Getpid())}
 	for _, name := range []string{"DATABASE_URL", "ADMIN_API_KEY", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER", "AUTH_JWT_AUDIENCE"} {
@@ -205,7 +205,7 @@ func stateFile() string { return filepath.Join(local, "up.env") }
 // url is where this machine reaches web, whatever name the public has for it.
 func (s *settings) url() string { return "http://" + dialable(s.get("HTTP_ADDR")) }
 
-// dialable turns an address to listen on into one to connect to.
+// dialable turns a listening address into an address to connect to.
 func dialable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -31,7 +31,8 @@ func TestGivenSettingsComeFirst(t *testing.T) {
 	}
 }
 
-// TestShopOrigins: the demo shop's pages may call beside those of the given origins.
+// TestShopOrigins: the demo shop's pages may call the API in addition to pages of the given
+// origins.
 func TestShopOrigins(t *testing.T) {
 	for given, want := range map[string]string{"": "http://127.0.0.1:3000", "http://127.0.0.1:4001, ": "http://127.0.0.1:4001,http://127.0.0.1:3000"} {
 		s := newSettings(func(string) string { return given })
@@ -97,7 +98,7 @@ func TestLineLogJoinsPiecesAndKeepsTheLast(t *testing.T) {
 	if got := terminal.String(); got != "panic: oh\ntime=1 level=WARN msg=x\n" {
 		t.Errorf("terminal %q", got)
 	}
-	for range lastLines + 1 { // the first ends what is unfinished
+	for range lastLines + 1 { // the first line ends an unfinished line
 		l.Write([]byte("more\n"))
 	}
 	if got := l.Last(); got != strings.Repeat("    more\n", lastLines) {

@@ -12,8 +12,8 @@ import (
 	dropbell "dropbell/sdk/go"
 )
 
-// chooseShop gives the demo shop an address, whose pages web lets call the API.
-// Without demo data, or where others issue the tokens of users, there is no shop.
+// chooseShop gives the demo shop an address; web allows the shop's pages to call the API. There
+// is no shop without demo data, or if another issuer makes the tokens of users.
 func (s *stack) chooseShop(context.Context) error {
 	if s.settings.get("DEMO") == "0" || s.settings.get("AUTH_JWT_SECRET") == "" {
 		return nil
@@ -27,7 +27,7 @@ func (s *stack) chooseShop(context.Context) error {
 	return nil
 }
 
-// openTo adds an origin to those that may call the API, which may have been given.
+// openTo adds an origin to the origins that may call the API; the caller may have set these.
 func (s *settings) openTo(origin string) {
 	given := strings.Trim(s.get("SHOP_ORIGINS"), ", ")
 	if given != "" {

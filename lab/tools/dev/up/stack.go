@@ -16,7 +16,7 @@ import (
 	"dropbell/lab/tools/dev/catcher"
 )
 
-// stack is what runs, in the order in which it was started.
+// stack has the running servers and programs, in the order in which they were started.
 type stack struct {
 	settings *settings
 	stops    []func(context.Context) error
@@ -58,8 +58,8 @@ func (s *stack) start(ctx context.Context) error {
 	if err := begin.Wait(); err != nil {
 		return err
 	}
-	// Ports are chosen right before they are used: while web and worker are
-	// built, another program might take them.
+	// Ports are chosen right before they are used: another program might take them while web and
+	// worker are built.
 	if err := inTurn(ctx, timed("the database is migrated", s.migrate), s.choosePorts, s.chooseShop, s.startServices,
 		timed("web and worker are ready", s.awaitReady), s.startShop); err != nil {
 		return err
@@ -82,10 +82,10 @@ func (s *stack) start(ctx context.Context) error {
 	return nil
 }
 
-// step is one thing to be done until everything runs.
+// step is one step of the start.
 type step func(context.Context) error
 
-// inTurn does one step after the other until one fails.
+// inTurn runs the steps one after another until a step fails.
 func inTurn(ctx context.Context, steps ...step) error {
 	for _, do := range steps {
 		if err := do(ctx); err != nil {
@@ -107,8 +107,8 @@ func timed(done string, do step) step {
 	}
 }
 
-// install installs what is missing of the servers that no variable names.
-// Where that fails, starting them says why.
+// install installs the missing servers, unless a variable names a running server. If the
+// installation fails, the later start of the server reports the reason.
 func (s *stack) install(ctx context.Context) error {
 	var missing []string
 	if s.settings.get("DATABASE_URL") == "" {
@@ -196,9 +196,9 @@ func (s *stack) build(ctx context.Context) error {
 	return timed("the program is built", s.goBuild)(ctx)
 }
 
-// goBuild builds the program that is both web and worker, without what only debuggers read,
-// which takes a sixth of the compiler's time. Packages of the standard library are compiled as
-// the task runner's are, so that packages that both use are compiled once.
+// goBuild builds the program that is both web and worker, without debugging data, which takes a
+// sixth of the compiler's time. Packages of the standard library are compiled with the task
+// runner's settings, so that packages that both use are compiled once.
 func (s *stack) goBuild(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-gcflags=all=-dwarf=false", "-gcflags=std=", "-ldflags=-s -w", "-o", binary(program), "./dropbell")
 	// Of the compiler, which would spend a quarter of its time on collecting garbage.
@@ -244,8 +244,8 @@ func (s *stack) startServices(context.Context) error {
 	return nil
 }
 
-// stop ends web and worker first, side by side, because they need the others
-// to finish what they are doing.
+// stop ends web and worker first, concurrently, because they need the other servers to finish
+// their work.
 func (s *stack) stop() error {
 	for _, v := range s.services {
 		v.stop()

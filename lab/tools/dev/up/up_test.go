@@ -43,8 +43,8 @@ func TestUp(t *testing.T) {
 		t.Error("the worker was not asked to stop")
 	}
 
-	// The second start keeps the data and the keys, and uses the drop that is
-	// there. It is started by a shell, which is then killed.
+	// The second start keeps the data and the keys, and uses the existing drop. A shell runs the
+	// second start and is then killed.
 	s = c.start(t, "sh", "-c", up+"; true")
 	again := c.recorded(t, s.find(t, `Console +(http://\S+)`))
 	if len(again.Templates) != len(first.Templates) || len(again.Keys) != len(first.Keys) {
@@ -95,7 +95,7 @@ func checkSeed(t *testing.T, users, templates int, reserved map[string]int) {
 	}
 }
 
-// checkSecond starts another one beside it.
+// checkSecond starts a second up while the first up runs.
 func (c checkout) checkSecond(t *testing.T, up string) {
 	t.Helper()
 	cmd := exec.Command(up)
@@ -106,7 +106,7 @@ func (c checkout) checkSecond(t *testing.T, up string) {
 	}
 }
 
-// checkRevival kills web, Redis and PostgreSQL, one after the other.
+// checkRevival kills web, Redis and PostgreSQL, one after another.
 func (c checkout) checkRevival(t *testing.T, s *terminal, url string) {
 	t.Helper()
 	old := get(url + "/pid")
