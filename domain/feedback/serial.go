@@ -15,7 +15,7 @@ type Serials interface {
 	Keep(ctx context.Context, provider string, serials []Serial) error
 	// Find returns the references of those that are known, by serial.
 	Find(ctx context.Context, provider string, ids []string) (map[string]string, error)
-	// Early keeps reports whose serials are not known, until they are kept or a day has
-	// passed; one that is there is left as it is. See [Matcher].
+	// Early stores reports whose serials are not known. They are kept until they are matched or
+	// expire; a report that is stored already is left unchanged. See [Matcher].
 	Early(ctx context.Context, provider string, list []Early) error
 }
