@@ -110,7 +110,7 @@ func (b *Batch) Settled() bool {
 	return true
 }
 
-// record applies what was checkpointed to the batch in memory.
+// record applies a recorded checkpoint to the batch in memory.
 func (b *Batch) record(p Progress) {
 	sent := make(map[user.ID]struct{}, len(p.Sent))
 	for _, id := range p.Sent {
@@ -122,7 +122,7 @@ func (b *Batch) record(p Progress) {
 	}
 }
 
-// Progress is what one checkpoint records.
+// Progress is the content of one checkpoint.
 type Progress struct {
 	Sent []user.ID
 	// Via maps users among Sent to the provider that took their message, if that was not the

@@ -232,7 +232,8 @@ func (l haltedLease) Checkpoint(ctx context.Context, p Progress) (string, error)
 	return l.Lease.Checkpoint(ctx, p)
 }
 
-// TestTheEndOfALease: an answer that comes late does not shorten what a newer one promised.
+// TestTheEndOfALease: a late answer to an older renewal does not shorten the lease that a newer
+// renewal has given.
 func TestTheEndOfALease(t *testing.T) {
 	var l term
 	l.renewed(time.Hour, 8*time.Second)

@@ -76,7 +76,7 @@ func (t Triage) Takes(rate int) time.Duration {
 	return time.Duration(float64(t.InTime) / float64(rate) * float64(time.Second))
 }
 
-// DeadLetterAction is what to do with dead letters.
+// DeadLetterAction is an action on dead letters.
 type DeadLetterAction string
 
 // The actions.
@@ -104,9 +104,9 @@ type DeadLetterJob struct {
 // DeadLetterStore keeps dead letters and the jobs on them.
 type DeadLetterStore interface {
 	DeadLetterGroups(ctx context.Context, f DeadLetterFilter) ([]DeadLetterGroup, error)
-	// DeadLetters lists by batch and user, those after the cursor.
+	// DeadLetters lists dead letters by batch and user, beginning after the cursor.
 	DeadLetters(ctx context.Context, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error)
-	// Triage counts what a replay at so many per second would do, 0 = at once.
+	// Triage counts the effects of a replay at rate recipients per second; 0 = at once.
 	Triage(ctx context.Context, f DeadLetterFilter, rate int) (Triage, error)
 	// StartDeadLetterJob stores a job. If a job with the same request key exists, that job is
 	// returned instead; an empty key is never the same.
@@ -134,7 +134,7 @@ func (s *DeadLetters) Groups(ctx context.Context, by staff.Actor, f DeadLetterFi
 	return s.Store.DeadLetterGroups(ctx, f)
 }
 
-// List returns single dead letters, those after the cursor.
+// List returns single dead letters, beginning after the cursor.
 func (s *DeadLetters) List(ctx context.Context, by staff.Actor, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err

@@ -136,7 +136,7 @@ func (n *chunkLimit) forget(batch int64) {
 	delete(n.sizes, batch)
 }
 
-// halve sends both halves of messages and returns those that were refused.
+// halve sends both halves of messages and returns the refused halves.
 func (i *isolation) halve(ctx context.Context, messages []Message) (parts []refused, ok bool) {
 	middle := len(messages) / 2
 	for _, half := range [][]Message{messages[:middle], messages[middle:]} {

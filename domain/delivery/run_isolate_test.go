@@ -58,7 +58,7 @@ func (w *fakeProvider) Send(_ context.Context, ms []Message) []Result {
 	return w.guarded(ms, Result{Status: Delivered})
 }
 
-// guarded is an answer to those messages that a guard lets through.
+// guarded answers the messages that a guard lets through.
 func (w *fakeProvider) guarded(ms []Message, answer Result) []Result {
 	results := Repeat(answer, len(ms))
 	for n, m := range ms {

@@ -53,7 +53,7 @@ func TestAStopThatAppearsInMidRun(t *testing.T) {
 		defer stopped.Stop()
 		r.must()
 		r.once()
-		// Three before the stop, one that learns of it, one that had begun.
+		// Three calls before the stop, one that learns of the stop, and one that had begun.
 		sent := r.depot.outcomes()[Sent]
 		if sent < 4 || sent > 5 {
 			t.Errorf("%d were sent", sent)

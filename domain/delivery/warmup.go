@@ -57,7 +57,7 @@ func (w WarmUp) Most(now time.Time) int64 {
 type WarmUpDay struct {
 	// Day is its midnight (UTC).
 	Day time.Time
-	// Most are the mails that may be sent on it, Sent those that were.
+	// Most is how many mails may be sent on the day, Sent how many were sent.
 	Most, Sent int64
 	Today      bool
 }

@@ -141,7 +141,7 @@ type Announcements struct {
 	Now   func() time.Time
 }
 
-// Preview returns how many users Send would reach now. Its errors are those of Send.
+// Preview returns how many users Send would reach now. It has the same errors as Send.
 func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID int64, o Order) (Reach, error) {
 	a, _, err := s.prepare(ctx, by, templateID, o)
 	if err != nil {

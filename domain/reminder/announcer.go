@@ -31,7 +31,7 @@ type AnnouncingStore interface {
 	// DueAnnouncements returns announcements that BeginAnnouncing would lease and that were
 	// created longer ago than grace.
 	DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error)
-	// FinishAnnouncements finishes those whose batches are all done.
+	// FinishAnnouncements finishes announcements whose batches are all done.
 	FinishAnnouncements(ctx context.Context) (int, error)
 }
 
