@@ -226,7 +226,8 @@ func (r Review) Lapsed() bool {
 	return r.Open != nil && r.Campaign.HeldAt == nil && len(r.Open.Differences(r.Now)) > 0
 }
 
-// Latest returns the open request, or if there is none the one before; nil without any request.
+// Latest returns the open request. Without an open request it returns [Review.Before], which may
+// be nil.
 func (r Review) Latest() *Request {
 	if r.Open != nil {
 		return r.Open

@@ -89,7 +89,7 @@ func (r Results) Agree(p Progress) bool {
 	return sum.Assigned == p.Reserved && sum.Sent == p.Sent
 }
 
-// Meant is the tally of all recipients but the held-out ones.
+// Meant is the tally of all recipients who are not held out.
 func (r Results) Meant() Tally {
 	var sum Tally
 	for _, t := range r.Groups {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// compiledMail is what `go tool task generate:mail` made of mail.mjml.
+// compiledMail is the output of `go tool task generate:mail` for mail.mjml.
 //
 //go:embed mail.html
 var compiledMail string

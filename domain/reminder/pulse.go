@@ -13,7 +13,7 @@ const (
 )
 
 // A Pulse is how many messages of one drop were sent in the last minutes, per channel and step of
-// [PulseStep]. The zero Pulse is the pulse of a drop without messages. A Pulse is a value:
+// [PulseStep]. The zero Pulse belongs to a drop of which nothing is known. A Pulse is a value:
 // methods that change it return another.
 type Pulse struct {
 	at    time.Time // up to when it is known
