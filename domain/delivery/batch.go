@@ -54,8 +54,8 @@ type Batch struct {
 	Accepted []user.ID
 	// AcceptedVia maps users among Accepted to the provider that took their message, if that was
 	// not the environment's provider. Reports name no provider: a user known from a report gets
-	// the provider of all other messages of the batch whose provider is recorded, or no entry if
-	// they have several.
+	// the provider that took all other messages of the batch, or no entry if there is no such
+	// provider.
 	AcceptedVia map[user.ID]int64
 	// Exceptions are the exceptions recorded for users among Left.
 	Exceptions map[user.ID]Exception
