@@ -212,9 +212,8 @@ func (r *run) load(messages int) Load {
 	return Load{r.batch.Channel, messages, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority, r.batch.Subject.Place().Shop}
 }
 
-// chunkSize returns the most messages of a chunk: the sender's size, or fewer if the owner has a
-// rate, because a chunk is admitted as a whole. It is then at most the messages of a fifth of a
-// second.
+// chunkSize returns the most messages of a chunk: the sender's size, but if the owner has a rate,
+// at most the messages of a fifth of a second, because a chunk is admitted as a whole.
 func (r *run) chunkSize() int {
 	size := r.sender.ChunkSize()
 	if rate := r.batch.RatePerSecond; rate > 0 {

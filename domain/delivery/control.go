@@ -91,8 +91,8 @@ func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, shown 
 	})
 }
 
-// settingTries bounds how often a change is tried again after another change came in between. The
-// change is valid whatever the other change was, so the operator need not be asked again.
+// settingTries bounds the attempts to store a change when other changes are stored in between.
+// The change is valid whatever the other changes were, so the operator need not be asked again.
 const settingTries = 5
 
 func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action, reason string, decide func(*Setting) error) (Setting, error) {

@@ -13,8 +13,8 @@ const (
 	// refusalsFor is the greatest age of the opt-outs and suppressions that a call uses. Calls
 	// that begin within this time after the lease use the refusals that were read with the lease.
 	refusalsFor = 500 * time.Millisecond
-	// runFor is how long a run begins calls. After that it releases its batch, and the next run
-	// reads contacts, the screen and the other inputs of a run anew.
+	// runFor is how long after its start a run begins further calls. Then it releases its batch,
+	// and the next run reads contacts, the screen and the other inputs of a run anew.
 	runFor = 30 * time.Second
 )
 

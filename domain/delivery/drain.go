@@ -64,11 +64,11 @@ func (d *drain) all(ctx context.Context) error {
 	}
 }
 
-// awaitCapacity waits until further batches may be leased. It returns how many, and whether small
-// batches are in progress. While a large batch is in progress, no other is leased. Small batches
-// in progress are limited to the number of permits, or to as many as together have the parts of a
-// full batch. Batches are leased several at a time, once half of the parts or a quarter of the
-// calls have ended.
+// awaitCapacity waits until further batches may be leased. It returns how many may be leased, and
+// whether small batches are in progress. While a large batch is in progress, no batch may be
+// leased. Small batches in progress are limited to the number of permits, or to as many as
+// together have the parts of a full batch. Batches are leased several at a time, once half of the
+// parts or a quarter of the calls have ended.
 func (d *drain) awaitCapacity() (n int, working bool, err error) {
 	calls := cap(d.permits)
 	several := max(1, min(calls/4, BatchParts/2))

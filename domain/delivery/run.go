@@ -57,9 +57,10 @@ type run struct {
 	permits   permits
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
-	// unsaved are skips that the next checkpoint records. In the app, where recording a message
-	// sends it, and in small batches, a separate checkpoint for the skips would cost as much as
-	// the whole delivery. A worker that takes the batch over before finds the same skips itself.
+	// unsaved are skips that the next checkpoint records. A separate checkpoint for them would
+	// cost as much as the whole delivery in the app, where recording a message sends it, and in
+	// small batches. A worker that takes the batch over before that checkpoint finds the same
+	// skips itself.
 	unsaved []Exception
 	// waited are the users whose mails were kept back before; see [Batch.paced].
 	waited map[user.ID]bool
