@@ -40,8 +40,8 @@ type Subject struct {
 	// opening that moved or a provider's outage. Left is then the time until the opening.
 	Late bool          `json:"-"`
 	Left time.Duration `json:"-"`
-	// These are set for campaigns: OwnerID is the campaign, Copy the text that staff wrote,
-	// EndsAt the end of the campaign.
+	// OwnerID, Copy and EndsAt are the campaign of a message that staff wrote, its text, and the
+	// end of the campaign.
 	OwnerID  int64
 	Copy     *Copy
 	ShopName string
