@@ -79,7 +79,7 @@ type Timeline struct {
 	Steps []Step
 }
 
-// Change of a template as the audit log has it.
+// A TemplateStep is a change of a template, read from the audit log.
 type TemplateStep struct {
 	At       time.Time
 	Kind     StepKind
