@@ -14,35 +14,34 @@ import (
 
 // Errors of the approval by a second person.
 var (
-	// ErrApproval is the refusal of a publication that only a second person
-	// can complete.
+	// ErrApproval refuses a publication that requires the approval of a second member.
 	ErrApproval = fault.New(fault.Conflict, "approval_required",
 		"this campaign reaches more users than one member may send to; another member must approve it")
-	// ErrLapsed is the refusal of a consent to what the campaign no longer is.
+	// ErrLapsed refuses the approval of a campaign that has changed since the request.
 	ErrLapsed = fault.New(fault.Conflict, "approval_lapsed",
 		"the campaign has changed since approval was requested; check it and request approval again")
-	// ErrNotAsked is the refusal of a decision without an open request.
+	// ErrNotAsked refuses a decision for which no request is open.
 	ErrNotAsked = fault.New(fault.Conflict, "approval_not_asked", "no request for approval of this campaign is open; publish it to request one")
 )
 
 // RequestStore stores requests for approval.
 type RequestStore interface {
-	// Requests returns those of a campaign, the latest first.
+	// Requests returns the requests of a campaign, the latest first.
 	Requests(ctx context.Context, id int64, limit int) ([]Request, error)
-	// SegmentRule returns the rule of the segment or list that the audience
-	// names, as it is now; nil for other audiences and for one that is gone.
+	// SegmentRule returns the present rule of the segment or list that the audience names; nil
+	// for other audiences and for a segment or list that does not exist any more.
 	SegmentRule(ctx context.Context, a Audience) (*FrozenRule, error)
 }
 
-// Publish is [Service.Do] for a form that showed how many users one person may
-// send to alone (shown; 0 = any number). If the number has changed since,
-// Publish changes nothing and returns a [fault.Fields] that says so.
+// Publish is [Service.Do] for a form that showed how many users one member may send to without
+// approval (shown; 0 = any number). If that number has changed since, Publish changes nothing and
+// returns a [fault.Fields].
 func (s *Service) Publish(ctx context.Context, by staff.Actor, id, version, shown int64, reason string) (Campaign, error) {
 	return s.do(ctx, by, id, version, Publishing, reason, &shown)
 }
 
-// publish publishes one of several equal campaigns, or requests approval where
-// the shop requires it. If shown is given, it must still be the number above
+// publish publishes a campaign, or requests approval where the shop requires it. Of several equal
+// campaigns it publishes only one. If shown is given, it must still be the number of users above
 // which approval is required.
 func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, reason string, shown *int64) (Campaign, error) {
 	next, err := s.publishable(ctx, old)
@@ -58,8 +57,8 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 	if err := checkShown(shown, above); err != nil {
 		return old, err
 	}
-	// Before anything is judged: the publication is held to the rule read here, so that
-	// a rule changed after the checks is not used.
+	// The review comes before the checks: the publication uses the rule read here, so that a rule
+	// that is changed after the checks is not used.
 	r, err := s.review(ctx, old)
 	if err != nil {
 		return old, err
@@ -112,9 +111,8 @@ func (s *Service) publishable(ctx context.Context, old Campaign) (Campaign, erro
 	return next, s.checkTemplates(ctx, old.Spec)
 }
 
-// release stores a publication. The lock refuses most of the equal ones
-// before they reach the database; the database refuses all of them, also when
-// the lock has been lost.
+// release stores a publication. The lock refuses most equal campaigns before they reach the
+// database. The database refuses all of them, also if the lock has been lost.
 func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	ch.Step, ch.Event = Publishing, event.CampaignPublished
 	key := ch.Campaign.Fingerprint()
@@ -125,9 +123,9 @@ func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	defer cancel()
 	saved, err := s.Store.Save(writing, ch)
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
-		// Known not to be published. After any other failure it may be. The write
-		// may have used up the caller's time, and a lock that stays refuses the
-		// campaign for half an hour, so this has time of its own.
+		// The campaign is certainly not published; after any other failure it may be. The write
+		// may have used up the caller's time, and a lock that is not released refuses the
+		// campaign for half an hour, so the release has a context with its own time.
 		releasing, released := detach.Context(context.WithoutCancel(ctx))
 		defer released()
 		_ = s.Lock.Release(releasing, key, ch.Campaign.ID)
@@ -135,7 +133,7 @@ func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	return saved, err
 }
 
-// reach says about how many the campaign reaches now.
+// reach returns about how many users the campaign reaches now.
 func (s *Service) reach(ctx context.Context, c Campaign) (Reach, error) {
 	n, exact, err := s.Store.Estimate(ctx, c.Audience)
 	return Reach{Users: n, Exact: exact, At: s.Now()}, err
@@ -152,8 +150,8 @@ func (s *Service) ask(ctx context.Context, by staff.Actor, old Campaign, reach R
 		Entry: entry(by, "campaign.ask", old, reason, nil, auditOf(old.Spec))})
 }
 
-// consent publishes what was asked for. The store looks once more whether the
-// campaign and its rule still are what the request says.
+// consent publishes the requested campaign. The store checks again that the campaign and its rule
+// still are as the request describes them.
 func (s *Service) consent(ctx context.Context, by staff.Actor, old, next Campaign, r Request, reason string) (Campaign, error) {
 	if r.concerns(by, old) {
 		return old, ErrApproval
@@ -167,9 +165,8 @@ func (s *Service) consent(ctx context.Context, by staff.Actor, old, next Campaig
 	return c, err
 }
 
-// Review returns what an approver has to judge: the campaign as it is, as it was
-// when approval was requested, and as it was at the request before that. It
-// returns [ErrNotFound].
+// Review returns the data for an approver's decision: the campaign as it is now, as it was when
+// approval was requested, and as it was at the request before. It returns [ErrNotFound].
 func (s *Service) Review(ctx context.Context, by staff.Actor, id int64) (Review, error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {
@@ -213,10 +210,10 @@ func (s *Service) review(ctx context.Context, c Campaign) (Review, error) {
 	return r, nil
 }
 
-// Approve publishes the campaign exactly as the request describes it, which is the
-// version that by has seen. If the campaign, or the rule of its segment, has changed
-// since, or the request is not open any more, it returns [ErrLapsed]; [ErrApproval] to
-// the member who asked for approval or created the campaign.
+// Approve publishes the campaign exactly as the request describes it, which is the version that
+// by has seen. It returns [ErrLapsed] if the campaign, or the rule of its segment, has changed
+// since, or if the request is no longer open. It returns [ErrApproval] if by requested the
+// approval or created the campaign.
 func (s *Service) Approve(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
 		return Campaign{}, err
@@ -239,8 +236,8 @@ func (s *Service) Approve(ctx context.Context, by staff.Actor, id, request int64
 	})
 }
 
-// Refuse ends a request with the reason given, which is a must. The campaign
-// stays a draft, or held, for which can be asked again.
+// Refuse ends a request; a reason is required. The campaign stays a draft, or held, and approval
+// can be requested again.
 func (s *Service) Refuse(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, true); err != nil {
 		return Campaign{}, err
@@ -264,10 +261,9 @@ func (s *Service) end(ctx context.Context, r Review, d Decision, e staff.Entry) 
 	return c, err
 }
 
-// Withdraw withdraws an open request. It is for members who cannot decide about
-// the request; a member who can decide refuses it with a reason instead. The
-// campaign stays a draft, so that another member can request approval, and the
-// former requester can approve.
+// Withdraw withdraws an open request. It is for members who cannot decide about the request; a
+// member who can decide refuses it with a reason instead. The campaign stays a draft. Another
+// member can then request approval, and the former requester can approve it.
 func (s *Service) Withdraw(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
 		return Campaign{}, err
@@ -280,10 +276,9 @@ func (s *Service) Withdraw(ctx context.Context, by staff.Actor, id, request int6
 	})
 }
 
-// Ask requests approval of the campaign as it is now, in place of a request that
-// has lapsed. It returns [ErrApproval] while the open request still holds,
-// [ErrLapsed] to a member who could approve the new request, and [ErrNotAsked]
-// if the campaign needs no approval.
+// Ask requests approval of the campaign as it is now, and replaces a request that has lapsed. It
+// returns [ErrApproval] while the open request is still valid, [ErrLapsed] if by could approve
+// the new request, and [ErrNotAsked] if the campaign needs no approval.
 func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
 		return Campaign{}, err
@@ -333,8 +328,8 @@ func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason stri
 	return s.ask(ctx, by, old, reach, reason)
 }
 
-// decide loads the review and lets do decide about the request, which has to
-// be the open one.
+// decide loads the review and calls do, which decides about the request. The request must be the
+// open request.
 func (s *Service) decide(ctx context.Context, by staff.Actor, id, request int64, do func(Review) (Campaign, error)) (Campaign, error) {
 	old, err := s.load(ctx, by, id)
 	if err != nil {

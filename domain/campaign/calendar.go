@@ -11,11 +11,10 @@ import (
 	"dropbell/domain/template"
 )
 
-// A Planned is one thing on a day of the calendar: a campaign that starts, or
-// a drop that opens.
+// A Planned is one entry of the calendar: a campaign that starts, or a drop that opens.
 type Planned struct {
-	// Drop is true for a drop, of which DropState is set; a campaign has the
-	// fields below it.
+	// Drop is true for a drop. DropState is set for drops only; the fields after DropState are
+	// set for campaigns only.
 	Drop      bool
 	ID        int64
 	Name      string
@@ -30,25 +29,23 @@ type Planned struct {
 	EndsAt   time.Time
 }
 
-// A CalendarDay is what is planned on one day, the earliest first.
+// A CalendarDay has the entries of one day, the earliest first.
 type CalendarDay struct {
 	Date time.Time // midnight UTC of the date
 	List []Planned
-	// More is how many there are beyond List; Many means that there are even
-	// more than that.
+	// More is how many entries there are beyond List. Many means that there are even more.
 	More int
 	Many bool
 }
 
-// A CalendarQuery selects what is planned on the days from From to before To,
-// both midnight UTC of a date. Each entry is on the day that it has in its
-// shop's zone.
+// A CalendarQuery selects the entries on the days from From to before To, both midnight UTC of a
+// date. An entry belongs to the date that it has in its shop's zone.
 type CalendarQuery struct {
 	From, To time.Time
 	Shops    []int64 // empty = all, and entries of no shop
-	// Zone is that of what belongs to no shop.
+	// Zone is the zone of entries that belong to no shop.
 	Zone *time.Location
-	// PerDay is how many of a day are listed.
+	// PerDay is how many entries of a day are listed.
 	PerDay int
 }
 
@@ -59,29 +56,29 @@ type Span struct {
 	From, To time.Time
 }
 
-// A PlannedOn is what was found in a span.
+// A PlannedOn is an entry found in a span.
 type PlannedOn struct {
 	Day int
 	Planned
 }
 
-// CalendarStore reads what is planned.
+// CalendarStore reads the entries of the calendar.
 type CalendarStore interface {
 	// Zones returns the zones of the shops, each once; of all without shops.
 	Zones(ctx context.Context, shops []int64) ([]string, error)
-	// Planned returns what lies in the spans, at most limit campaigns and
-	// limit drops of each. Cancelled drops are left out.
+	// Planned returns the entries in the spans, at most limit campaigns and limit drops of each
+	// span. Cancelled drops are left out.
 	Planned(ctx context.Context, spans []Span, shops []int64, limit int) ([]PlannedOn, error)
 }
 
 // Limits of one look at the calendar.
 const (
 	MaxCalendarDays = 62
-	// countedMore bounds what is counted beyond the list of a day.
+	// countedMore bounds the entries that are counted beyond the list of a day.
 	countedMore = 100
 )
 
-// Calendar returns the days of the query with what the actor may see.
+// Calendar returns the days of the query with the entries that the actor may see.
 func (s *Service) Calendar(ctx context.Context, by staff.Actor, q CalendarQuery) ([]CalendarDay, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -128,8 +125,8 @@ func (q CalendarQuery) spans(zones []string) []Span {
 
 func (q CalendarQuery) zone(name string) *time.Location { return zoneOr(name, q.Zone) }
 
-// spans returns the days in every zone. An open end is
-// farther away than any start can be.
+// spans returns the selected time in every zone. An open end is later than any possible start of
+// a campaign.
 func (q Query) spans(zones []string) []Span {
 	if !slices.Contains(zones, "") {
 		zones = append(slices.Clone(zones), "")
@@ -155,8 +152,8 @@ func zoneOr(name string, other *time.Location) *time.Location {
 	return other
 }
 
-// arrange puts what was found on its days. A kind of which limit were found on
-// one day may have more.
+// arrange distributes the entries over their days. limit is the most campaigns, and the most
+// drops, that were read for a day; a day with that many entries may have more.
 func (q CalendarQuery) arrange(found []PlannedOn, limit int) []CalendarDay {
 	days := make([]CalendarDay, q.days())
 	for i := range days {

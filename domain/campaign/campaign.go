@@ -40,8 +40,8 @@ var (
 	// ErrPublished is the refusal of the second of two equal campaigns.
 	ErrPublished = fault.New(fault.Conflict, "already_published",
 		"a campaign with this name, creator, start and end was published within the last 30 minutes; change the name to publish it again")
-	// ErrNotStartable is returned for a campaign that does not wait to start or
-	// to be cut, or that another worker is processing.
+	// ErrNotStartable is returned for a campaign that does not wait to be started or cut, or that
+	// another worker is processing.
 	ErrNotStartable = fault.New(fault.Conflict, "not_startable", "the campaign is not waiting")
 	// ErrNoAudience fails a campaign whose audience cannot be read any more.
 	ErrNoAudience = fault.New(fault.Conflict, "audience_gone", "the campaign's audience cannot be read")
@@ -68,13 +68,13 @@ func AudienceKinds() []AudienceKind {
 // An Audience says which users a campaign is for.
 type Audience struct {
 	Kind AudienceKind
-	// ID is that of the template, segment or list.
+	// ID is the id of the template, segment or list.
 	ID int64
-	// Users are those of [Named], ascending, each once.
+	// Users are the users of [Named], ascending, each once.
 	Users []user.ID
 }
 
-// Spec is what staff decide about a campaign.
+// Spec is the part of a campaign that staff decide.
 type Spec struct {
 	// Shop is the campaign's shop, 0 for none.
 	Shop     int64
@@ -82,8 +82,7 @@ type Spec struct {
 	Content  delivery.Copy
 	Channel  delivery.Channel
 	Audience Audience
-	// GrantTemplate is the template of which each recipient gets a coupon, 0 =
-	// none.
+	// GrantTemplate is the template whose coupon each recipient gets; 0 = none.
 	GrantTemplate int64
 	StartsAt      time.Time
 	// EndsAt is the first instant at which nothing is sent any more.
@@ -99,8 +98,8 @@ type Campaign struct {
 	State   State
 	Reason  string // why it was cancelled or failed
 	Version int64
-	// Creator is the label of the member who created it; with name, start and end it
-	// makes two campaigns the same.
+	// Creator is the label of the member who created the campaign. Campaigns with the same
+	// creator, name, start and end are equal.
 	Creator      string
 	CreatedBy    string
 	ShopName     string
@@ -112,20 +111,19 @@ type Campaign struct {
 	CutAt        *time.Time
 	EndedAt      *time.Time
 	SettledAt    *time.Time
-	// ApprovalAskedAt is set while the campaign waits for approval. ApprovedBy is
-	// the label of the requester until the request is approved, then that of the
-	// approver.
+	// ApprovalAskedAt is set while the campaign waits for approval. ApprovedBy is the label of
+	// the requester until the request is approved, and then the label and name of the approver.
 	ApprovalAskedAt *time.Time
 	ApprovedBy      string
-	// HeldAt is set while the campaign is paused because its audience is larger
-	// than may be reached without approval.
+	// HeldAt is set while the campaign is paused because its audience exceeds the number of users
+	// that may be reached without approval.
 	HeldAt *time.Time
-	// PublishedBy is the label and name of the member who published it, or asked for
-	// that; empty before.
+	// PublishedBy is the label and name of the member who published the campaign, or requested
+	// its publication; empty before.
 	PublishedBy string
-	// Rule is the rule of its segment as it was at publication, by which the
-	// audience is cut whatever the segment has become; nil for other audiences
-	// and until then.
+	// Rule is the rule of the campaign's segment at publication. The audience is cut by this
+	// rule, even if the segment has changed since. It is nil for other audiences and before
+	// publication.
 	Rule *FrozenRule
 }
 
@@ -136,8 +134,8 @@ type Progress struct {
 	CutDone bool
 	// PerSecond is how many got an outcome per second lately.
 	PerSecond float64
-	// Left is the estimated time until each recipient has an outcome at that
-	// rate; negative if there is no estimate.
+	// Left is the estimated time until each recipient has an outcome, at the rate of this
+	// progress; negative if there is no estimate.
 	Left time.Duration
 	At   time.Time
 }
@@ -150,8 +148,8 @@ type Balance struct {
 	Final   bool            // each recipient has an outcome
 }
 
-// Difference is what the account is off by; 0 unless something was lost or
-// counted twice.
+// Difference returns the error of the balance; it is 0 unless a recipient was lost or counted
+// twice.
 func (b Balance) Difference() int64 {
 	off := b.Counted.Difference()
 	if off == 0 {
@@ -181,8 +179,9 @@ func progressOf(c delivery.Counts, cutDone bool, before, now int64, took time.Du
 	return p
 }
 
-// Awake returns the progress with the time left for those in flight who do not
-// wait; it cannot be told while all of them do.
+// Awake returns the progress with Left for the recipients in flight who do not wait for the end
+// of their quiet hours; waiting is the number of those who do. Left is unknown while all of them
+// wait.
 func (p Progress) Awake(waiting int64) Progress {
 	if waiting = min(waiting, p.InFlight); waiting == 0 || p.Left < 0 {
 		return p
@@ -195,9 +194,8 @@ func (p Progress) Awake(waiting int64) Progress {
 	return p
 }
 
-// ProgressOf returns the progress of a campaign of which c is known now and
-// before recipients were tried at the instant since, before now. Skipped users take no
-// time, so the rate does not count them.
+// ProgressOf returns the progress of a campaign. c are its counts now; at the instant since,
+// before recipients had been tried. Skipped users take no time, so the rate does not count them.
 func ProgressOf(c delivery.Counts, cutDone bool, before int64, since, now time.Time) Progress {
 	tried := c.Sent + c.Expired + c.Dead
 	took := now.Sub(since)

@@ -18,16 +18,16 @@ const (
 // ErrRangeTooLarge is returned for a range that does not fit into a message.
 var ErrRangeTooLarge = fault.New(fault.Invalid, "range_too_large", "a range of users does not fit into a message")
 
-// Ranges divides ascending users into ranges of at most size users each: as
-// few as possible, none of them empty, whatever gaps there are between ids.
+// Ranges divides ascending users into ranges of at most size users each: as few as possible, none
+// empty, however large the gaps between ids are.
 func Ranges(users []user.ID, size int) [][]user.ID {
 	return slices.Collect(slices.Chunk(users, size))
 }
 
-// Pack returns how many consecutive ranges go into each message of at most limit
-// bytes and most ranges, given the ranges' encoded sizes in bytes. Each range is
-// in exactly one message. It returns [ErrRangeTooLarge] for a range that does
-// not fit into any message.
+// Pack returns how many consecutive ranges go into each message. A message has at most limit
+// bytes and most ranges; sizes are the encoded sizes of the ranges in bytes. Each range is in
+// exactly one message. Pack returns [ErrRangeTooLarge] for a range that does not fit into any
+// message.
 func Pack(sizes []int, limit, most int) ([]int, error) {
 	var counts []int
 	n, bytes := 0, 0
@@ -54,16 +54,15 @@ type Message struct {
 	From, To   user.ID
 	Users      int
 	Payload    []byte // the JSON of an [event.CampaignRanges]
-	// Strangers are those of its users of whom nothing but the id is known.
+	// Strangers are the users of the range of whom only the id is known.
 	Strangers []user.ID
 }
 
-// envelope is more than the JSON of an [event.CampaignRanges] has around its
-// ranges: the names of its fields and two numbers of 20 digits at most.
+// envelope exceeds the size in bytes of the JSON around the ranges of an [event.CampaignRanges]:
+// the names of its fields and two numbers of at most 20 digits.
 const envelope = 128
 
-// messages packs the ranges of users, given with their encoded sets, into
-// messages numbered from seq on.
+// messages packs the ranges of users, with their encoded sets, into messages numbered from seq.
 func messages(campaignID int64, seq int, users [][]user.ID, encode func([]user.ID) ([]byte, error)) ([]Message, error) {
 	ranges, sizes := make([]event.CampaignRange, len(users)), make([]int, len(users))
 	for i, ids := range users {

@@ -91,8 +91,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestPackLosesNothing: for all sizes everything is packed once, in order, within both
-// limits, and no two neighbours would have fitted together.
+// TestPackLosesNothing: for all sizes, each range is packed once, in order, and within both
+// limits. No two neighbouring messages would fit into one.
 func TestPackLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, most := rapid.IntRange(1, 1000).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "most")
@@ -120,8 +120,8 @@ func TestPackLosesNothing(t *testing.T) {
 	})
 }
 
-// TestMessagesHoldEverybodyOnce packs sparse users whose sets are large, so
-// that both limits come into play.
+// TestMessagesHoldEverybodyOnce packs sparse users whose sets are large, so that both limits
+// apply.
 func TestMessagesHoldEverybodyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 600).Draw(t, "ranges")

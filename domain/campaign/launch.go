@@ -19,19 +19,19 @@ import (
 type Cut struct {
 	Campaign
 	Token string
-	// After is the last user that is stored already, Seq the number of the next
-	// message, and People the number of stored users.
+	// After is the last user that is stored already, Seq the number of the next message, and
+	// People the number of stored users.
 	After  user.ID
 	Seq    int
 	People int64
 }
 
-// An AudienceReader reads an audience in the order of the users' ids, without
-// users who joined after the campaign started.
+// An AudienceReader reads an audience in the order of user ids. Users who joined after the
+// campaign started are left out.
 type AudienceReader interface {
-	// Next returns the next users, ascending, and which of them nothing but
-	// the id is known of. There are limit of them, except at the end. It
-	// returns [ErrNoAudience] if the audience does not exist any more.
+	// Next returns the next users, ascending, and in strangers the users among them of whom only
+	// the id is known. It returns limit users, except at the end. It returns [ErrNoAudience] if
+	// the audience does not exist any more.
 	Next(ctx context.Context, limit int) (users, strangers []user.ID, err error)
 }
 
@@ -40,45 +40,42 @@ type AudienceReader interface {
 type LaunchStore interface {
 	segment.TemplateStore
 	SizeStore
-	// Start makes a scheduled campaign running, with its event, once its
-	// start has come by the database's clock; before, it returns how long
-	// that will take. Else it returns [ErrNotStartable].
+	// Start makes a scheduled campaign running, with its event, if its start has come by the
+	// database's clock. Before its start it returns the time left. In any other state it returns
+	// [ErrNotStartable].
 	Start(ctx context.Context, id int64) (wait time.Duration, err error)
 	// BeginCut takes the lease to cut a started campaign. It returns
 	// [ErrNotStartable] if another worker holds the lease.
 	BeginCut(ctx context.Context, id int64, lasting time.Duration) (Cut, error)
-	// KeepCut renews the right to cut, or returns [delivery.ErrLeaseLost] as
-	// Append does.
+	// KeepCut renews the right to cut. It returns [delivery.ErrLeaseLost] like Append.
 	KeepCut(ctx context.Context, c Cut, lasting time.Duration) error
-	// Audience reads the users who are not cut yet.
+	// Audience returns a reader of the users who are not cut yet.
 	Audience(c Cut) AudienceReader
 	// Encode returns users, ascending, as a compressed set.
 	Encode(users []user.ID) ([]byte, error)
-	// Append stores messages and how far the cut has come, or returns
-	// [delivery.ErrLeaseLost] if another process has taken over or it was cancelled.
+	// Append stores messages and the position of the cut. It returns [delivery.ErrLeaseLost] if
+	// another process has taken over or the campaign was cancelled.
 	Append(ctx context.Context, c Cut, ms []Message) error
 	// Published records that messages are on the wire.
 	Published(ctx context.Context, ms []Message) error
-	// Hold pauses a campaign that is being cut and stores the request for
-	// approval that the change contains. Cutting goes on once the request is
-	// approved. It returns [delivery.ErrLeaseLost] as Append does.
+	// Hold pauses a campaign that is being cut and stores the request for approval in ch. Cutting
+	// continues once the request is approved. Hold returns [delivery.ErrLeaseLost] like Append.
 	Hold(ctx context.Context, c Cut, ch Change) error
 	// EndCut records that the whole audience is stored.
 	EndCut(ctx context.Context, c Cut) error
 	// Fail ends a campaign that cannot go on.
 	Fail(ctx context.Context, id int64, reason string) error
-	// StoreBatches makes batches of a message's ranges, once however often it
-	// is called, and returns the campaign's channel.
+	// StoreBatches makes batches of a message's ranges and returns the campaign's channel. A
+	// repeated call makes no second batches.
 	StoreBatches(ctx context.Context, r event.CampaignRanges) (delivery.Channel, error)
-	// Due returns campaigns that wait although they should have started
-	// longer ago than grace, and those whose cutting was abandoned.
+	// Due returns in start the waiting campaigns that should have started longer ago than grace,
+	// and in cut the campaigns whose cutting was abandoned.
 	Due(ctx context.Context, grace time.Duration, limit int) (start, cut []int64, err error)
-	// Unstored returns messages without batches that were published longer
-	// ago than grace, or never.
+	// Unstored returns messages without batches that were never published, or were published
+	// longer ago than grace.
 	Unstored(ctx context.Context, grace time.Duration, limit int) ([]Message, error)
-	// Settle finishes campaigns in which each recipient has an outcome, samples
-	// the progress of the others, and releases the batches of paused campaigns
-	// whose end has passed.
+	// Settle finishes campaigns in which each recipient has an outcome, samples the progress of
+	// the other campaigns, and releases the batches of paused campaigns whose end has passed.
 	Settle(ctx context.Context) (int, error)
 }
 
@@ -132,14 +129,13 @@ func (l *Launcher) Start(ctx context.Context, id int64) error {
 	}
 }
 
-// pageSize is how many users are read at a time; a multiple of
-// [delivery.BatchSize], so that only the last range of all is short.
+// pageSize is how many users are read at a time. It is a multiple of [delivery.BatchSize], so
+// that only the last range of an audience is short.
 const pageSize = 100 * delivery.BatchSize
 
-// Cut divides a started campaign's audience into ranges, stores and publishes
-// them. It returns nil if there was nothing to do: the campaign is cut already,
-// cancelled, or being cut by another worker. After a crash the next worker
-// continues behind the last stored message.
+// Cut divides a started campaign's audience into ranges, stores them and publishes them. It
+// returns nil if there is nothing to do: the campaign is cut already, cancelled, or being cut by
+// another worker. After a crash the next worker continues after the last stored message.
 func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	cut, err := l.Store.BeginCut(ctx, id, l.LeaseFor)
 	if errors.Is(err, ErrNotStartable) {
@@ -148,8 +144,8 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	// A page of an audience can take longer to read than the right lasts: a
-	// segment with few members is looked for among millions.
+	// Reading a page of an audience can take longer than the right to cut lasts: the few members
+	// of a segment may have to be found among millions of users.
 	renew := func(ctx context.Context) error { return l.Store.KeepCut(ctx, cut, l.LeaseFor) }
 	err = delivery.Keep(ctx, l.LeaseFor, renew, func(ctx context.Context) error { return l.cut(ctx, cut) })
 	switch {
@@ -208,8 +204,8 @@ type page struct {
 	err              error
 }
 
-// pages reads the audience that is not stored yet, one page ahead of the caller.
-// stop must be called; it waits for the reader.
+// pages reads the users who are not stored yet, one page ahead of the caller. stop must be
+// called; it waits for the reader.
 func (l *Launcher) pages(ctx context.Context, cut Cut) (pages <-chan page, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan page)
@@ -237,7 +233,7 @@ func (l *Launcher) pages(ctx context.Context, cut Cut) (pages <-chan page, stop 
 	}
 }
 
-// between returns those of the ascending ids that lie from first to last.
+// between returns the ids from first to last; ids are ascending.
 func between(ids []user.ID, first, last user.ID) []user.ID {
 	var in []user.ID
 	for _, id := range ids {
@@ -259,11 +255,11 @@ func (l *Launcher) Batches(ctx context.Context, r event.CampaignRanges) error {
 	return nil
 }
 
-// wakers is how many workers are woken; each works until nothing is ready.
+// wakers is how many workers are woken; each works until no batch is ready.
 const wakers = 8
 
-// Wake enqueues tasks that make workers of the channel look for batches; why
-// makes the tasks' keys differ by occasion.
+// Wake enqueues tasks that make workers of the channel look for batches. why is part of the
+// tasks' keys, so that tasks of different occasions have different keys.
 func (l *Launcher) Wake(ctx context.Context, c delivery.Channel, why string) error {
 	tasks := make([]task.Task, wakers)
 	for i := range tasks {
@@ -275,15 +271,15 @@ func (l *Launcher) Wake(ctx context.Context, c delivery.Channel, why string) err
 // Graces of the sweep.
 const (
 	startGrace = 1500 * time.Millisecond
-	// wireGrace is how long a published message may take to become batches
-	// before it is published again.
+	// wireGrace is how long a published message may wait for its batches to be stored before it
+	// is published again.
 	wireGrace   = 5 * time.Second
 	sweepLimit  = 100
 	resendLimit = 20
 )
 
-// Sweep finds in PostgreSQL what the queue and the wire should have brought
-// and have not. It needs nothing in Redis to have survived.
+// Sweep finds in PostgreSQL the work that the queue and the wire have missed. It depends on
+// nothing in Redis.
 func (l *Launcher) Sweep(ctx context.Context) error {
 	start, cut, err := l.Store.Due(ctx, startGrace, sweepLimit)
 	if err != nil {
@@ -313,8 +309,8 @@ func (l *Launcher) Sweep(ctx context.Context) error {
 	return l.Queue.Enqueue(ctx, tasks...)
 }
 
-// publish puts messages on the wire and records it afterwards: dying in
-// between publishes them twice, which makes no second batch.
+// publish puts messages on the wire and records it afterwards. After a crash in between they are
+// published twice, but their batches are made once.
 func (l *Launcher) publish(ctx context.Context, ms []Message) error {
 	if err := l.Wire.Publish(ctx, ms); err != nil {
 		return err

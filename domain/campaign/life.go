@@ -83,8 +83,8 @@ func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 	return c, nil
 }
 
-// Edit returns c with the new spec. A draft may change in every way. Once
-// published only the rate may, until the campaign is over.
+// Edit returns c with the new spec. All fields of a draft may change. After publication only the
+// rate may change, until the campaign is over.
 func (c Campaign) Edit(s Spec) (Campaign, error) {
 	if err := s.Check(); err != nil {
 		return c, err
@@ -104,8 +104,8 @@ func (c Campaign) Edit(s Spec) (Campaign, error) {
 	return c, nil
 }
 
-// sameBut returns a [fault.Fields] that names everything in s, other than the
-// rate, that differs from c.
+// sameBut returns a [fault.Fields] that names every field of s, except the rate, that differs
+// from c.
 func (c Campaign) sameBut(s Spec) error {
 	e := &fault.Fields{}
 	fixed := func(name string, same bool) {

@@ -111,7 +111,7 @@ func TestOnlyTheRateChangesOncePublished(t *testing.T) {
 	}
 }
 
-// TestFingerprint: equal in the four parts that count, and in nothing else.
+// TestFingerprint: fingerprints are equal if and only if name, creator, start and end are equal.
 func TestFingerprint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		make := func() Campaign {

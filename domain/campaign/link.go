@@ -7,16 +7,15 @@ import (
 	"dropbell/domain/user"
 )
 
-// Links signs and reads the tokens of links that lead one recipient of a
-// campaign to its claim page and are counted. The zero value makes none and
-// accepts none.
+// Links signs and reads the tokens of tracked links. A tracked link leads one recipient of a
+// campaign to its claim page and is counted. The zero value makes no tokens and accepts none.
 type Links struct{ user.Links }
 
 // LinkPath is where tracked links live below the public address.
 const LinkPath = "/l/"
 
-// A token is version, variant, campaign, user and a signature. It names the user it
-// belongs to, never where it leads: that is looked up.
+// A token is version, variant, campaign, user and a signature. It names the user, but not the
+// target of the link, which is looked up.
 const (
 	trackedVersion = 1
 	trackedBody    = 1 + 1 + 8 + 8
@@ -30,8 +29,8 @@ type Reader struct {
 	Variant    int
 }
 
-// Token returns what goes into the address of the reader's link; empty without
-// a secret.
+// Token returns the part of the link's address that identifies the reader; empty without a
+// secret.
 func (l Links) Token(r Reader) string {
 	b := make([]byte, trackedBody)
 	b[0], b[1] = trackedVersion, uint8(max(r.Variant, 0))
@@ -49,8 +48,8 @@ func (l Links) Parse(token string) (Reader, error) {
 	return Reader{CampaignID: int64(binary.BigEndian.Uint64(b[2:])), UserID: user.ID(binary.BigEndian.Uint64(b[10:])), Variant: int(b[1])}, nil
 }
 
-// Example returns a link as long as those in messages that is never counted, for
-// previews; empty without a secret.
+// Example returns a link for previews. It is as long as the links in messages and is never
+// counted; empty without a secret.
 func (l Links) Example(public string) string {
 	if of := l.Addresses(public); of != nil {
 		return of(0, 0, 0) // no campaign has that id
@@ -58,8 +57,7 @@ func (l Links) Example(public string) string {
 	return ""
 }
 
-// Addresses returns the function that makes the links below the public
-// address; nil without a secret.
+// Addresses returns the function that makes links under the public address; nil without a secret.
 func (l Links) Addresses(public string) func(campaignID int64, id user.ID, variant int) string {
 	if !l.Enabled() {
 		return nil

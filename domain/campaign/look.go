@@ -20,13 +20,12 @@ type Preview struct {
 	Variant int
 	// Locale is the language of the text that the reader gets; "" = the default.
 	Locale string
-	// Unknown is true if nothing is known of the user who was asked for.
+	// Unknown is true if no data of the requested user are stored.
 	Unknown bool
 }
 
-// Preview returns the message as the user would receive it; user 0 is a user
-// without stored data whose locale is locale. It is rendered like the message
-// itself.
+// Preview returns the message as the user would receive it; it is rendered like the message
+// itself. User 0 is a user without stored data whose locale is locale.
 func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user.ID, locale string) (p Preview, err error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {
@@ -59,8 +58,8 @@ func (s *Service) Book(ctx context.Context, about delivery.Subject) (*message.Bo
 	return s.Texts.Book(ctx, about.Place(), message.Newest)
 }
 
-// Check returns every rule for which [Service.Create] would refuse spec, in one
-// round, and the error that kept it from checking more; nothing is stored.
+// Check returns all rules for which [Service.Create] would refuse spec, and the error that kept
+// it from checking more. It stores nothing.
 func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault.Field, error) {
 	spec = spec.tidy()
 	var list []fault.Field
@@ -75,9 +74,9 @@ func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault
 	return list, err
 }
 
-// Test sends the campaign's message to one user now, whatever its state, over
-// the ordinary workers: the version with that index, or nil for the one that
-// the user gets. Its outcome is in [Service.TestOutcome].
+// Test sends the campaign's message to one user now, whatever the campaign's state, through the
+// ordinary workers. variant is the index of the variant to send; nil = the variant that the user
+// gets. [Service.TestOutcome] returns the outcome.
 func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID, variant *int) (Campaign, error) {
 	c, err := s.load(ctx, by, id)
 	if err != nil {
@@ -106,8 +105,8 @@ const (
 	testLook     = 100 * time.Millisecond
 )
 
-// TestOutcome looks until the last test message to the user has an outcome or
-// three seconds are over; then it is in flight.
+// TestOutcome waits until the last test message to the user has an outcome, at most for three
+// seconds; after that the outcome is in flight.
 func (s *Service) TestOutcome(ctx context.Context, c Campaign, to user.ID) (Outcome, error) {
 	look := time.NewTicker(testLook)
 	defer look.Stop()
@@ -124,8 +123,8 @@ func (s *Service) TestOutcome(ctx context.Context, c Campaign, to user.ID) (Outc
 	}
 }
 
-// Recipient returns what became of the campaign's message to one user; false
-// if the user is not in its audience, or it has not been cut yet.
+// Recipient returns the outcome of the campaign's message to one user. It returns false if the
+// user is not in the audience, or if the audience has not been cut yet.
 func (s *Service) Recipient(ctx context.Context, by staff.Actor, id int64, to user.ID) (Outcome, bool, error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {
@@ -134,8 +133,8 @@ func (s *Service) Recipient(ctx context.Context, by staff.Actor, id int64, to us
 	return s.Store.Outcome(ctx, delivery.KindCampaign, st.Campaign, to)
 }
 
-// Estimate says about how many users the audience has. Staff who are limited to shops
-// are not told about those of another shop's template.
+// Estimate returns about how many users the audience has, and whether the number is exact. Staff
+// who are limited to shops get no estimate for an audience of another shop's template.
 func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int64, bool, error) {
 	if err := s.checkEstimate(ctx, by, &a); err != nil {
 		return 0, false, err
@@ -143,8 +142,8 @@ func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int
 	return s.Store.Estimate(ctx, a)
 }
 
-// EstimateVerified says about how many users of the audience have verified phone numbers,
-// at most. It refuses what [Service.Estimate] refuses.
+// EstimateVerified returns an upper estimate of the users of the audience with verified phone
+// numbers. It has the same errors as [Service.Estimate].
 func (s *Service) EstimateVerified(ctx context.Context, by staff.Actor, a Audience) (int64, error) {
 	if err := s.checkEstimate(ctx, by, &a); err != nil {
 		return 0, err
@@ -152,8 +151,7 @@ func (s *Service) EstimateVerified(ctx context.Context, by staff.Actor, a Audien
 	return s.Store.EstimateVerified(ctx, a)
 }
 
-// checkEstimate brings an audience into its normal form, and refuses one that by may not be
-// told about.
+// checkEstimate normalizes an audience, and returns an error if by may not get an estimate of it.
 func (s *Service) checkEstimate(ctx context.Context, by staff.Actor, a *Audience) error {
 	if err := by.May(staff.ManageCampaigns, 0); err != nil {
 		return err
@@ -175,8 +173,7 @@ func (s *Service) checkEstimate(ctx context.Context, by staff.Actor, a *Audience
 	return s.checkSegment(ctx, by, *a)
 }
 
-// checkSegment refuses a segment that names templates of shops which by may
-// not use.
+// checkSegment refuses a segment that names templates of shops that by may not use.
 func (s *Service) checkSegment(ctx context.Context, by staff.Actor, a Audience) error {
 	if a.Kind != Segment || len(by.Shops) == 0 {
 		return nil
@@ -192,7 +189,7 @@ func (s *Service) checkSegment(ctx context.Context, by staff.Actor, a Audience) 
 	return rule.Rule.CheckShops(shops, func(shop int64) bool { return by.Can(staff.ManageCampaigns, shop) })
 }
 
-// Limits returns the limits of the shop's campaigns; shop 0 = campaigns of no
+// Limits returns the limits of the shop's campaigns; shop 0 = the limits of campaigns without a
 // shop.
 func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limits, error) {
 	if err := by.May(staff.View, shop); err != nil {
@@ -201,9 +198,9 @@ func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limit
 	return s.Store.Limits(ctx, shop)
 }
 
-// ApprovalAbove returns how many users a campaign of the shop may reach without
-// approval; 0 = any number. For a campaign without a shop the strictest shop's
-// number holds, unless a number is set for such campaigns.
+// ApprovalAbove returns how many users a campaign of the shop may reach without approval; 0 = any
+// number. For campaigns without a shop it is the number set for them, or else the smallest number
+// of any shop.
 func (s *Service) ApprovalAbove(ctx context.Context, by staff.Actor, shop int64) (int64, error) {
 	if err := by.May(staff.View, shop); err != nil {
 		return 0, err
@@ -211,10 +208,9 @@ func (s *Service) ApprovalAbove(ctx context.Context, by staff.Actor, shop int64)
 	return aboveWhich(ctx, s.Store, shop)
 }
 
-// SetLimits changes the limits of the shop's campaigns. Only admins may: an
-// editor must not set the number of users above which the editor's own campaigns
-// need approval. If was is given and the limits have changed since, it returns
-// [fault.ErrStale].
+// SetLimits changes the limits of the shop's campaigns. Only admins may: an editor must not set
+// the number of users above which the editor's own campaigns need approval. If was is given and
+// is not the present limits, it returns [fault.ErrStale].
 func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, was *Limits, l Limits) error {
 	if err := may(by, staff.ManageStaff, shop); err != nil {
 		return err

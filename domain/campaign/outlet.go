@@ -8,8 +8,8 @@ import (
 // publishers is how many messages are published at the same time.
 const publishers = 4
 
-// An outlet publishes stored messages beside the cutting. The sweep publishes later the
-// messages that it could not publish: they are stored.
+// An outlet publishes stored messages while the cutting continues. A message that it cannot
+// publish is stored, and the sweep publishes it later.
 type outlet struct {
 	next    chan Message
 	working sync.WaitGroup
@@ -37,7 +37,7 @@ func (o *outlet) send(ms []Message) {
 	}
 }
 
-// close waits for what was sent; it may be called again.
+// close waits until all sent messages have been handled; it may be called again.
 func (o *outlet) close() {
 	o.once.Do(func() { close(o.next) })
 	o.working.Wait()

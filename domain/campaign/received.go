@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Letter is what became of one campaign's message to one user.
+// A Letter is the outcome of one campaign's message to one user.
 type Letter struct {
 	CampaignID int64
 	Name       string
@@ -25,12 +25,13 @@ type Letter struct {
 	CountsAt time.Time
 }
 
-// reached reports whether the message counts as one that the user got.
+// reached reports whether the message counts as received by the user.
 func (l Letter) reached() bool {
 	return l.Outcome == delivery.Sent || l.Outcome == delivery.Recovered
 }
 
-// An Allowance is how much of what a shop allows its campaigns one user has had.
+// An Allowance is the number of a shop's campaign messages that one user has had, with the shop's
+// limits.
 type Allowance struct {
 	Shop     int64 // 0 = campaigns of no shop
 	ShopName string
@@ -44,38 +45,37 @@ func (s Allowance) Full() bool {
 	return s.Limits.PerDay > 0 && s.Day >= s.Limits.PerDay || s.Limits.PerWeek > 0 && s.Week >= s.Limits.PerWeek
 }
 
-// Received is what campaigns lately had for one user.
+// Received is the recent campaign messages of one user.
 type Received struct {
 	Letters []Letter // newest first
-	// Shares are of the shops with a limit that had something for the user,
-	// in the order of the shops' numbers.
+	// Shares are the allowances of shops that have limits and had messages for the user, by
+	// ascending shop number.
 	Shares []Allowance
-	// AtLeast is set if there were more campaigns in the last seven days than
-	// are looked at, so that the shares may be larger than they say.
+	// AtLeast is set if not all campaigns of the last seven days were read, so that the true
+	// numbers may be larger than those in Shares.
 	AtLeast bool
 }
 
-// A ReceivedRows is what is stored about one user and the newest campaigns.
+// A ReceivedRows is the stored data about one user and the newest campaigns.
 type ReceivedRows struct {
 	Letters []Letter // newest first
 	Limits  map[int64]Limits
 	Now     time.Time // the database's clock
-	// Passed is when the newest campaign started that was not looked at; zero
-	// if all were.
+	// Passed is the start of the newest campaign that was not read; zero if all were read.
 	Passed time.Time
 }
 
 // LetterStore reads the outcomes of campaigns' messages.
 type LetterStore interface {
-	// ReceivedRows returns what the newest campaigns that have started had for the
-	// user, and the limits of their shops; with shops, of these alone.
+	// ReceivedRows returns the messages that the newest started campaigns had for the user, and
+	// the limits of their shops. If shops is not empty, only campaigns of these shops count.
 	ReceivedRows(ctx context.Context, to user.ID, shops []int64) (ReceivedRows, error)
 }
 
 // Letters returns the campaign messages of single users.
 type Letters struct{ Store LetterStore }
 
-// To returns what campaigns lately had for the user, as the actor may see it.
+// To returns the recent campaign messages of the user that the actor may see.
 func (s *Letters) To(ctx context.Context, by staff.Actor, to user.ID) (Received, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Received{}, err

@@ -15,8 +15,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// receivedStore returns the same rows for every user and records the shops it
-// was called for.
+// receivedStore returns the same rows for every user, and records the shops passed to it.
 type receivedStore struct {
 	holds campaign.ReceivedRows
 	shops []int64

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// An Outcome is what became of one recipient.
+// An Outcome is the outcome of one recipient.
 type Outcome struct {
 	UserID   user.ID
 	Outcome  delivery.Outcome
@@ -20,9 +20,9 @@ type Outcome struct {
 	Detail   string // the provider's last answer
 	Attempts int
 	BatchID  int64
-	// At is when the outcome was recorded. For a message that was sent at the
-	// first attempt no time is stored: At is zero, and the time lies between
-	// NotBefore and NotAfter, where nil means unknown.
+	// At is when the outcome was recorded. It is zero for a message that was sent at the first
+	// attempt, because no time is stored then: the time lies between NotBefore and NotAfter, and
+	// nil means unknown.
 	At                  time.Time
 	NotBefore, NotAfter *time.Time
 	NextRetryAt         *time.Time
@@ -31,16 +31,16 @@ type Outcome struct {
 	Variant int
 	// OpenedAt is when the recipient first followed the message's link.
 	OpenedAt *time.Time
-	// Reported is what the provider reported of a sent message later, and Cause its
-	// words; empty = nothing.
+	// Reported is the status that the provider reported for a sent message later; empty = no
+	// report. Cause is the reason in that report.
 	Reported feedback.Status
 	Cause    string
 }
 
-// A RecipientQuery selects recipients of a campaign by ascending id; zero
-// fields select all.
+// A RecipientQuery selects recipients of a campaign by ascending id; zero fields select all
+// recipients.
 type RecipientQuery struct {
-	// Outcome also selects what is counted with it; see [delivery.ListedOutcomes].
+	// Outcome also selects the outcomes that are counted with it; see [delivery.ListedOutcomes].
 	Outcome delivery.Outcome
 	Reason  string
 	// Without excludes the recipients with this reason; "" = none.
@@ -51,9 +51,8 @@ type RecipientQuery struct {
 	Limit   int
 }
 
-// A RecipientPage is one page of recipients. A search for what is rare looks
-// at a bounded number of batches at a time: More may be set although the page
-// is not full, even empty.
+// A RecipientPage is one page of recipients. A search reads a bounded number of batches at a
+// time. If few recipients match, More may be set although the page is not full, or is even empty.
 type RecipientPage struct {
 	List []Outcome
 	More bool
@@ -61,8 +60,7 @@ type RecipientPage struct {
 	Next user.ID
 }
 
-// Waiting reports whether the recipient is to be sent to once the user's quiet
-// hours end.
+// Waiting reports whether the recipient waits for the end of the user's quiet hours.
 func (o Outcome) Waiting() bool {
 	return o.Outcome.Sleeping(o.Reason)
 }
@@ -70,13 +68,12 @@ func (o Outcome) Waiting() bool {
 // Waiting are the campaign's recipients in quiet hours. They are in flight.
 type Waiting struct {
 	Users int64
-	// Next is when the first recipient's quiet hours end; zero if no recipient
-	// waits.
+	// Next is the earliest end of a waiting recipient's quiet hours; zero if no recipient waits.
 	Next time.Time
 }
 
-// Reasons returns the reasons for not simply being sent that recipients of
-// campaigns have.
+// Reasons returns the reasons that recipients of campaigns can have for not being sent to at once
+// or at all.
 func Reasons() []string {
 	return []string{delivery.ReasonHoldOut, delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonSuppressed, delivery.ReasonUnverified, delivery.ReasonFrequencyCap, delivery.ReasonQuietHours,
 		delivery.ReasonUserDeleted, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignCancel,
@@ -86,9 +83,10 @@ func Reasons() []string {
 		delivery.ReasonDomain, delivery.ReasonWarmUp}
 }
 
-// ResultStore reads what became of campaigns.
+// ResultStore reads the results of campaigns.
 type ResultStore interface {
-	// Results returns the results of those of the campaigns that exist.
+	// Results returns the results of the campaigns with the ids; ids without a campaign are left
+	// out.
 	Results(ctx context.Context, ids []int64) (map[int64]Results, error)
 	// Recipients reads about as much as it returns, however large the campaign.
 	Recipients(ctx context.Context, c Campaign, q RecipientQuery) (RecipientPage, error)
@@ -96,7 +94,7 @@ type ResultStore interface {
 	Waiting(ctx context.Context, id int64) (Waiting, error)
 }
 
-// Results returns what the campaign led to, or [ErrNotFound].
+// Results returns the results of the campaign, or [ErrNotFound].
 func (s *Service) Results(ctx context.Context, by staff.Actor, id int64) (Campaign, Results, error) {
 	c, err := s.view(ctx, by, id)
 	if err != nil {
@@ -106,8 +104,8 @@ func (s *Service) Results(ctx context.Context, by staff.Actor, id int64) (Campai
 	return c, all[id], err
 }
 
-// Waiting returns how many recipients of the campaign wait for the end of their
-// quiet hours. There are none unless the campaign is running.
+// Waiting returns how many recipients of the campaign wait for the end of their quiet hours. It
+// is zero unless the campaign is running.
 func (s *Service) Waiting(ctx context.Context, st Status) (Waiting, error) {
 	if st.State != Running && st.State != Paused || st.Progress.InFlight == 0 {
 		return Waiting{}, nil
@@ -133,8 +131,8 @@ func (s *Service) Recipients(ctx context.Context, by staff.Actor, id int64, q Re
 	return s.Store.Recipients(ctx, c, q)
 }
 
-// EachRecipient yields every recipient that q selects, by ascending id, until
-// yield returns an error; q's limit is how many are read at a time.
+// EachRecipient calls yield for every recipient that q selects, by ascending id, until yield
+// returns an error. The limit of q is how many recipients are read at a time.
 func (s *Service) EachRecipient(ctx context.Context, by staff.Actor, id int64, q RecipientQuery, yield func(Outcome) error) error {
 	c, err := s.view(ctx, by, id)
 	if err != nil {
@@ -157,18 +155,18 @@ func (s *Service) EachRecipient(ctx context.Context, by staff.Actor, id int64, q
 	}
 }
 
-// A Past is a campaign with how far it came and what it led to.
+// A Past is a campaign with its progress and its results.
 type Past struct {
 	Status
 	Results Results
 }
 
-// MaxCompared is how many others a campaign is set beside at most.
+// MaxCompared is the most campaigns with which a campaign is compared.
 const MaxCompared = 5
 
-// Compared returns the campaigns with those ids that c may be set beside, in
-// the order of the ids: of the same shop, started, seen by the actor. Left out
-// is how many of the ids name none such, or are too many.
+// Compared returns the campaigns with the ids that c can be compared with, in the order of the
+// ids: started campaigns of the same shop that the actor may see. leftOut counts the other ids
+// and the ids after the first [MaxCompared].
 func (s *Service) Compared(ctx context.Context, by staff.Actor, c Campaign, ids []int64) (list []Past, leftOut int, err error) {
 	asked := unique(ids)
 	for _, id := range asked[:min(len(asked), MaxCompared)] {
@@ -187,8 +185,8 @@ func (s *Service) Compared(ctx context.Context, by staff.Actor, c Campaign, ids 
 	return list, len(asked) - len(list), s.addResults(ctx, list)
 }
 
-// Earlier returns campaigns of c's shop that began before it and are over, the
-// newest first.
+// Earlier returns finished, cancelled and failed campaigns of c's shop that had started and are
+// older than c, newest first.
 func (s *Service) Earlier(ctx context.Context, by staff.Actor, c Campaign, beforeID int64, limit int) ([]Past, error) {
 	if beforeID == 0 || beforeID > c.ID {
 		beforeID = c.ID

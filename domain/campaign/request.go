@@ -23,18 +23,18 @@ type FrozenRule struct {
 	Kind      segment.Kind
 	// Rule is empty for a list, whose members are ids.
 	Rule segment.Rule
-	// Members is how many ids a list had when it was looked at; nil if that is
-	// not known, and for rules.
+	// Members is how many ids a list had when the rule was read; nil for other segments, or if
+	// the number is not known.
 	Members *int64
 }
 
-// Holds reports whether now still means the users that f did. Ids are only
-// ever added to a list, so that as many as before are the same.
+// Holds reports whether now still selects the users that f did. Ids are only ever added to a
+// list, so a list with the same number of ids has the same ids.
 func (f *FrozenRule) Holds(now *FrozenRule) bool {
 	return f.Same(now) && (f == nil || f.Members == nil || now.Members == nil || *f.Members == *now.Members)
 }
 
-// Same reports whether both mean the same users. A new name is no new rule.
+// Same reports whether f and o select the same users. A new name is no new rule.
 func (f *FrozenRule) Same(o *FrozenRule) bool {
 	if f == nil || o == nil {
 		return f == o
@@ -47,12 +47,12 @@ func (f *FrozenRule) Same(o *FrozenRule) bool {
 // A Snapshot is everything that decides a campaign's messages and recipients.
 type Snapshot struct {
 	Spec
-	// Rule is that of the segment the audience names, nil if it names none.
+	// Rule is the rule of the segment that the audience names; nil if it names none.
 	Rule *FrozenRule
 }
 
-// Differences names the fields in which two snapshots differ, by their wire
-// names: texts by language ("title", "body.zh-CN", "variant_b.title").
+// Differences returns the API names of the fields in which two snapshots differ. Texts are listed
+// by language ("title", "body.zh-CN", "variant_b.title").
 func (s Snapshot) Differences(o Snapshot) []string {
 	var list []string
 	add := func(name string, same bool) {
@@ -151,7 +151,7 @@ type Reach struct {
 	At    time.Time
 }
 
-// RequestState is what has become of a request.
+// RequestState is the state of a request.
 type RequestState string
 
 // The states of a request.
@@ -159,13 +159,13 @@ const (
 	RequestAsked    RequestState = "asked"
 	RequestApproved RequestState = "approved"
 	RequestRefused  RequestState = "refused"
-	// RequestLapsed is the end of a request whose campaign was changed,
-	// cancelled, or asked for anew.
+	// RequestLapsed is the state of a request whose campaign was changed or cancelled, or for
+	// whose campaign a new request was made.
 	RequestLapsed RequestState = "lapsed"
 )
 
-// A Request asks for approval of a campaign; it contains the campaign as it was
-// then.
+// A Request is a request to approve a campaign. It contains the campaign as it was at the
+// request.
 type Request struct {
 	ID         int64
 	CampaignID int64
@@ -176,19 +176,18 @@ type Request struct {
 	AskedName string
 	AskedAt   time.Time
 	Reason    string
-	// The decision, the member who made it, and the reason; empty while the request is
-	// open.
+	// DecidedBy is the member who decided, DecidedAt the time of the decision and DecidedReason
+	// its reason. They are empty while the request is open.
 	DecidedBy     string
 	DecidedAt     *time.Time
 	DecidedReason string
-	// Allowed is how many users could be reached without this approval, if the
-	// cut requested it because the audience is larger; nil if a member requested
-	// it.
+	// Allowed is how many users could be reached without this approval, if the cut made the
+	// request because the audience is larger. It is nil if a member made the request.
 	Allowed *int64
 }
 
-// concerns reports whether by requested approval or created the campaign:
-// neither may approve it.
+// concerns reports whether by requested approval or created the campaign. Such a member may not
+// approve it.
 func (r Request) concerns(by staff.Actor, c Campaign) bool {
 	return r.AskedBy == by.Label || c.Creator == by.Label
 }
@@ -200,19 +199,17 @@ type Decision struct {
 	Reason  string
 }
 
-// A Review is what an approver has to judge.
+// A Review is the data for an approver's decision.
 type Review struct {
 	Campaign Campaign
 	Now      Snapshot
-	// Reach is that of the audience now; nil if it cannot be told quickly.
+	// Reach is the reach of the audience now; nil if it cannot be estimated quickly.
 	Reach *Reach
 	// Open is the request without a decision, nil if there is none.
 	Open *Request
-	// Before is the latest one that was decided or has lapsed, nil if there
-	// is none.
+	// Before is the latest request that was decided or has lapsed; nil if there is none.
 	Before *Request
-	// Above is how many users one member may send to without approval; 0 = any
-	// number.
+	// Above is how many users one member may send to without approval; 0 = any number.
 	Above int64
 }
 
@@ -223,13 +220,14 @@ func (r Review) Needed() bool { return r.Above > 0 && (r.Reach == nil || r.Reach
 // Late reports whether it is too late to send anything, with or without approval.
 func (r Review) Late(now time.Time) bool { return !r.Campaign.EndsAt.After(now) }
 
-// Lapsed reports whether the campaign differs from the open request. Of a
-// published campaign only the rate can change, which needs no approval.
+// Lapsed reports whether the campaign differs from the open request. A held campaign never
+// lapses: after publication only the rate can change, which needs no approval.
 func (r Review) Lapsed() bool {
 	return r.Open != nil && r.Campaign.HeldAt == nil && len(r.Open.Differences(r.Now)) > 0
 }
 
-// Latest returns the open request, else the one before, else nil.
+// Latest returns the open request. Without an open request it returns [Review.Before], which may
+// be nil.
 func (r Review) Latest() *Request {
 	if r.Open != nil {
 		return r.Open
@@ -237,8 +235,7 @@ func (r Review) Latest() *Request {
 	return r.Before
 }
 
-// Waits reports whether something can be decided or asked: of a draft, or of a
-// campaign that is held.
+// Waits reports whether approval can be requested or decided: the campaign is a draft or is held.
 func (r Review) Waits() bool { return r.Campaign.State == Draft || r.Campaign.HeldAt != nil }
 
 // MayDecide reports whether by may approve or refuse the open request.
@@ -251,8 +248,8 @@ func (r Review) MayWithdraw(by staff.Actor) bool {
 	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && r.Open.concerns(by, r.Campaign)
 }
 
-// MayAsk reports whether by may request approval again. It is for members who
-// could not approve anyway; otherwise no approver might be left.
+// MayAsk reports whether by may request approval again. Only members who could not approve may:
+// if others requested approval, no approver might be left.
 func (r Review) MayAsk(by staff.Actor) bool {
 	last := r.Before
 	if r.Open != nil {
@@ -262,8 +259,8 @@ func (r Review) MayAsk(by staff.Actor) bool {
 		(last == nil || last.concerns(by, r.Campaign))
 }
 
-// Base is what the changes are shown against: the open request if it has
-// lapsed, else what was asked for before. It is nil the first time.
+// Base returns the request with which the campaign is compared to show its changes: the open
+// request if it has lapsed, otherwise the request before. It is nil at the first request.
 func (r Review) Base() *Request {
 	if r.Lapsed() {
 		return r.Open
@@ -278,8 +275,8 @@ type Cost struct {
 	Currency string
 }
 
-// CostOf returns what giving a coupon of t to so many users costs at most: as
-// many as there are left, each redeemed for all that it takes off.
+// CostOf returns the most that coupons of t for so many users can cost: at most the coupons left
+// in stock, each redeemed for the greatest amount that it takes off.
 func CostOf(t template.Template, users int64) Cost {
 	each := t.AmountOff
 	if t.Kind == template.PercentOff {
@@ -293,8 +290,8 @@ func CostOf(t template.Template, users int64) Cost {
 	return c
 }
 
-// Takes returns how long sending to so many takes at the campaign's own rate;
-// 0 if it has none.
+// Takes returns how long sending to so many users takes at the campaign's own rate; 0 if the
+// campaign has no rate.
 func (s Spec) Takes(users int64) time.Duration {
 	if s.RatePerSecond <= 0 {
 		return 0

@@ -18,23 +18,23 @@ import (
 type Tally struct {
 	// Variant is the index of the content the group gets, or [delivery.HeldOut].
 	Variant int
-	// Assigned are the users of the audience whom [delivery.Copy.Pick] puts into
-	// the group, as far as batches of them exist.
+	// Assigned is the number of users of the audience whom [delivery.Copy.Pick] puts into the
+	// group, as far as batches of them exist.
 	Assigned int64
-	// Sent are those of them whom the message reached, at whatever time.
+	// Sent is how many of the assigned users the message reached, at whatever time.
 	Sent int64
-	// Opened are those who followed the link of their own in the message. A held-out
-	// user has no link.
+	// Opened is how many users followed the tracked link in their message. Held-out users have no
+	// link.
 	Opened int64
-	// Reserved are those who have a reservation of the campaign's template
-	// (see [Spec.TemplateID]) that was made in the window. A reservation that
-	// was cancelled, or that existed before, does not count.
+	// Reserved is how many users have a reservation of the campaign's template (see
+	// [Spec.TemplateID]) that was made in the window. A reservation that was cancelled, or that
+	// existed before, does not count.
 	Reserved int64
-	// Claimed are those who got a coupon of that template in the window,
-	// whatever way: claimed, by code, or granted, also by the campaign itself.
+	// Claimed is how many users got a coupon of that template in the window in any way: claimed,
+	// by code, or granted, also by the campaign itself.
 	Claimed int64
-	// Used are those who paid with a coupon of that template in the window,
-	// whenever they got it. One that was refunded since does not count.
+	// Used is how many users paid with a coupon of that template in the window, whenever they got
+	// the coupon. A coupon that was refunded since does not count.
 	Used int64
 }
 
@@ -44,26 +44,24 @@ func (t Tally) Plus(o Tally) Tally {
 		t.Claimed + o.Claimed, t.Used + o.Used}
 }
 
-// ResultsFor is how long after the end of a campaign users' actions still count
-// as its results.
+// ResultsFor is how long after the end of a campaign users' actions still count as its results.
 const ResultsFor = 7 * 24 * time.Hour
 
-// Results are what a campaign led to, as a worker counted last.
+// Results are the results of a campaign at the last count by a worker.
 type Results struct {
-	// Groups are A, B if there is one, and the held out if there are any.
-	// Empty until the first count.
+	// Groups are the groups A, B if it exists, and the held-out users if there are any. Empty
+	// until the first count.
 	Groups []Tally
 	// CountedTo is the instant before which everything is counted; nil = never.
 	CountedTo *time.Time
 	// Until is the end of the window; nil until the campaign has ended.
 	Until *time.Time
-	// Final says that nothing changes any more: the window is over, or the
-	// rows to count are past their retention.
+	// Final says that the results do not change any more: the window is over, or the retention of
+	// the rows to count is over.
 	Final bool
 	// AccountOff is [Balance.Difference] as recounted then; nil = never.
 	AccountOff *int64
-	// Reported are the parts of all messages sent of which the provider has reported,
-	// as of now.
+	// Reported counts the sent messages on which the provider has reported, as of now.
 	Reported feedback.Tally
 }
 
@@ -84,14 +82,14 @@ func (r Results) Total() (sum Tally) {
 	return sum
 }
 
-// Agree reports whether the results count the recipients and messages of p, the
-// campaign's progress. Until they are counted again, later messages are missing.
+// Agree reports whether the results count the same recipients and messages as p, the campaign's
+// progress. Messages sent after the last count are missing in the results.
 func (r Results) Agree(p Progress) bool {
 	sum := r.Total()
 	return sum.Assigned == p.Reserved && sum.Sent == p.Sent
 }
 
-// Meant is the tally of all recipients but the held-out ones.
+// Meant is the tally of all recipients who are not held out.
 func (r Results) Meant() Tally {
 	var sum Tally
 	for _, t := range r.Groups {
@@ -113,8 +111,8 @@ const (
 	Using     Measure = "used"
 )
 
-// Measures returns what of the campaign's success can be counted; nothing if
-// it is about no template.
+// Measures returns the measures that can be counted for the campaign; none if the campaign is
+// about no template.
 func (s Spec) Measures() []Measure {
 	switch {
 	case s.TemplateID() == 0:
@@ -125,9 +123,8 @@ func (s Spec) Measures() []Measure {
 	return []Measure{Opening, Reserving, Claiming, Using}
 }
 
-// Goal returns the measure by which the campaign is judged: [Using] where each
-// recipient is given a coupon or has one, else [Claiming]; empty if nothing can
-// be counted.
+// Goal returns the measure by which the campaign is judged: [Using] if each recipient is given a
+// coupon or has one, otherwise [Claiming]; empty if nothing can be counted.
 func (s Spec) Goal() Measure {
 	switch {
 	case s.TemplateID() == 0:
@@ -138,9 +135,9 @@ func (s Spec) Goal() Measure {
 	return Claiming
 }
 
-// Of returns the share of users who did m: among the users who were sent to for
-// [Opening], which requires a message, else among all assigned users. Without
-// the unreachable users the groups would not be comparable.
+// Of returns the share of users who did m. For [Opening], which requires a message, it is the
+// share among the users who were sent to. For other measures it is the share among all assigned
+// users: without the unreachable users the groups would not be comparable.
 func (t Tally) Of(m Measure) Share {
 	switch m {
 	case Opening:
@@ -169,10 +166,9 @@ func (s Share) Rate() float64 {
 // z is the two-sided 95 % quantile of the normal distribution.
 const z = 1.959963984540054
 
-// Interval returns the bounds between which the true rate lies with 95 %
-// confidence: the score interval of E. B. Wilson (Journal of the American
-// Statistical Association 22, 1927), which holds for small numbers as well. If N
-// is 0 they are 0 and 1.
+// Interval returns the bounds between which the true rate lies with 95 % confidence; 0 and 1 if N
+// is 0. It is the score interval of E. B. Wilson (Journal of the American Statistical Association
+// 22, 1927), which is valid for small numbers as well.
 func (s Share) Interval() (low, high float64) {
 	if s.N <= 0 {
 		return 0, 1
@@ -188,14 +184,14 @@ func (s Share) Interval() (low, high float64) {
 type Comparison struct {
 	Measure     Measure
 	First, Than Share
-	// Difference is the first's rate less the other's, from −1 to 1; with
-	// 95 % confidence the true one lies between Low and High.
+	// Difference is the rate of the first group minus the rate of the other group, from −1 to 1.
+	// With 95 % confidence the true difference lies between Low and High.
 	Difference, Low, High float64
 }
 
-// Compare compares the rates of two independent groups. The interval of the
-// difference is made of both groups' own ones: method 10 of R. G. Newcombe
-// (Statistics in Medicine 17, 1998, pages 873–890).
+// Compare compares the rates of two independent groups. The interval of the difference is
+// computed from the intervals of both groups: method 10 of R. G. Newcombe (Statistics in Medicine
+// 17, 1998, pages 873–890).
 func Compare(m Measure, first, than Tally) Comparison {
 	c := Comparison{Measure: m, First: first.Of(m), Than: than.Of(m)}
 	p1, p2 := c.First.Rate(), c.Than.Rate()
@@ -207,7 +203,7 @@ func Compare(m Measure, first, than Tally) Comparison {
 	return c
 }
 
-// A Verdict is what a comparison lets one say.
+// A Verdict is the conclusion that a comparison allows.
 type Verdict string
 
 // The verdicts.
@@ -218,8 +214,8 @@ const (
 	Less      Verdict = "less"   // the first group did it less, beyond chance
 )
 
-// Verdict judges the difference by its interval: if that holds 0, it may be
-// chance.
+// Verdict judges the difference by its interval: if the interval contains 0, the difference may
+// be chance.
 func (c Comparison) Verdict() Verdict {
 	switch {
 	case c.First.K == 0 && c.Than.K == 0:
@@ -232,8 +228,8 @@ func (c Comparison) Verdict() Verdict {
 	return MayChance
 }
 
-// Lift returns by which part the first group's rate exceeds the other's: 0.25
-// = a quarter more. It is known only where the other group's rate is not 0.
+// Lift returns by which fraction the first group's rate exceeds the other group's: 0.25 = a
+// quarter more. known is false if the other group's rate is 0.
 func (c Comparison) Lift() (part float64, known bool) {
 	if c.Than.K == 0 || c.Than.N == 0 {
 		return 0, false
@@ -241,9 +237,9 @@ func (c Comparison) Lift() (part float64, known bool) {
 	return c.First.Rate()/c.Than.Rate() - 1, true
 }
 
-// Extra returns how many users of the first group did it because of the
-// difference between the groups: the difference of the rates times the size of
-// the first group. It is negative if the rate of the first group is lower.
+// Extra returns how many users of the first group acted because of the difference between the
+// groups: the difference of the rates times the size of the first group. It is negative if the
+// rate of the first group is lower. low and high are its bounds.
 func (c Comparison) Extra() (n, low, high int64) {
 	of := func(rate float64) int64 { return int64(math.Round(rate * float64(c.First.N))) }
 	return of(c.Difference), of(c.Low), of(c.High)
@@ -256,8 +252,8 @@ func (r Results) Versions(m Measure) (Comparison, bool) {
 	return Compare(m, b, a), ok1 && ok2
 }
 
-// Effect compares the users who were meant to get the message with the held-out
-// ones. It returns false if there are no held-out users, or nothing is counted.
+// Effect compares the users who were meant to get the message with the held-out users. It returns
+// false if there are no held-out users, or nothing is counted.
 func (r Results) Effect(m Measure) (Comparison, bool) {
 	held, ok := r.Group(delivery.HeldOut)
 	return Compare(m, r.Meant(), held), ok && m != Opening // held-out users have no link
@@ -266,16 +262,16 @@ func (r Results) Effect(m Measure) (Comparison, bool) {
 const (
 	// countEvery is the least time between two counts.
 	countEvery = 30 * time.Second
-	// countShare is how many times longer than a count takes the next one is
-	// put off, so that counting takes at most a twentieth of one worker.
+	// countShare times the duration of a count is the delay before the next count, so that
+	// counting takes at most a twentieth of one worker's time.
 	countShare = 20
-	// countAge is which part of the time since the campaign ended may pass
-	// until the next count: few things happen late.
+	// countAge divides the time since the end of the campaign; the result is the delay before the
+	// next count. Few actions happen late.
 	countAge = 24
 )
 
-// CountAgain returns how long after a count that took so long the next one is
-// made, for a campaign that ended so long ago, or not yet (0).
+// CountAgain returns the delay before the next count. took is the duration of the last count;
+// ended is the time since the end of the campaign, or 0 if it has not ended.
 func CountAgain(took, ended time.Duration) time.Duration {
 	return max(countEvery, countShare*took, ended/countAge)
 }

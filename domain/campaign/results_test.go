@@ -14,9 +14,8 @@ import (
 
 func near(a, b, by float64) bool { return math.Abs(a-b) <= by }
 
-// TestIntervals holds the bounds to published figures: Newcombe 1998,
-// Statistics in Medicine 17, pages 857 (one rate, method 3) and 873 (the
-// difference of two, method 10).
+// TestIntervals compares the bounds with published figures: Newcombe 1998, Statistics in Medicine
+// 17, pages 857 (one rate, method 3) and 873 (the difference of two rates, method 10).
 func TestIntervals(t *testing.T) {
 	for _, c := range []struct {
 		s         Share
@@ -43,9 +42,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestIntervalsHoldTheTruth draws samples of known rates: about 95 of 100
-// intervals hold the rate, and about 95 of 100 comparisons of equals say that
-// the difference may be chance.
+// TestIntervalsHoldTheTruth draws samples of known rates. About 95 of 100 intervals contain the
+// rate, and about 95 of 100 comparisons of equal groups say that the difference may be chance.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	sample := func(rate float64, n int) Tally {

@@ -18,8 +18,8 @@ const (
 	MaxHorizon = 2 * 365 * 24 * time.Hour
 )
 
-// Check returns a [fault.Fields] that names every rule s breaks, or nil.
-// Whether the end lies ahead is asked at publication, not of a draft.
+// Check returns a [fault.Fields] that names every rule that s breaks, or nil. Whether the end is
+// in the future is checked at publication, not for drafts.
 func (s Spec) Check() error {
 	e := &fault.Fields{}
 	switch n := utf8.RuneCountInString(s.Name); {
@@ -84,7 +84,7 @@ func (s Spec) checkTimes(e *fault.Fields) {
 	}
 }
 
-// checkPublication refuses what can no longer, or not yet, be sent.
+// checkPublication refuses a campaign that can no longer, or not yet, be sent.
 func (s Spec) checkPublication(now time.Time, channels delivery.Available) error {
 	e := &fault.Fields{}
 	if !s.EndsAt.After(now) {
@@ -99,8 +99,8 @@ func (s Spec) checkPublication(now time.Time, channels delivery.Available) error
 	return e.Err()
 }
 
-// TemplateID is the template the messages are about: the granted one, else the
-// one that defines the audience, else 0.
+// TemplateID returns the template that the messages are about: the granted template, otherwise
+// the template that defines the audience, otherwise 0.
 func (s Spec) TemplateID() int64 {
 	switch {
 	case s.GrantTemplate != 0:

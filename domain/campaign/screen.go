@@ -13,41 +13,40 @@ type Limits struct {
 	// PerDay and PerWeek are the most campaign messages one user gets in 24
 	// hours and in seven days. Reminders do not count.
 	PerDay, PerWeek int
-	// ApprovalAbove is how many recipients one member may send to without
-	// approval.
+	// ApprovalAbove is how many recipients one member may send to without approval.
 	ApprovalAbove int64
 }
 
-// Facts is what is to be known about the recipients of one batch.
+// Facts is the data about the recipients of one batch by which they are screened.
 type Facts struct {
 	GrantTemplate int64
 	Shop          int64
 	State         State
 	PerDay        int
 	PerWeek       int
-	// Quiet are those who have quiet hours, Deleted those who were known when
-	// the audience was cut and are no more.
+	// Quiet are the recipients with quiet hours. Deleted are the recipients who had stored data
+	// when the audience was cut and have none any more.
 	Quiet   map[user.ID]user.User
 	Deleted []user.ID
-	// Day and Week are how many messages of other campaigns reached them.
+	// Day and Week are how many messages of other campaigns each recipient got in that time.
 	Day, Week map[user.ID]int
-	// Busy are those whom another campaign, which looked first, may be reaching
-	// right now. Campaigns never wait for each other in a circle.
+	// Busy are the recipients whom another campaign may be reaching right now; that campaign has
+	// read its Facts earlier. So campaigns never wait for each other in a circle.
 	Busy map[user.ID]bool
 }
 
-// ScreenStore reads what the screening of recipients depends on.
+// ScreenStore reads the data for the screening of recipients.
 type ScreenStore interface {
 	Facts(ctx context.Context, b *delivery.Batch) (Facts, error)
-	// Quiet returns those of the users, given in ascending order, who have quiet hours.
+	// Quiet returns the users among ids, which are ascending, who have quiet hours.
 	Quiet(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error)
 }
 
-// quietFor is how old what is known of quiet hours may be when messages go out.
+// quietFor is the greatest age of the quiet hours that are used when messages are sent.
 const quietFor = 500 * time.Millisecond
 
-// Grant requests one coupon for each user. A repetition gives a user of the
-// campaign no second coupon.
+// Grant requests one coupon for each user. Repeating it gives no user a second coupon of the
+// campaign.
 type Grant struct {
 	CampaignID, TemplateID int64
 	Users                  []user.ID
@@ -55,20 +54,20 @@ type Grant struct {
 
 // Granter gives coupons.
 type Granter interface {
-	// Grant returns the users who did not get a coupon with the reason: a key
-	// such as [delivery.ReasonSoldOut]. After an error it is unknown which users
-	// got one; a repetition gives no user a second coupon.
+	// Grant returns the users who got no coupon, with the reason: a key such as
+	// [delivery.ReasonSoldOut]. After an error it is unknown which users got a coupon. Repeating
+	// it gives no user a second coupon.
 	Grant(ctx context.Context, g Grant) (refused map[user.ID]string, err error)
 }
 
-// Guard decides about each recipient of a campaign right before sending; it
-// is the [delivery.Guard] of [delivery.KindCampaign].
+// Guard decides about each recipient of a campaign right before sending. It is the
+// [delivery.Guard] of [delivery.KindCampaign].
 type Guard struct {
 	Store   ScreenStore
 	Granter Granter // nil = coupons cannot be granted here
 }
 
-// Screen reads what is to be known about the batch's recipients.
+// Screen reads the data by which the batch's recipients are screened.
 func (g *Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, error) {
 	f, err := g.Store.Facts(ctx, b)
 	if err != nil {
@@ -92,12 +91,12 @@ type screen struct {
 	deleted map[user.ID]bool
 }
 
-// busyFor is how long to defer a user whom another campaign may be reaching
-// right now.
+// busyFor is how long to defer a user whom another campaign may be reaching right now.
 const busyFor = 3 * time.Second
 
-// Check screens the users by lasting reasons first: erased users, those outside
-// the audience, those over the limit, those in quiet hours.
+// Check screens the users. Permanent reasons come first: erased users, held-out users, and users
+// over the limit. Temporary reasons follow: users whom another campaign may be reaching, and
+// quiet hours.
 func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Screening {
 	var list []delivery.Screening
 	for _, id := range ids {
@@ -119,7 +118,8 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Screening {
 	case s.PerDay > 0 && s.Day[id] >= s.PerDay, s.PerWeek > 0 && s.Week[id] >= s.PerWeek:
 		v.Reason = delivery.ReasonFrequencyCap
 	case s.Busy[id]:
-		// Spread, so that those who wait for the same one do not meet again.
+		// The delay differs by campaign, so that campaigns that wait for the same one do not
+		// collide again.
 		v.Reason, v.Until = delivery.ReasonFrequencyCap, now.Add(busyFor+time.Duration(s.owner%7)*300*time.Millisecond)
 	case asleep:
 		v.Reason, v.Until = delivery.ReasonQuietHours, until
@@ -127,8 +127,8 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Screening {
 	return v
 }
 
-// Before looks at the clock once more, reads quiet hours again unless they were just read,
-// and grants the coupons.
+// Before checks quiet hours again at now, reads them anew if they are older than [quietFor], and
+// grants the coupons.
 func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]delivery.Screening, error) {
 	var list []delivery.Screening
 	var left []user.ID

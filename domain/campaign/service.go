@@ -25,16 +25,14 @@ type Change struct {
 	Step  Transition
 	Event string // name of the event to announce
 	Entry staff.Entry
-	// RequestKey makes a creation repeatable: a second one with the same key
-	// returns the first's campaign. Empty = none.
+	// RequestKey makes a creation repeatable: a second creation with the same key returns the
+	// campaign of the first. Empty = not repeatable.
 	RequestKey string
-	// Rule is the rule of the segment that a publication is about; nil =
-	// whatever it is. If the segment says something else by then,
-	// [fault.ErrStale] is returned.
+	// Rule is the rule of the segment on which a publication is based; nil = any rule. If the
+	// segment has another rule when the change is stored, [fault.ErrStale] is returned.
 	Rule *FrozenRule
-	// Ask is the request for approval that the change makes, Decision the
-	// decision about the open one. With neither, the open one lapses unless the
-	// campaign still waits for it.
+	// Ask is the request for approval that the change makes, Decision the decision about the open
+	// request. With neither, the open request lapses unless the campaign still waits for it.
 	Ask      *Request
 	Decision *Decision
 }
@@ -46,9 +44,9 @@ type Query struct {
 	Channel  *delivery.Channel
 	Shops    []int64    // empty = all, those of no shop included
 	From, To *time.Time // instants between which they start
-	// FirstDay and AfterDay are midnight UTC of dates: campaigns that start on
-	// the days from the first to before the second as their shop's zone has
-	// them, or Zone if they belong to none.
+	// FirstDay and AfterDay are midnight UTC of dates. They select campaigns that start on the
+	// days from FirstDay to before AfterDay, by the date in their shop's zone, or in Zone if they
+	// belong to no shop.
 	FirstDay, AfterDay *time.Time
 	Zone               *time.Location
 	// Spans is set by the service: the days in every zone.
@@ -75,39 +73,39 @@ type Store interface {
 	Campaigns(ctx context.Context, q Query) ([]Status, error)
 	// Insert creates a draft and returns it with its id.
 	Insert(ctx context.Context, c Change) (Campaign, error)
-	// Save stores the change if the version is still current, else it returns
-	// [fault.ErrStale]; [ErrPublished] if an equal campaign was published
-	// within [RepublishAfter], by the database's clock.
+	// Save stores the change if the version is still current, otherwise it returns
+	// [fault.ErrStale]. It returns [ErrPublished] if an equal campaign was published within
+	// [RepublishAfter], by the database's clock.
 	Save(ctx context.Context, c Change) (Campaign, error)
 	Progress(ctx context.Context, id int64) (Progress, error)
 	// Balance recomputes the account from the rows.
 	Balance(ctx context.Context, id int64) (Balance, error)
-	// SendTest stores a batch of one recipient for the workers, or makes the
-	// one there is ready again; a test that is still going out stays as it is.
+	// SendTest stores a batch of one recipient for the workers. If that batch exists, it is made
+	// ready again, unless its test message is still being sent.
 	SendTest(ctx context.Context, c Campaign, to user.ID, variant *int, e staff.Entry) error
-	// Outcome returns what became of the message of this kind for one user;
-	// false if the user is in none of the campaign's batches.
+	// Outcome returns the outcome of the message of this kind to one user; false if the user is
+	// in none of the campaign's batches.
 	Outcome(ctx context.Context, kind delivery.Kind, c Campaign, id user.ID) (Outcome, bool, error)
-	// Subject returns what the campaign's messages are about.
+	// Subject returns the subject of the campaign's messages.
 	Subject(ctx context.Context, c Campaign) (delivery.Subject, error)
 	SizeStore
-	// SaveLimits stores what a shop allows, with the audit entry completed by
-	// what it allowed before. If was is given and no longer holds, it returns
+	// SaveLimits stores the limits of a shop's campaigns, with the audit entry, to which it adds
+	// the limits before. If was is given and is not the present limits, it returns
 	// [fault.ErrStale].
 	SaveLimits(ctx context.Context, shop int64, was *Limits, l Limits, e staff.Entry) error
 	// Estimate returns the approximate number of users of an audience without
 	// reading all of them, and whether the number is exact.
 	Estimate(ctx context.Context, a Audience) (n int64, exact bool, err error)
-	// EstimateVerified returns about how many users of an audience have verified phone
-	// numbers, at most.
+	// EstimateVerified returns an upper estimate of the users of an audience with verified phone
+	// numbers.
 	EstimateVerified(ctx context.Context, a Audience) (int64, error)
 	ResultStore
 }
 
 // Lock admits one of several equal campaigns before the store is asked.
 type Lock interface {
-	// Take returns whether campaign id holds the lock of key now: the lock was
-	// free, or the campaign held it already.
+	// Take reports whether campaign id holds the lock of key now: the lock was free, or the
+	// campaign held it already.
 	Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error)
 	// Release gives the lock back if campaign id holds it.
 	Release(ctx context.Context, key [32]byte, id int64) error
@@ -134,14 +132,14 @@ type Service struct {
 	Texts message.Source
 	// Audiences are the kinds that can be read here.
 	Audiences []AudienceKind
-	// QuietCounts is [ResultStore.Waiting], or what remembers its answers: of a
-	// large audience they take as long as counting it.
+	// QuietCounts is [ResultStore.Waiting], or a cache of its answers: for a large audience an
+	// answer takes as long as counting the audience.
 	QuietCounts func(ctx context.Context, id int64) (Waiting, error)
 	Now         func() time.Time
 }
 
-// Create stores a draft. It returns a [fault.Fields] that names every broken
-// rule, or [staff.ErrForbidden].
+// Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
+// [staff.ErrForbidden].
 func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, requestKey string) (Campaign, error) {
 	spec, err := s.check(ctx, by, spec)
 	if err != nil {
@@ -154,8 +152,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 		Entry: entry(by, "campaign.create", c, "", nil, auditOf(spec))})
 }
 
-// check completes spec by the shop of its templates and returns every rule
-// it breaks.
+// check completes spec with the shop of its templates, and returns every rule that spec breaks.
 func (s *Service) check(ctx context.Context, by staff.Actor, spec Spec) (Spec, error) {
 	spec = spec.tidy()
 	if err := spec.Check(); err != nil {
@@ -253,7 +250,7 @@ func (s *Service) Campaign(ctx context.Context, by staff.Actor, id int64) (Statu
 	return Status{c, p}, err
 }
 
-// Campaigns lists what the actor may see, the newest first.
+// Campaigns lists the campaigns that the actor may see, the newest first.
 func (s *Service) Campaigns(ctx context.Context, by staff.Actor, q Query) ([]Status, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -283,8 +280,8 @@ func (s *Service) Balance(ctx context.Context, by staff.Actor, id int64) (Balanc
 	return s.Store.Balance(ctx, id)
 }
 
-// Edit replaces the spec of version; see [Campaign.Edit] for what may change
-// when. It returns [fault.ErrStale] if version is no longer current.
+// Edit replaces the spec of version; [Campaign.Edit] says which fields may change in which state.
+// It returns [fault.ErrStale] if version is no longer current.
 func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, spec Spec) (Campaign, error) {
 	old, err := s.load(ctx, by, id)
 	if err != nil {
@@ -309,13 +306,13 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 		Entry: entry(by, "campaign.edit", old, "", auditOf(old.Spec), auditOf(edited.Spec))})
 }
 
-// attempts bounds how often a step is decided anew because the campaign changed
-// state (it started) at the same moment.
+// attempts bounds how often a step is decided anew because the campaign changed its state at the
+// same moment, for example because it started.
 const attempts = 5
 
-// Do takes a step of campaign id for the given reason. It returns
-// [ErrTransition] where the state does not allow it, and [ErrPublished]. A
-// version other than 0 must be current, else [fault.ErrStale] is returned.
+// Do takes a step of campaign id for the given reason. It returns [ErrTransition] if the state
+// does not allow the step, and [ErrPublished]. A version other than 0 must be current, otherwise
+// [fault.ErrStale] is returned.
 func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string) (Campaign, error) {
 	return s.do(ctx, by, id, version, step, reason, nil)
 }

@@ -9,12 +9,12 @@ import (
 	"dropbell/domain/segment"
 )
 
-// ErrOtherShop fails a campaign of a shop whose audience or coupon is defined by
-// a template of another shop.
+// ErrOtherShop fails a campaign of a shop whose audience or coupon is defined by a template of
+// another shop.
 var ErrOtherShop = fault.New(fault.Conflict, "audience_other_shop", "the audience or the coupon of the campaign is about a template of another shop; create a campaign that uses templates of its own shop")
 
-// templates returns the ids of the templates that decide which users are reached and
-// which coupons are given away, ascending, each once.
+// templates returns the ids of the templates that define the audience and the granted coupon,
+// ascending, each once.
 func (s Snapshot) templates() []int64 {
 	ids := []int64{s.audienceTemplate(), s.GrantTemplate}
 	if s.Rule != nil {
@@ -25,9 +25,9 @@ func (s Snapshot) templates() []int64 {
 	return slices.DeleteFunc(ids, func(id int64) bool { return id == 0 })
 }
 
-// checkShops returns a [fault.Fields] that names every template which is not
-// of the campaign's shop. A campaign of no shop may be about any template; only
-// staff of all shops can have it.
+// checkShops returns a [fault.Fields] that names every template that does not belong to the
+// campaign's shop. A campaign without a shop may be about any template; only staff of all shops
+// can have such a campaign.
 func (s Snapshot) checkShops(shops map[int64]int64) error {
 	e := &fault.Fields{}
 	if s.Shop == 0 {
@@ -64,9 +64,9 @@ func shopsOf(ctx context.Context, store segment.TemplateStore, a Snapshot) error
 	return a.checkShops(shops)
 }
 
-// checkOwn returns [ErrOtherShop] unless the audience that is about to be cut is
-// defined by templates of the campaign's shop alone: a segment, or the shop of a
-// draft template, may have changed since it was published.
+// checkOwn returns [ErrOtherShop] unless the audience to be cut is defined by templates of the
+// campaign's shop alone. The segment, or the shop of a draft template, may have changed since the
+// campaign was published.
 func (l *Launcher) checkOwn(ctx context.Context, cut Cut) error {
 	err := shopsOf(ctx, l.Store, Snapshot{Spec: cut.Spec, Rule: cut.Rule})
 	if fault.KindOf(err) == fault.Invalid {

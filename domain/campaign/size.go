@@ -15,8 +15,8 @@ import (
 // SizeStore returns how many users a campaign may reach.
 type SizeStore interface {
 	Limits(ctx context.Context, shop int64) (Limits, error)
-	// StrictestApproval returns the smallest number of users above which a shop
-	// requires approval; 0 = no shop does.
+	// StrictestApproval returns the smallest number of users above which any shop requires
+	// approval; 0 = no shop does.
 	StrictestApproval(ctx context.Context) (int64, error)
 	// ApprovedReach returns the largest approved reach of the campaign; 0 = none.
 	ApprovedReach(ctx context.Context, id int64) (int64, error)
@@ -28,9 +28,9 @@ type ReachLimit struct {
 	Approved int64 // the approved reach; 0 = none
 }
 
-// tolerance is the percentage of an approved reach by which an audience may grow
-// without a new approval: the reach may have been estimated, and users join
-// between the approval and the start.
+// tolerance is the divisor of an approved reach; the result is by how many users an audience may
+// grow without a new approval. The reach may have been estimated, and users join between the
+// approval and the start.
 const tolerance = 5
 
 // Most returns how many users may be reached; 0 = any number.
@@ -63,14 +63,13 @@ func reachLimitOf(ctx context.Context, store SizeStore, c Campaign) (a ReachLimi
 // errHeld ends a cut whose campaign now waits for approval.
 var errHeld = errors.New("the campaign is held")
 
-// countAhead is up to how many users are counted before the first is cut.
-// Larger audiences are read once only: a limit that they exceed is noticed while
-// cutting.
+// countAhead is the greatest allowed reach for which users are counted before the first is cut. A
+// larger audience is read only once: a limit that it exceeds is noticed during the cut.
 const countAhead = 10 * pageSize
 
-// checkSize counts the users to be cut, if the campaign may reach so few that reading
-// them twice takes no time, and holds the campaign if they are too many. Nothing of the
-// audience is stored then.
+// checkSize counts the users to be cut and holds the campaign if they are too many; nothing of
+// the audience is stored then. It counts only if the allowed reach is at most [countAhead],
+// because reading the users twice is quick then.
 func (l *Launcher) checkSize(ctx context.Context, cut Cut) (ReachLimit, error) {
 	a, err := reachLimitOf(ctx, l.Store, cut.Campaign)
 	if err != nil || a.Alone == 0 || a.Most() > countAhead {
@@ -83,8 +82,8 @@ func (l *Launcher) checkSize(ctx context.Context, cut Cut) (ReachLimit, error) {
 	return a, err
 }
 
-// checkPage holds the campaign if the users of the next page are too many
-// together with those that are cut.
+// checkPage holds the campaign if the users of the next page, together with the users cut so far,
+// are too many.
 func (l *Launcher) checkPage(ctx context.Context, cut Cut, a ReachLimit, users []user.ID) error {
 	n := cut.People + int64(len(users))
 	if len(users) == 0 || !a.Exceeded(n) {
@@ -113,8 +112,7 @@ func (l *Launcher) count(ctx context.Context, cut Cut) (n int64, err error) {
 	}
 }
 
-// hold pauses the campaign and requests approval in the name of the member who
-// published it.
+// hold pauses the campaign and requests approval in the name of the member who published it.
 func (l *Launcher) hold(ctx context.Context, cut Cut, a ReachLimit, users int64) error {
 	label, name, _ := strings.Cut(cut.PublishedBy, " ")
 	most := a.Most()
@@ -130,8 +128,8 @@ func (l *Launcher) hold(ctx context.Context, cut Cut, a ReachLimit, users int64)
 	return err
 }
 
-// resumeHeld resumes a held campaign that no longer needs approval, because the
-// limit was raised or removed. Otherwise it returns [ErrApproval].
+// resumeHeld resumes a held campaign that no longer needs approval, because the limit was raised
+// or removed. Otherwise it returns [ErrApproval].
 func (s *Service) resumeHeld(ctx context.Context, c Campaign) (Campaign, error) {
 	list, err := s.Store.Requests(ctx, c.ID, 1)
 	if err != nil {
@@ -154,8 +152,7 @@ func (c Campaign) released() Campaign {
 	return c
 }
 
-// consentToSize approves a held campaign, whose cutting continues where it
-// ended.
+// consentToSize approves a held campaign. Its cutting continues after the last stored user.
 func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
 	old := r.Campaign
 	if r.Open.concerns(by, old) {
@@ -179,8 +176,7 @@ func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, r
 	return c, err
 }
 
-// askAgain requests approval of a held campaign whose request was refused or
-// withdrawn.
+// askAgain requests approval of a held campaign whose request was refused or withdrawn.
 func (s *Service) askAgain(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
 	switch {
 	case r.Open != nil:
@@ -191,8 +187,8 @@ func (s *Service) askAgain(ctx context.Context, by staff.Actor, r Review, reason
 	return s.ask(ctx, by, r.Campaign, r.Before.Reach, reason)
 }
 
-// reviewSize completes the review of a held campaign: its audience is counted,
-// and not estimated by what the segment has become.
+// reviewSize completes the review of a held campaign. Its audience is counted by the rule at
+// publication, not estimated by the present rule of the segment.
 func (s *Service) reviewSize(ctx context.Context, r Review) (Review, error) {
 	a, err := reachLimitOf(ctx, s.Store, r.Campaign)
 	r.Above = a.Most()

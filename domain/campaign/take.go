@@ -13,40 +13,38 @@ import (
 // A Wish is a step that a member decided to take, looking at a campaign.
 type Wish struct {
 	Step Transition
-	// Version is the version that the form showed, and AloneUpTo the number of
-	// users that one member may send to without approval (0 = any number), as the
-	// form showed it. Publishing requires both, so that it does not publish
-	// changes made since; other steps do not depend on them. Version 0, or no
-	// AloneUpTo = the form does not say.
+	// Version is the version that the form showed; 0 = the form showed none. AloneUpTo is the
+	// number of users that one member may send to without approval as the form showed it (0 = any
+	// number); nil = the form showed none. Publishing requires both, so that changes made since
+	// are not published. Other steps use neither.
 	Version   int64
 	AloneUpTo *int64
 	// Reason says why, for the audit log.
 	Reason string
 }
 
-// A StepOutcome says what came of a [Wish].
+// A StepOutcome is the outcome of a [Wish].
 type StepOutcome int
 
 const (
 	// Taken says that the step was taken.
 	Taken StepOutcome = iota + 1
-	// AlreadyTaken: the campaign was already in the state that the step leads to.
-	// The form was sent twice, or another member was faster.
+	// AlreadyTaken says that the campaign was already in the state to which the step leads. The
+	// form was sent twice, or another member was faster.
 	AlreadyTaken
 	// Asked: approval was requested instead.
 	Asked
-	// NeedsApproval: nothing was done, since approval has been requested;
-	// approving requires a form that shows the request.
+	// NeedsApproval says that nothing was done because approval has been requested. Approving
+	// requires a form that shows the request.
 	NeedsApproval
-	// Changed says that nothing was done, since the campaign is not what the
-	// member was shown.
+	// Changed says that nothing was done because the campaign has changed since the form was
+	// shown.
 	Changed
 )
 
-// Take takes a step of campaign id on behalf of a member whose form showed what
-// the step does. It returns the campaign as it is now. A refusal of the kinds
-// [fault.Conflict] and [fault.Invalid] comes with the campaign too, so that the
-// form can be shown again.
+// Take takes a step of campaign id for a member whose form showed the effect of the step. It
+// returns the campaign as it is now. Errors of the kinds [fault.Conflict] and [fault.Invalid]
+// come with the campaign too, so that the form can be shown again.
 func (s *Service) Take(ctx context.Context, by staff.Actor, id int64, w Wish) (Status, StepOutcome, error) {
 	st, outcome, err := s.look(ctx, by, id, w.Step)
 	if err != nil || outcome != 0 {
@@ -81,8 +79,8 @@ func (s *Service) wished(ctx context.Context, by staff.Actor, id int64, w Wish) 
 	return s.Do(ctx, by, id, 0, w.Step, w.Reason)
 }
 
-// look returns the status of the campaign, and the outcome of the step if it is known
-// before it is tried: [NeedsApproval], [AlreadyTaken], or nothing.
+// look returns the status of the campaign, and the outcome of the step if it is known without
+// trying: [NeedsApproval], [AlreadyTaken], or 0 if it is not known.
 func (s *Service) look(ctx context.Context, by staff.Actor, id int64, step Transition) (Status, StepOutcome, error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {
@@ -100,9 +98,9 @@ func (s *Service) look(ctx context.Context, by staff.Actor, id int64, step Trans
 	return st, 0, nil
 }
 
-// NeedsApproval reports whether the step is a publication for which approval has
-// been requested. It returns false once the limit or the audience is such that
-// no approval is needed.
+// NeedsApproval reports whether the step is a publication for which approval has been requested
+// and is still needed. It returns false once a higher limit or a smaller audience makes the
+// approval unnecessary.
 func (s *Service) NeedsApproval(ctx context.Context, by staff.Actor, st Status, step Transition) (bool, error) {
 	if step != Publishing || st.State != Draft || st.ApprovalAskedAt == nil {
 		return false, nil
@@ -111,9 +109,8 @@ func (s *Service) NeedsApproval(ctx context.Context, by staff.Actor, st Status, 
 	return v.Needed(), err
 }
 
-// was reports whether the step was taken, as far as the state shows. A running
-// campaign may never have been paused, so its state does not show whether it was
-// resumed.
+// was reports whether the campaign's state shows that the step was taken. It is false for
+// resuming: a running campaign may never have been paused.
 func (c Campaign) was(step Transition) bool {
 	switch step {
 	case Publishing:
@@ -126,9 +123,9 @@ func (c Campaign) was(step Transition) bool {
 	return false
 }
 
-// Redo is [Service.Do] for a caller whose earlier attempt may have been stored
-// without having been answered: a step that fails counts as taken if the
-// campaign is what the step makes of it, or has gone on from there.
+// Redo is [Service.Do] for a caller whose earlier attempt may have been stored without an answer.
+// A step that fails counts as taken if the campaign is in the state to which the step leads, or
+// has continued from there.
 func (s *Service) Redo(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string) (Campaign, error) {
 	c, err := s.Do(ctx, by, id, version, step, reason)
 	if err == nil {
@@ -153,33 +150,32 @@ func (c Campaign) stored(step Transition) bool {
 	return c.State == Cancelled
 }
 
-// Decided reports whether the request is the latest one about campaign id, and
-// in that state.
+// Decided reports whether the request is the latest request about campaign id and has the state
+// as.
 func (s *Service) Decided(ctx context.Context, id, request int64, as RequestState) bool {
 	list, err := s.Store.Requests(ctx, id, 1)
 	return err == nil && len(list) > 0 && list[0].ID == request && list[0].State == as
 }
 
-// Requests returns the requests for approval of a campaign that the caller may
-// see, the latest first.
+// Requests returns the approval requests of a campaign, the latest first. The caller must be
+// allowed to see the campaign.
 func (s *Service) Requests(ctx context.Context, c Campaign, limit int) ([]Request, error) {
 	return s.Store.Requests(ctx, c.ID, limit)
 }
 
-// SegmentRule returns the rule of the segment or list that the audience names,
-// as it is now; nil for other audiences and for one that is gone.
+// SegmentRule returns the present rule of the segment or list that the audience names; nil for
+// other audiences and for a segment or list that does not exist any more.
 func (s *Service) SegmentRule(ctx context.Context, a Audience) (*FrozenRule, error) {
 	return s.Store.SegmentRule(ctx, a)
 }
 
-// Subject returns what messages of the campaign are rendered from, also of one
-// that is not stored.
+// Subject returns the subject of the campaign's messages. The campaign need not be stored.
 func (s *Service) Subject(ctx context.Context, c Campaign) (delivery.Subject, error) {
 	return s.Store.Subject(ctx, c)
 }
 
-// Granted returns the template whose coupons a campaign gives away that the
-// caller may see, or [template.ErrNotFound].
+// Granted returns the template whose coupons a campaign gives away, or [template.ErrNotFound].
+// The caller must be allowed to see the campaign.
 func (s *Service) Granted(ctx context.Context, id int64) (template.Template, error) {
 	return s.Templates.Template(ctx, id)
 }

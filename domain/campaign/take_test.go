@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeStore holds one campaign for all users; if rival is set, another member's
-// change precedes the next one.
+// fakeStore holds one campaign for all users. If rival is set, another member's change is stored
+// before the next change.
 type fakeStore struct {
 	Store
 	held     Campaign
@@ -54,9 +54,8 @@ func (fakeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, err
 }
 func (fakeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
-// TestTakingAStep: a wish is done, was done already, requests approval, waits
-// for it, or finds a campaign that is not what the form showed; a refusal comes
-// with the campaign.
+// TestTakingAStep: a wish is carried out, was carried out already, requests approval, waits for
+// approval, or finds a campaign that differs from the form. A refusal comes with the campaign.
 func TestTakingAStep(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}

@@ -9,9 +9,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// UndoPause resumes the campaign that has had the version since it was paused. It
-// returns [staff.ErrTooLate] if the campaign has changed otherwise since. Undoing
-// twice is undoing once.
+// UndoPause resumes the campaign if it still has version, which its pause gave it. It returns
+// [staff.ErrTooLate] if the campaign has changed in another way since. A second undo changes
+// nothing.
 func (s *Service) UndoPause(ctx context.Context, by staff.Actor, id, version int64) (Campaign, staff.Undone, error) {
 	c, err := s.load(ctx, by, id)
 	if err != nil {
@@ -40,8 +40,8 @@ var ErrDraftInUse = fault.New(fault.Conflict, "campaign_draft_in_use", "a test m
 
 // DraftStore deletes and restores drafts.
 type DraftStore interface {
-	// DeleteDraft deletes the draft with the version, so that it can be restored.
-	// It returns [fault.ErrStale] if there is none, and [ErrDraftInUse].
+	// DeleteDraft deletes the draft with the version, so that it can be restored. It returns
+	// [fault.ErrStale] if there is no such draft, or [ErrDraftInUse].
 	DeleteDraft(ctx context.Context, id, version int64, e staff.Entry) error
 	// DeletedDraft returns [ErrNotFound] if there is none to restore.
 	DeletedDraft(ctx context.Context, id int64) (staff.DeletedDraft, error)
@@ -57,9 +57,8 @@ func (c Campaign) Deletable() error {
 	return ErrTransition.Because("the campaign is %s; only drafts can be deleted", c.State).Told("fault.campaign_is." + string(c.State))
 }
 
-// Delete deletes a draft; a request to approve it ends. It returns
-// [ErrTransition] for anything else, and [fault.ErrStale] if the version is no
-// longer current.
+// Delete deletes a draft and ends its request for approval. It returns [ErrTransition] for a
+// campaign that is no draft, and [fault.ErrStale] if the version is no longer current.
 func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64, reason string) (Campaign, error) {
 	c, err := s.load(ctx, by, id)
 	if err != nil {
@@ -76,8 +75,7 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64,
 	return c, s.Store.DeleteDraft(ctx, id, version, entry(by, "campaign.delete", c, reason, auditOf(c.Spec), nil))
 }
 
-// DeletedDraft returns a deleted draft to staff who may restore it, else
-// [ErrNotFound].
+// DeletedDraft returns a deleted draft to staff who may restore it, and [ErrNotFound] to others.
 func (s *Service) DeletedDraft(ctx context.Context, by staff.Actor, id int64) (staff.DeletedDraft, error) {
 	d, err := s.Store.DeletedDraft(ctx, id)
 	if err == nil {
@@ -86,8 +84,8 @@ func (s *Service) DeletedDraft(ctx context.Context, by staff.Actor, id int64) (s
 	return d, err
 }
 
-// Restore makes a deleted draft a draft again. A draft that was restored before
-// is returned as it is. It returns [ErrNotFound] if there is nothing to restore.
+// Restore makes a deleted draft a draft again. A draft that was restored before is returned
+// unchanged. It returns [ErrNotFound] if there is nothing to restore.
 func (s *Service) Restore(ctx context.Context, by staff.Actor, id int64) (Campaign, staff.Undone, error) {
 	if c, err := s.load(ctx, by, id); !errors.Is(err, ErrNotFound) {
 		return c, staff.UndidBefore, err

@@ -7,7 +7,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// within reports whether every one of the ascending ids is in the others.
+// within reports whether all of the ascending ids are in others, which is ascending too.
 func within(ids, others []user.ID) bool {
 	for _, id := range ids {
 		for len(others) > 0 && others[0] < id {
@@ -20,9 +20,8 @@ func within(ids, others []user.ID) bool {
 	return true
 }
 
-// addressed is address for a chunk in which building a message may panic: the
-// chunk is halved until the user whose message panics is alone, and the others
-// are sent to.
+// addressed is address for a chunk in which building a message may panic. It halves the chunk
+// until the user whose message panics is alone; the messages of the other users are made.
 func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
 	defer func() {
 		p := recover()
@@ -46,8 +45,7 @@ func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
 	return r.address(ids, known)
 }
 
-// address makes the messages of one chunk and leaves out those who have no
-// contact for the channel.
+// address makes the messages of one chunk. Users without a contact for the channel get none.
 func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 	c := chunkResult{messages: make([]Message, 0, len(ids))}
 	contents := contents{render: r.render}
@@ -92,9 +90,9 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 	return c
 }
 
-// contents caches the contents of the last few readers: the users of one chunk
-// share two or three languages and zones, and comparing those is cheaper than a
-// lookup in a shared table.
+// contents caches the contents of the last eight readers. The users of one chunk share two or
+// three languages and zones, and comparing languages and zones is cheaper than a lookup in a
+// shared table.
 type contents struct {
 	render *Renderer
 	recent [8]struct {
@@ -119,8 +117,9 @@ func (c *contents) of(u *user.User) *Content {
 	return k.content
 }
 
-// optOutURL is what a mail offers beside its message. An SMS has no room for
-// it, and the other channels are turned off where they are read.
+// optOutURL returns the address that a mail contains for turning mails off; "" = none. An SMS has
+// no room for an address, and users turn the other channels off in the app, browser or endpoint
+// that shows them.
 func (r *run) optOutURL(id user.ID) string {
 	if r.OptOutURL == nil || r.batch.Channel != Email || r.batch.Subject.Kind == KindTest {
 		return ""

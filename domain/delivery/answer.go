@@ -13,14 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxDetail bounds what is kept of a provider's words, in bytes.
+// maxDetail bounds how much of a provider's answer is kept, in bytes.
 const maxDetail = 200
 
-// maxPause bounds what a provider may ask for; more is a mistake of its own.
+// maxPause bounds the pause that a provider may ask for; a longer one is taken for a mistake of
+// the provider.
 const maxPause = 24 * time.Hour
 
-// lookup is the form of errors of package net about a name ([net.DNSError]). They name
-// the server of DNS and this machine, which may have addresses of the private network.
+// lookup matches errors of package net about a host name ([net.DNSError]). Their texts contain
+// the addresses of the DNS server and of this machine, which may belong to the private network.
 var lookup = regexp.MustCompile(`^lookup (\S+?)(?: on \S+)?: (.*)`)
 
 var (
@@ -29,9 +30,9 @@ var (
 	anyLink     = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
 )
 
-// DetailOf turns a provider's words into a [Result.Detail]: one line of valid
-// UTF-8, at most 200 bytes, with mail addresses, links and long numbers masked,
-// so that it may be logged and equal causes read equally.
+// DetailOf turns a provider's answer into a [Result.Detail]: one line of valid UTF-8, at most 200
+// bytes. Mail addresses, links and long numbers are masked, so that the text may be logged and
+// equal causes have equal texts.
 func DetailOf(text string) string {
 	// Cut generously before the expressions run: a provider may answer a megabyte.
 	text = cut(text, 4*maxDetail)
@@ -56,8 +57,8 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// CauseOf describes why a call got no answer, without the addresses and ports in
-// network errors. Of an error of DNS it keeps the name and whether there is such a host.
+// CauseOf describes why a call got no answer. Addresses and ports in network errors are left out.
+// A DNS error keeps the name and whether such a host exists.
 func CauseOf(err error) string {
 	timeout, ok := errors.AsType[interface {
 		error
@@ -98,11 +99,11 @@ func RetryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// HTTPResult classes the status of an HTTP provider's answer to a whole call.
-// Statuses that indicate a wrong configuration (401, 403, 404, …) are Transient:
-// they say nothing about the recipient and must not end a delivery. Statuses
-// that indicate a wrong call (400, 413, 422) are Permanent and [Result.Whole]. 408, 409
-// and redirects may be about messages that were taken, for example by an earlier call.
+// HTTPResult classes the status of an HTTP provider's answer to a whole call. Statuses that
+// indicate a wrong configuration (401, 403, 404, …) are Transient: they say nothing about the
+// recipient and must not end a delivery. Statuses that indicate a wrong call (400, 413, 422) are
+// Permanent and [Result.Whole]. After 408, 409 and redirects the provider may have taken the
+// messages, for example in an earlier call, so these results are not [Result.Unsent].
 func HTTPResult(status int, retryAfter string, now time.Time) Result {
 	result := Result{Status: Transient, Unsent: status >= 400 && status < 500 && status != 408 && status != 409, Detail: "the provider answered HTTP " + strconv.Itoa(status)}
 	switch {

@@ -12,12 +12,12 @@ import (
 // BatchSize is how many recipients a batch has at most.
 const BatchSize = 1000
 
-// BatchParts is how many parts a full batch counts as where several small ones are
-// dealt with as one: as much work as the parts say is leased, woken for and worked on.
+// BatchParts is the number of parts of a full batch; a smaller batch has fewer, see [Parts].
+// Leasing, waking workers and working on batches count parts, so that several small batches are
+// handled like one full batch.
 const BatchParts = 16
 
-// Parts returns how many parts a batch of so many recipients counts as, from 1 to
-// [BatchParts].
+// Parts returns the number of parts of a batch with so many recipients, from 1 to [BatchParts].
 func Parts(recipients int) int {
 	return min(max(1, BatchParts*recipients/BatchSize), BatchParts)
 }
@@ -39,41 +39,40 @@ type Batch struct {
 	Subject        Subject
 	Channel        Channel
 	WorthlessAfter time.Time
-	// PlannedAt is from when on the batch is late: when it was due, or later, if
-	// it could not have been delivered then.
+	// PlannedAt is the instant after which the batch is late: its due instant, or a later one if
+	// it could not have been delivered at the due instant.
 	PlannedAt time.Time
-	// RatePerSecond is the most messages per second of the owner; 0 = no limit
-	// of its own.
+	// RatePerSecond limits the owner's messages per second; 0 = the owner has no limit.
 	RatePerSecond int
-	// StopReason, if set, says why no further recipient is to be reached.
+	// StopReason, if set, says why no further recipient may be sent to.
 	StopReason string
 	// Left are the recipients without a sent mark, in ascending order.
 	Left []user.ID
-	// Accepted are those among Left whose message a former run handed over, which
-	// ended before its checkpoint, as the journal or a provider's report says;
-	// ascending, none with a final outcome.
+	// Accepted are the users among Left whose message was handed over by a former run, which
+	// ended before its checkpoint. They are known from the journal or from a provider's report.
+	// Ascending; none has a final outcome.
 	Accepted []user.ID
-	// AcceptedVia are the providers of those of Accepted that were handed to
-	// another one than the environment's. A report does not name the provider: its
-	// message has that of all others of the batch, if that is one; else it is unknown.
+	// AcceptedVia maps users among Accepted to the provider that took their message, if that was
+	// not the environment's provider. Reports name no provider: a user known from a report gets
+	// the provider that took all other messages of the batch, or no entry if there is no such
+	// provider.
 	AcceptedVia map[user.ID]int64
-	// Exceptions are the rows of those among Left that have one.
+	// Exceptions are the exceptions recorded for users among Left.
 	Exceptions map[user.ID]Exception
-	// OptedOut are those among the batch's users who do not want the channel.
+	// OptedOut are the users of the batch who do not want the channel.
 	OptedOut map[user.ID]bool
-	// Asked are those of Left to whom messages are to be sent now, and Known
-	// their stored data, both ascending. They are nil where the id is all that
-	// the channel needs.
+	// Asked are the users among Left to whom messages are to be sent now; Known is their stored
+	// data. Both are ascending, and nil for channels that need only the user id.
 	Asked []user.ID
 	Known []user.User
-	// Consents are those of Asked who have consented to this one message.
+	// Consents are the users among Asked who have consented to this one message.
 	Consents map[user.ID]bool
 	// Now is the database's clock when the batch was leased.
 	Now time.Time
 }
 
-// Plan divides the recipients who are left at now: those to send to now, and
-// the next instant at which a recipient can be tried again (zero = none waits).
+// Plan returns the recipients to send to now, and the next instant at which another recipient is
+// tried again (zero = no recipient waits).
 func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
 	for _, id := range b.Left {
 		e, tried := b.Exceptions[id]
@@ -112,7 +111,7 @@ func (b *Batch) Settled() bool {
 	return true
 }
 
-// record applies what was checkpointed to the batch in memory.
+// record applies a recorded checkpoint to the batch in memory.
 func (b *Batch) record(p Progress) {
 	sent := make(map[user.ID]struct{}, len(p.Sent))
 	for _, id := range p.Sent {
@@ -124,18 +123,17 @@ func (b *Batch) record(p Progress) {
 	}
 }
 
-// Progress is what one checkpoint records.
+// Progress is the content of one checkpoint.
 type Progress struct {
 	Sent []user.ID
-	// Via are the providers of those in Sent that another one than the
-	// environment's took.
+	// Via maps users among Sent to the provider that took their message, if that was not the
+	// environment's provider.
 	Via        map[user.ID]int64
 	Exceptions []Exception // including Recovered ones for users in Sent
-	// ConsentsUsed are the recipients whose consent to the message, if they have given
-	// one, is used up.
+	// ConsentsUsed are recipients whose consent to the message, if they gave it, is used up.
 	ConsentsUsed []user.ID
-	// Rest, if not empty, is the outcome (Skipped or Expired) of all recipients
-	// without one, and RestReason its reason; it ends the batch.
+	// Rest, if not empty, is the outcome (Skipped or Expired) that all recipients without an
+	// outcome get, and RestReason its reason. It ends the batch.
 	Rest       Outcome
 	RestReason string
 	// Done ends the batch: each recipient has a final outcome.
@@ -157,29 +155,29 @@ func (p *Progress) sent(id user.ID, via int64) {
 	p.Via[id] = via
 }
 
-// Held is the stop reason of a batch whose owner is paused: the batch is to be
-// released, and cannot be leased until its owner is resumed.
+// Held is the stop reason of a batch whose owner is paused. The batch is to be released, and
+// cannot be leased until the owner is resumed.
 const Held = "held"
 
-// A Lease is the exclusive right to work on one batch. It expires unless
-// extended, and every method returns [ErrLeaseLost] once another worker has it.
+// A Lease is the exclusive right to work on one batch. It expires unless it is extended. Every
+// method returns [ErrLeaseLost] once another worker has leased the batch.
 type Lease interface {
 	Batch() *Batch
-	// Checkpoint records progress durably and extends the lease if less than half
-	// of it is left. stop is the reason to stop that appeared meanwhile, if any, or [Held].
+	// Checkpoint records progress durably, and extends the lease if less than half of its time is
+	// left. stop is the reason to stop that was set meanwhile, [Held] for a paused owner, or
+	// empty.
 	Checkpoint(ctx context.Context, p Progress) (stop string, err error)
-	// Extend lets the lease begin anew, without progress.
+	// Extend renews the lease for its full length and records no progress.
 	Extend(ctx context.Context) (stop string, err error)
-	// Accepted records durably that the provider has taken the message to one of
-	// the recipients. Checkpoints need not know of it.
-	// via is the provider's id, see [Result].
+	// Accepted records durably that a provider has taken the message to id; via is the id of the
+	// provider, see [Result]. Checkpoints are independent of it.
 	Accepted(ctx context.Context, id user.ID, via int64) error
 }
 
-// CutIntoBatches divides ascending user ids into batches of at most size.
-// Ranges in covered, ascending and disjoint, exist already: their users are
-// left out and no new range reaches across one, so that cutting again after
-// a crash repeats no recipient and misses none.
+// CutIntoBatches divides ascending user ids into batches of at most size users. covered are the
+// ranges of batches that exist already, ascending and disjoint: their users are left out, and no
+// new batch spans a covered range. So cutting again after a crash repeats no recipient and misses
+// none.
 func CutIntoBatches(ids []user.ID, covered []Range, size int) [][]user.ID {
 	var cut [][]user.ID
 	flush := func(part []user.ID) {

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestCuttingMissesNobodyAndRepeatsNobody also holds for cutting again after
-// a crash, when some ranges exist already.
+// TestCuttingMissesNobodyAndRepeatsNobody also cuts when some batches exist already, as after a
+// crash.
 func TestCuttingMissesNobodyAndRepeatsNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := slices.Sorted(maps.Keys(rapid.MapOf(rapid.Map(rapid.Int64Range(1, 400), func(n int64) user.ID { return user.ID(n) }),

@@ -2,7 +2,7 @@ package delivery
 
 import "time"
 
-// A BudgetSize is how much text messages take from budgets.
+// A BudgetSize is the amount that text messages take from budgets.
 type BudgetSize struct {
 	Parts int64
 	// Micros is what the parts cost, in millionths of a unit of the price list's currency.

@@ -10,19 +10,20 @@ import (
 	"dropbell/domain/user"
 )
 
-// patience is how long a chunk waits for admission while it keeps the lease;
-// beyond it the batch is given back so that the worker can do other things.
+// patience is how long a chunk waits for admission while the run keeps its lease. If admission
+// takes longer, the batch is released so that the worker can do other work.
 const patience = 2 * time.Second
 
-// lastCall is how long before the deadline the last call may begin, so that
-// it also arrives before.
+// lastCall is how long before the deadline the last call may begin, so that its messages arrive
+// before the deadline.
 const lastCall = 200 * time.Millisecond
 
-// hangUp is how long before the deadline a call that is still going on is
-// ended: one message after the other may be leaving in it.
+// hangUp is how long before the deadline a call that is still in flight is cancelled: its sender
+// may be handing over one message after the other.
 const hangUp = lastCall / 2
 
-// chunkResult is what became of one chunk.
+// chunkResult holds the messages of one chunk, their results, and the recipients without a
+// message.
 type chunkResult struct {
 	messages    []Message
 	results     []Result
@@ -39,20 +40,20 @@ type unmade struct {
 	cause Result
 }
 
-// calls is a bounded set of provider calls in flight for one run. results is
-// closed when no more will come.
+// calls is the bounded set of provider calls in flight for one run. results is closed after the
+// last result.
 //
-// Every call takes a turn, which comes back when its result has been recorded
-// and not earlier: while the database is away no further call begins, and if
-// this process dies, no more is repeated than what was in flight.
+// Every call needs a permit, which is released when the call's result has been recorded and not
+// earlier. So while the database is away no further call begins, and if this process dies, only
+// the calls in flight are repeated.
 type calls struct {
 	results chan chunkResult
-	// permits are shared by the runs that are worked on side by side; taken is how
-	// many of them this one has.
+	// permits is shared by all runs of a drain; taken is the number of permits that this run
+	// holds.
 	permits permits
 	taken   atomic.Int64
-	// unrecorded is how many results were collected since the last
-	// checkpoint. It belongs to the goroutine that owns the run.
+	// unrecorded is the number of results collected since the last checkpoint. Only the goroutine
+	// that owns the run uses it.
 	unrecorded int
 	known      []user.User  // ascending
 	unstarted  atomic.Int64 // chunks that no caller has taken yet
@@ -61,7 +62,7 @@ type calls struct {
 	wait       atomic.Int64 // nanoseconds to postpone the batch, 0 = not
 }
 
-// permits bound how many calls of the provider are in flight or unrecorded.
+// permits bounds the provider calls that are in flight or unrecorded.
 type permits chan struct{}
 
 func newPermits(n int) permits {
@@ -72,7 +73,7 @@ func newPermits(n int) permits {
 	return p
 }
 
-// releasePermits permits as many calls as have been recorded.
+// releasePermits releases the permits of the calls whose results have been recorded.
 func (c *calls) releasePermits() {
 	for ; c.unrecorded > 0; c.unrecorded-- {
 		c.giveBackPermit()
@@ -98,10 +99,10 @@ func (c *calls) awaitPermit(ctx context.Context) bool {
 func (c *calls) exhausted() bool          { return c.left.Load() == 0 }
 func (c *calls) postponed() time.Duration { return time.Duration(c.wait.Load()) }
 
-// start begins sending to the recipients in chunks of the sender's size. stop
-// must be called; it waits for the calls in flight. The end of ctx and
-// [calls.cancel] keep new chunks from starting; calls in flight are left to
-// finish, since cutting them off would leave their outcome unknown.
+// start begins sending to the recipients in chunks of at most [run.chunkSize] messages. The
+// returned function must be called; it waits for the calls in flight. The end of ctx and
+// [calls.cancel] keep new chunks from starting. Calls in flight are left to finish, since
+// cancelling them would leave their outcome unknown.
 func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*calls, func()) {
 	window := r.batch.WorthlessAfter.Sub(r.clock())
 	ctx, cancel := context.WithTimeout(ctx, window-lastCall)
@@ -134,8 +135,8 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 	}
 }
 
-// chunks divides the recipients into those of one call each: by provider, where the
-// sender has several.
+// chunks divides the recipients into chunks of one call each. A sender with several providers
+// gets separate chunks for each provider.
 func (r *run) chunks(ready []user.ID, known []user.User) (list [][]user.ID) {
 	groups := [][]user.ID{ready}
 	if s, ok := r.sender.(RoutedSender); ok {
@@ -166,8 +167,8 @@ func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 	}
 }
 
-// giveBack recovers from a panic of the guard or of the admission: the batch is
-// given back for a moment.
+// giveBack recovers from a panic of the guard or of the admission. The batch is released and is
+// ready again after a second.
 func (r *run) giveBack(c *calls) {
 	if p := recover(); p != nil {
 		r.reportCrash(crashed(p).Crash)
@@ -175,8 +176,8 @@ func (r *run) giveBack(c *calls) {
 	}
 }
 
-// hand hands a chunk to the provider; see [run.isolate] for one that is refused
-// as a whole. It returns false if the run is stopped or postponed meanwhile.
+// hand sends one chunk to the provider. A call that is refused as a whole is divided, see
+// [run.isolate]. hand returns false if the run is stopped or postponed meanwhile.
 func (r *run) hand(ctx context.Context, c *calls, chunk chunkResult) bool {
 	chunk.results = r.call(ctx, chunk.messages)
 	if refusedWhole(chunk.results) > 1 {
@@ -187,11 +188,10 @@ func (r *run) hand(ctx context.Context, c *calls, chunk chunkResult) bool {
 	return true
 }
 
-// cleared requests admission for one chunk's messages before it calls the
-// screen: the screen's actions, such as granting a coupon, must not be taken for
-// messages that may not be sent. If refusals and the screen leave no message, the admission
-// is given back; a chunk without messages needs no admission. Whether the lease holds is
-// asked last, right before the call.
+// cleared prepares one chunk's call. Admission comes before the screen, because the screen's
+// actions, such as granting a coupon, must not be done for messages that may not be sent. If
+// refusals and the screen leave no message, the admission is given back. A chunk without messages
+// needs no admission. The lease is checked last, right before the call.
 func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	if len(chunk.messages) == 0 || ctx.Err() != nil {
 		return ctx.Err() == nil
@@ -207,13 +207,13 @@ func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	return goOn
 }
 
-// load is what the admission is asked about.
+// load returns the load for which admission is requested.
 func (r *run) load(messages int) Load {
 	return Load{r.batch.Channel, messages, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority, r.batch.Subject.Place().Shop}
 }
 
-// chunkSize is the sender's, or a fifth of a second's worth where the owner
-// has a rate of its own: a chunk is admitted as a whole.
+// chunkSize returns the most messages of a chunk: the sender's size, but if the owner has a rate,
+// at most the messages of a fifth of a second, because a chunk is admitted as a whole.
 func (r *run) chunkSize() int {
 	size := r.sender.ChunkSize()
 	if rate := r.batch.RatePerSecond; rate > 0 {
@@ -222,8 +222,9 @@ func (r *run) chunkSize() int {
 	return r.narrow.of(r.batch.ID, size)
 }
 
-// before calls the screen for the reachable recipients of one chunk, and removes
-// those that it keeps back. It returns false if none may be sent to yet.
+// before calls the screen for the reachable recipients of one chunk, and removes the recipients
+// that the screen keeps back. It returns false if the screen failed and no message may be sent
+// yet.
 func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	if r.screening == nil || len(chunk.messages) == 0 {
 		return true
@@ -248,8 +249,8 @@ func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	return true
 }
 
-// admitted waits a little for admission; it postpones the run when that is not enough, or
-// when the run is to be a new one.
+// admitted waits for admission. It postpones the run and returns false if the wait would exceed
+// [patience], or if the run has lasted for [runFor].
 func (r *run) admitted(ctx context.Context, c *calls, l Load) bool {
 	for {
 		if r.tired() {
@@ -314,14 +315,13 @@ func (r *run) reportCrash(c *Crash) {
 	}
 }
 
-// gatherFor is how long a checkpoint waits for the rest of the calls, once all
-// have begun. A checkpoint costs as much as delivering hundreds of messages to
-// a quick provider. No call waits for it meanwhile, and not more is repeated
-// after a crash than the calls that were in flight at once.
+// gatherFor is how long a checkpoint waits for further results once all calls have begun. A
+// checkpoint costs as much as delivering hundreds of messages to a quick provider. No call is
+// delayed by this wait, and a crash repeats no more than the calls that were in flight at once.
 const gatherFor = 20 * time.Millisecond
 
-// collect turns a chunk's results, and those of other chunks that are ready
-// as well or soon, into one checkpoint.
+// collect makes one checkpoint of a chunk's results and of other chunks' results that are ready
+// or arrive within [gatherFor].
 func (r *run) collect(first chunkResult, calls *calls) (p Progress) {
 	enough := time.NewTimer(gatherFor)
 	defer enough.Stop()
@@ -333,8 +333,8 @@ func (r *run) collect(first chunkResult, calls *calls) (p Progress) {
 	return p
 }
 
-// another returns a result that is there, or, unless calls wait for their
-// turn, one that comes before enough.
+// another returns a result that is ready. If no chunk waits for a permit, it also waits for the
+// next result until enough.
 func (c *calls) another(enough <-chan time.Time) (result chunkResult, ok bool) {
 	select {
 	case result, ok = <-c.results:

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Channel is a way to reach a user. The number is storage; the name is used
-// in the API and the console.
+// Channel is a way to reach a user. The number is stored; the name is used in the API and the
+// console.
 type Channel uint8
 
 // The channels in storage order.
@@ -53,16 +53,14 @@ func (c Channel) String() string {
 	return channelNames[c]
 }
 
-// Tracks reports whether messages about a drop hold links of each reader's own.
-// The texts of one call of a webhook are encoded once for all its readers, which
-// links of their own would end.
+// Tracks reports whether messages about a drop contain a separate tracked link for each reader.
+// Webhooks do not: the text of a webhook call is encoded once for all its readers.
 func (c Channel) Tracks() bool { return c != Webhook }
 
 // Bit returns the channel's bit in an opt-out set.
 func (c Channel) Bit() uint8 { return 1 << c }
 
-// Reaches reports whether u has a contact for the channel. The app and the
-// shop's own webhook need none beyond the id.
+// Reaches reports whether u has a contact for the channel. App and Webhook need only the user id.
 func (c Channel) Reaches(u *user.User) bool {
 	switch c {
 	case Email:

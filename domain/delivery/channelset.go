@@ -20,16 +20,16 @@ func (s ChannelSet) Has(c Channel) bool { return c.Valid() && s&ChannelSet(c.Bit
 // Set returns the set itself; see [Available].
 func (s ChannelSet) Set() ChannelSet { return s }
 
-// Available tells which channels have a configured sender, which may change while a
-// program runs.
+// Available tells which channels have a configured sender. The answer may change while a program
+// runs.
 type Available interface {
 	Has(c Channel) bool
 	// Set returns the channels as they are now.
 	Set() ChannelSet
 }
 
-// ChangingChannels are a set that is replaced while others read it. The zero value is
-// empty. They are safe for concurrent use.
+// ChangingChannels is a [ChannelSet] that can be replaced while other goroutines read it. The
+// zero value is empty. It is safe for concurrent use.
 type ChangingChannels struct{ set atomic.Uint32 }
 
 // Has reports whether c is in the set now.
@@ -38,7 +38,7 @@ func (s *ChangingChannels) Has(c Channel) bool { return s.Set().Has(c) }
 // Set returns the set as it is now.
 func (s *ChangingChannels) Set() ChannelSet { return ChannelSet(s.set.Load()) }
 
-// Replace replaces the set, and reports whether it is another one.
+// Replace replaces the set, and reports whether the new set differs from the old one.
 func (s *ChangingChannels) Replace(set ChannelSet) (changed bool) {
 	return s.set.Swap(uint32(set)) != uint32(set)
 }

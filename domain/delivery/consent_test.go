@@ -42,8 +42,8 @@ func (p consentingProvider) Send(ctx context.Context, ms []Message) []Result {
 	return all
 }
 
-// TestConsentsAreUsedWithTheOutcome: only consented messages are handed over, and the
-// checkpoint that records an outcome removes the consent that it used, no other.
+// TestConsentsAreUsedWithTheOutcome: only messages with consent are handed over. The checkpoint
+// that records an outcome removes the consent that the message used, and no other consent.
 func TestConsentsAreUsedWithTheOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := mini(t, 100)
@@ -79,8 +79,8 @@ func TestConsentsAreUsedWithTheOutcome(t *testing.T) {
 	})
 }
 
-// TestConsentsOfAnotherBatchAreWaitedFor, and messages that a former run handed over have
-// used them.
+// TestConsentsOfAnotherBatchAreWaitedFor: a batch waits while another batch may use the consents.
+// Messages that a former run handed over have used their consents.
 func TestConsentsOfAnotherBatchAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := mini(t, 10)

@@ -14,15 +14,15 @@ import (
 // MaxReason bounds a reason, in characters.
 const MaxReason = 500
 
-// ErrPaused is the refusal to pause a channel once more for another reason,
-// which would replace what a colleague has said.
+// ErrPaused is returned when a paused channel is paused again for another reason, because the new
+// reason would replace a colleague's.
 var ErrPaused = fault.New(fault.Conflict, "channel_paused", "the channel is paused already; resume it first to pause it for another reason")
 
-// SettingStore keeps what operators decide about channels.
+// SettingStore keeps the settings that operators make for channels.
 type SettingStore interface {
 	Settings(ctx context.Context) ([Channels]Setting, error)
-	// SaveSetting stores next with its audit entry if the channel's setting
-	// still is old, else it returns [fault.ErrStale].
+	// SaveSetting stores next with its audit entry if the channel's setting is still old,
+	// otherwise it returns [fault.ErrStale].
 	SaveSetting(ctx context.Context, old, next Setting, e staff.Entry) error
 }
 
@@ -63,7 +63,7 @@ func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason s
 	})
 }
 
-// Resume resumes a paused channel; one that is not paused stays as it is.
+// Resume resumes a paused channel. A channel that is not paused is left unchanged.
 func (s *Control) Resume(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
 	return s.change(ctx, by, c, "channel.resume", reason, func(next *Setting) error {
 		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = false, "", time.Time{}, ""
@@ -71,9 +71,9 @@ func (s *Control) Resume(ctx context.Context, by staff.Actor, c Channel, reason 
 	})
 }
 
-// SetRate bounds the messages per second that all workers together hand to
-// the channel's provider; 0 = unlimited. If shown is not nil and no longer the
-// rate, it returns [fault.ErrStale].
+// SetRate limits the messages per second that all workers together hand to the channel's
+// provider; 0 = unlimited. If shown is not nil and differs from the present rate, SetRate returns
+// [fault.ErrStale].
 func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, shown *int, rate int, reason string) (Setting, error) {
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
@@ -91,8 +91,8 @@ func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, shown 
 	})
 }
 
-// A decision holds whatever the others decide meanwhile, so that one that
-// comes in between is no reason to ask the operator again.
+// settingTries bounds the attempts to store a change when other changes are stored in between.
+// The change is valid whatever the other changes were, so the operator need not be asked again.
 const settingTries = 5
 
 func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action, reason string, decide func(*Setting) error) (Setting, error) {
@@ -123,7 +123,7 @@ func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action,
 	}
 }
 
-// settingShown is what the audit log keeps of a setting.
+// settingShown is the part of a setting that the audit log keeps.
 type settingShown struct {
 	Paused        bool   `json:"paused"`
 	PausedReason  string `json:"paused_reason,omitempty"`

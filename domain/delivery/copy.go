@@ -16,15 +16,16 @@ import (
 	"dropbell/domain/user"
 )
 
-// Limits of what staff write, in runes, and of the languages besides the default one.
+// Limits of the texts that staff write, in runes, and of the languages besides the default
+// language.
 const (
 	MaxTitle     = 200
 	MaxBody      = 4000
 	MaxLanguages = 50
 )
 
-// Text is one title and body; both may hold variables, see [message.Parse], and the body
-// is Markdown.
+// Text is one title and body. Both may contain variables, see [message.Parse]; the body is
+// Markdown.
 type Text struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
@@ -38,22 +39,23 @@ type Variant struct {
 	Texts map[string]Text `json:"texts"`
 }
 
-// Copy is what staff wrote for a message of their own.
+// Copy is the text that staff wrote for a message of their own.
 type Copy struct {
 	Variants []Variant `json:"variants"`
-	// HoldOut is the percentage who get nothing, to compare the others with.
+	// HoldOut is the percentage of recipients who get no message, as the control group of a
+	// comparison.
 	HoldOut int `json:"hold_out,omitempty"`
 }
 
-// Equal reports whether both contain the same texts for all recipients. How lines end,
-// and how tags are written, makes no difference.
+// Equal reports whether c and o contain the same texts for all recipients. Different line ends
+// and different spellings of a language tag count as equal.
 func (c Copy) Equal(o Copy) bool {
 	return c.HoldOut == o.HoldOut && slices.EqualFunc(c.Variants, o.Variants, func(a, b Variant) bool {
 		return a.Percent == b.Percent && maps.Equal(tidy(a.Texts), tidy(b.Texts))
 	})
 }
 
-// tidy are the texts with simple line ends, by tags in canonical form.
+// tidy returns the texts with line ends as \n, by language tags in canonical form.
 func tidy(texts map[string]Text) map[string]Text {
 	m := make(map[string]Text, len(texts))
 	for tag, t := range texts {
@@ -68,14 +70,13 @@ func tidy(texts map[string]Text) map[string]Text {
 	return m
 }
 
-// HeldOut is the variant of those who get nothing.
+// HeldOut is the variant of recipients who get no message.
 const HeldOut = -1
 
 // Divided reports whether recipients may get different contents.
 func (c Copy) Divided() bool { return len(c.Variants) > 1 || c.HoldOut > 0 }
 
-// Groups returns the variants into which [Copy.Pick] divides recipients, the
-// held out last.
+// Groups returns the variants into which [Copy.Pick] divides recipients. [HeldOut] comes last.
 func (c Copy) Groups() []int {
 	var list []int
 	for i := range c.Variants {
@@ -87,9 +88,8 @@ func (c Copy) Groups() []int {
 	return list
 }
 
-// Shares returns which part of all recipients each of [Copy.Groups] is meant to
-// be, in the rounding of [figure.Shares]. Variants divide the recipients who are
-// not held out.
+// Shares returns the intended share of each of [Copy.Groups] among all recipients, rounded as by
+// [figure.Shares]. The percentages of variants apply to the recipients who are not held out.
 func (c Copy) Shares() []int64 {
 	var parts []int64
 	for _, v := range c.Variants {
@@ -101,8 +101,9 @@ func (c Copy) Shares() []int64 {
 	return figure.Shares(parts)
 }
 
-// Pick returns the index of user id's variant in the message of owner, or
-// [HeldOut]. It is the same every time, and independent of other owners'.
+// Pick returns the index of the variant that user id gets in the message of owner, or [HeldOut].
+// The result is the same every time, and independent of the user's variants in messages of other
+// owners.
 func (c Copy) Pick(owner int64, id user.ID) int {
 	if !c.Divided() {
 		return 0
@@ -125,8 +126,8 @@ func (c Copy) Pick(owner int64, id user.ID) int {
 	return len(c.Variants) - 1
 }
 
-// For returns the text for a reader of locale: in that language or one of its
-// parents, else the default.
+// For returns the text for a reader of locale, and the tag of its language: the text in that
+// language or in one of its parents, otherwise the default text.
 func (v Variant) For(locale string) (Text, string) {
 	if t, ok := v.Texts[locale]; ok && locale != "" {
 		return t, locale
@@ -150,8 +151,8 @@ func (c *Copy) uses(name string) bool {
 	return false
 }
 
-// Language returns the tag of the text that a reader of locale gets, "" for
-// the default one. A variant of [HeldOut] is taken for the first.
+// Language returns the tag of the text that a reader of locale gets; "" = the default text. For
+// [HeldOut] it is the tag of the first variant's text.
 func (c Copy) Language(variant int, locale string) string {
 	if len(c.Variants) == 0 {
 		return ""
@@ -160,8 +161,9 @@ func (c Copy) Language(variant int, locale string) string {
 	return tag
 }
 
-// Check adds every rule that c breaks to e; names begin with prefix, the
-// default language's are "title" and "body", those of others "title.zh-CN".
+// Check adds every rule that c breaks to e. Fields of the default language are named "title" and
+// "body", fields of other languages "title.zh-CN". Fields of the second variant begin with
+// "variant_b.".
 func (c Copy) Check(e *fault.Fields) {
 	if len(c.Variants) == 0 || len(c.Variants) > 2 {
 		e.Add("variants", "rule.variants", "write one message, or two to compare")

@@ -7,14 +7,14 @@ import (
 
 // A Crash is a panic while a message was made or sent.
 type Crash struct {
-	// What describes the panic without any value that may come from a message: it is
-	// the text of a runtime error, else only the type of the panic's value.
+	// What describes the panic without any value that may come from a message: the text of a
+	// runtime error, otherwise only the type of the panic's value.
 	What  string
 	Stack []byte
 }
 
-// Isolated returns the answer of send, which hands one message over. A panic of
-// send is a Permanent answer for that message alone.
+// Isolated calls send, which hands one message over, and returns its answer. If send panics, the
+// answer is Permanent for that message alone.
 func Isolated(send func() Result) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -24,8 +24,8 @@ func Isolated(send func() Result) (r Result) {
 	return send()
 }
 
-// crashed is the answer for a message that made its sender panic with p. It is
-// to be called while the panic is being recovered from: it records the stack.
+// crashed returns the answer for a message that made its sender panic with p. It must be called
+// while the panic is being recovered from, because it records the stack.
 func crashed(p any) Result {
 	c := &Crash{What: fmt.Sprintf("a panic of type %T", p), Stack: debug.Stack()}
 	if err, ok := p.(interface {

@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// refusalsFor is how old the opt-outs and suppressions that a call follows may be. A
-	// batch whose calls begin within this time after its lease reads none besides the lease's.
+	// refusalsFor is the greatest age of the opt-outs and suppressions that a call uses. Calls
+	// that begin within this time after the lease use the refusals that were read with the lease.
 	refusalsFor = 500 * time.Millisecond
-	// runFor is after what time a run begins no further call and gives its batch back: the
-	// next run reads contacts, the screen and whatever else it follows anew.
+	// runFor is how long after its start a run begins further calls. Then it releases its batch,
+	// and the next run reads contacts, the screen and the other inputs of a run anew.
 	runFor = 30 * time.Second
 )
 
-// Refusals are recipients who are no longer to be sent to: the reason by user.
+// Refusals maps recipients who may no longer be sent to, to the reason.
 type Refusals map[user.ID]string
 
-// refusals are those of a run's recipients. Its calls share them.
+// refusals caches the refusals of a run's recipients. All calls of the run share it.
 type refusals struct {
 	mu sync.Mutex
-	// among are the recipients of the run, and at is as of when known was read, by the
-	// database's clock.
+	// among are the recipients of the run. at is the instant, by the database's clock, as of
+	// which known was read.
 	among []user.ID
 	at    time.Time
 	known Refusals
 }
 
-// currentRefusals returns the refusals among the recipients of the run, at most [refusalsFor] old.
-// Calls that need newer ones wait for one reading.
+// currentRefusals returns the refusals among the recipients of the run, at most [refusalsFor]
+// old. Calls that need newer refusals share one query.
 func (r *run) currentRefusals(ctx context.Context) (Refusals, error) {
 	s := &r.refusals
 	s.mu.Lock()
@@ -49,9 +49,9 @@ func (r *run) currentRefusals(ctx context.Context) (Refusals, error) {
 	return known, nil
 }
 
-// keepBack removes the recipients of a chunk who have opted out, or whose address was
-// suppressed, since the lease. It returns false if that cannot be read: no message goes out
-// on an old answer, and the batch is given back for a moment.
+// keepBack removes the recipients of a chunk who have opted out, or whose address was suppressed,
+// since the lease. It returns false if the refusals cannot be read: no message is sent on old
+// refusals, and the batch is released for a second.
 func (r *run) keepBack(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	refused, err := r.currentRefusals(ctx)
 	if err != nil {
@@ -68,16 +68,16 @@ func (r *run) keepBack(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	return true
 }
 
-// A term is until when a lease is certain to last, by [Service.Uptime], which is asked right
-// before each call: a process that was halted goes on in the middle of anything,
-// and the batch may have a new holder by then.
+// A term is the instant until which a lease certainly lasts, by [Service.Uptime]. It is checked
+// right before each call: a halted process may continue at any point of the code, and another
+// worker may hold the batch by then.
 type term struct {
 	mu  sync.Mutex
 	end time.Duration
 }
 
-// renewed notes that the lease lasts at least so long from asked on, an instant before its
-// renewal was asked for.
+// renewed records that the lease lasts at least for lasting after asked. asked is an instant
+// before the renewal was requested.
 func (t *term) renewed(asked, lasting time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,9 +99,9 @@ func (s *Service) uptime() time.Duration {
 	return s.Uptime()
 }
 
-// holds reports whether a call may begin: the lease lasts for at least another quarter of
-// its length, within which the next renewal is due. If it does not, or may not, it is renewed
-// first; without an answer the batch is given back.
+// holds reports whether a call may begin: the lease must last for at least another quarter of its
+// length, within which the next renewal is due. If the lease may end earlier, holds renews it
+// first. If the renewal fails, the batch is released.
 func (r *run) holds(ctx context.Context, c *calls) bool {
 	if r.term.left(r.uptime()) >= r.LeaseFor/4 {
 		return true
@@ -117,12 +117,12 @@ func (r *run) holds(ctx context.Context, c *calls) bool {
 // tired reports whether the run has gone on for [runFor].
 func (r *run) tired() bool { return r.uptime()-r.begun >= runFor }
 
-// lookEvery is how often a batch's stop reason is read while calls last or wait
-// to be admitted, and no checkpoint returns it.
+// lookEvery is how often a batch's stop reason is read while calls are in flight or wait for
+// admission and no checkpoint returns the stop reason.
 const lookEvery = time.Second
 
-// extend keeps the lease, during a shutdown too: calls in flight are left to
-// finish then, and a worker that took their batch over would repeat them.
+// extend renews the lease, during a shutdown too: calls in flight are left to finish then, and a
+// worker that took their batch over would repeat them.
 func (r *run) extend(ctx context.Context) (stop string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.LeaseFor/3)
 	defer cancel()

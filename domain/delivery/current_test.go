@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestASlowBatchFollowsOptOuts: the users of a batch that takes a minute opt out, or their
-// addresses are suppressed, while it is being delivered. Those that are not reached by then
-// are skipped for that reason.
+// TestASlowBatchFollowsOptOuts: while a batch is being delivered, which takes a minute, users opt
+// out or their addresses are suppressed. Users who have not been sent to by then are skipped for
+// that reason.
 func TestASlowBatchFollowsOptOuts(t *testing.T) {
 	for _, reason := range []string{ReasonOptedOut, ReasonSuppressed} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestNothingIsSentOnAnOldOptOut(t *testing.T) {
 	})
 }
 
-// TestOptOutsWhileARefusedMessageIsLookedFor: one message makes the provider refuse each
-// call it is in, and other recipients opt out while it is being found.
+// TestOptOutsWhileARefusedMessageIsLookedFor: one message makes the provider refuse each call
+// that contains it. Other recipients opt out while that message is being found.
 func TestOptOutsWhileARefusedMessageIsLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 64, time.Hour), newProvider(SMS, 64, time.Second))
@@ -145,9 +145,10 @@ func TestARunThatWaitsForItsTurnEnds(t *testing.T) {
 	})
 }
 
-// TestAHaltedProcessSendsNothingAfterItsLease: a worker is halted in front of its calls, as
-// by SIGSTOP, for longer than its lease lasts. Another worker sends to all users; when the
-// halted one goes on, before anything has told it so, it makes no further call.
+// TestAHaltedProcessSendsNothingAfterItsLease: a worker is halted before its calls, as by
+// SIGSTOP, for longer than its lease lasts. Another worker sends to all users. When the halted
+// worker continues, it makes no further call, although nothing has told it that its lease is
+// lost.
 func TestAHaltedProcessSendsNothingAfterItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 40, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
@@ -171,8 +172,8 @@ func TestAHaltedProcessSendsNothingAfterItsLease(t *testing.T) {
 	})
 }
 
-// halt halts one process until an instant, in front of the message that follows so many
-// others and of its next question about its lease.
+// halt halts one process until the instant to. The process halts before the message that follows
+// others other messages, and before its next request about its lease.
 type halt struct {
 	mu     sync.Mutex
 	others int
@@ -231,7 +232,8 @@ func (l haltedLease) Checkpoint(ctx context.Context, p Progress) (string, error)
 	return l.Lease.Checkpoint(ctx, p)
 }
 
-// TestTheEndOfALease: an answer that comes late does not shorten what a newer one promised.
+// TestTheEndOfALease: a late answer to an older renewal does not shorten the lease that a newer
+// renewal has given.
 func TestTheEndOfALease(t *testing.T) {
 	var l term
 	l.renewed(time.Hour, 8*time.Second)

@@ -33,7 +33,7 @@ type DeadLetter struct {
 	Provider       string // that answered last, by name; empty = the environment's
 }
 
-// A DeadLetterGroup is how many died of one kind of error on one channel.
+// A DeadLetterGroup counts the dead letters with one kind of error on one channel.
 type DeadLetterGroup struct {
 	Channel     Channel
 	Fingerprint string
@@ -51,23 +51,24 @@ type DeadLetterFilter struct {
 	CampaignID  int64    `json:"campaign_id,omitempty"`
 	BatchID     int64    `json:"batch_id,omitempty"`
 	UserID      user.ID  `json:"user_id,omitempty"`
-	// Shops limits the filter to what the actor may see; empty = all.
+	// Shops limits the filter to shops that the actor may see; empty = all.
 	Shops []int64 `json:"shops,omitempty"`
 }
 
-// Triage is what a replay of a filter would do, or has done.
+// Triage counts the dead letters of a filter by the effect that a replay would have, or had, on
+// them.
 type Triage struct {
 	Total       int64 // dead letters the filter selects
 	InTime      int64 // would be tried again
 	TooLate     int64 // their deadline has passed, or their message is no longer true; they stay dead
 	AlreadySent int64 // another attempt got through; never sent again
-	// ByRate are those of TooLate that would be in time without a rate: their
-	// permit comes too late.
+	// ByRate counts the dead letters among TooLate that would be in time without a rate: at the
+	// rate, their turn comes after their deadline.
 	ByRate int64
 }
 
-// Takes is how long it takes to release all that are in time at so many per
-// second; 0 if there is no rate.
+// Takes returns how long it takes to release all InTime dead letters at rate per second; 0 if
+// there is no rate.
 func (t Triage) Takes(rate int) time.Duration {
 	if rate <= 0 {
 		return 0
@@ -75,7 +76,7 @@ func (t Triage) Takes(rate int) time.Duration {
 	return time.Duration(float64(t.InTime) / float64(rate) * float64(time.Second))
 }
 
-// DeadLetterAction is what to do with dead letters.
+// DeadLetterAction is an action on dead letters.
 type DeadLetterAction string
 
 // The actions.
@@ -103,22 +104,21 @@ type DeadLetterJob struct {
 // DeadLetterStore keeps dead letters and the jobs on them.
 type DeadLetterStore interface {
 	DeadLetterGroups(ctx context.Context, f DeadLetterFilter) ([]DeadLetterGroup, error)
-	// DeadLetters lists by batch and user, those after the cursor.
+	// DeadLetters lists dead letters by batch and user, beginning after the cursor.
 	DeadLetters(ctx context.Context, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error)
-	// Triage counts what a replay at so many per second would do, 0 = at once.
+	// Triage counts the effects of a replay at rate recipients per second; 0 = at once.
 	Triage(ctx context.Context, f DeadLetterFilter, rate int) (Triage, error)
-	// StartDeadLetterJob stores a job. A second one with the same request key,
-	// unless that is empty, is the first.
+	// StartDeadLetterJob stores a job. If a job with the same request key exists, that job is
+	// returned instead; an empty key is never the same.
 	StartDeadLetterJob(ctx context.Context, j DeadLetterJob, requestKey string, e staff.Entry) (DeadLetterJob, error)
-	// DeadLetterJobs lists jobs that reach no further than the shops (empty =
-	// all), newest first.
+	// DeadLetterJobs lists jobs whose filter is limited to the shops (empty = all jobs), newest
+	// first.
 	DeadLetterJobs(ctx context.Context, shops []int64, limit int) ([]DeadLetterJob, error)
-	// CancelDeadLetterJob returns [ErrNoDeadLetterJob] for a job that does not
-	// run or reaches further than the shops.
+	// CancelDeadLetterJob returns [ErrNoDeadLetterJob] for a job that does not run, or whose
+	// filter is not limited to the shops.
 	CancelDeadLetterJob(ctx context.Context, id int64, shops []int64, e staff.Entry) error
-	// StepDeadLetterJob works one batch of the oldest unleased job off, or as
-	// much of it as the job's rate allows, and reports whether there was
-	// anything to do.
+	// StepDeadLetterJob processes one batch of the oldest unleased job, or the part of it that
+	// the job's rate allows. It reports whether there was anything to do.
 	StepDeadLetterJob(ctx context.Context) (bool, error)
 }
 
@@ -134,7 +134,7 @@ func (s *DeadLetters) Groups(ctx context.Context, by staff.Actor, f DeadLetterFi
 	return s.Store.DeadLetterGroups(ctx, f)
 }
 
-// List returns single dead letters, those after the cursor.
+// List returns single dead letters, beginning after the cursor.
 func (s *DeadLetters) List(ctx context.Context, by staff.Actor, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func (s *DeadLetters) List(ctx context.Context, by staff.Actor, f DeadLetterFilt
 	return s.Store.DeadLetters(ctx, f, afterBatch, afterUser, limit)
 }
 
-// DryRun says what a replay at so many recipients per second (0 = as fast as
-// the channel allows) would do. It changes nothing.
+// DryRun counts what a replay at rate recipients per second (0 = as fast as the channel allows)
+// would do. It changes nothing.
 func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFilter, rate int) (Triage, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Triage{}, err
@@ -157,18 +157,19 @@ func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFi
 type DeadLetterOrder struct {
 	Action DeadLetterAction
 	Filter DeadLetterFilter
-	// Rate is how many recipients per second are released, 0 = as fast as the
-	// channel allows. Those whose turn would come after the deadline stay dead.
+	// Rate is how many recipients per second are released; 0 = as fast as the channel allows.
+	// Recipients whose turn would come after the deadline stay dead.
 	Rate int
 	// Reason says why, for the audit log; it may be empty.
 	Reason string
-	// RequestKey makes asking again the same request; empty = it is another.
+	// RequestKey identifies the request: a second order with the same key is the same request.
+	// Empty = always a new request.
 	RequestKey string
 }
 
-// Start begins a replay or discard in the background. A replay does not send to
-// users whom another attempt has reached, nor after the deadline, nor a message
-// about an opening that was moved or cancelled since.
+// Start begins a replay or discard in the background. A replay does not send to users whom
+// another attempt has reached. It sends nothing after the deadline, and no message about an
+// opening that was moved or cancelled since.
 func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, o DeadLetterOrder) (DeadLetterJob, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return DeadLetterJob{}, err
@@ -198,8 +199,7 @@ func (o DeadLetterOrder) check() error {
 // MaxRate bounds what a rate can be set to, in messages per second.
 const MaxRate = 1_000_000
 
-// CheckRate returns a [fault.Fields] if rate is invalid; 0 is as fast as the
-// channel allows.
+// CheckRate returns a [fault.Fields] if rate is invalid; 0 = as fast as the channel allows.
 func CheckRate(rate int) error {
 	e := &fault.Fields{}
 	checkRate(e, rate)
@@ -212,8 +212,8 @@ func checkRate(e *fault.Fields, rate int) {
 	}
 }
 
-// Jobs lists recent replays and discards, newest first; staff who are limited to
-// shops see those that concern their shops only.
+// Jobs lists recent replays and discards, newest first. Staff who are limited to shops see only
+// the jobs that concern no other shops.
 func (s *DeadLetters) Jobs(ctx context.Context, by staff.Actor, limit int) ([]DeadLetterJob, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -221,8 +221,8 @@ func (s *DeadLetters) Jobs(ctx context.Context, by staff.Actor, limit int) ([]De
 	return s.Store.DeadLetterJobs(ctx, by.Shops, limit)
 }
 
-// Cancel stops a running job; its completed work is kept. It returns
-// [ErrNoDeadLetterJob] if there is none that the actor is in charge of.
+// Cancel stops a running job; its completed work is kept. It returns [ErrNoDeadLetterJob] if no
+// such job is running in the actor's shops.
 func (s *DeadLetters) Cancel(ctx context.Context, by staff.Actor, id int64) error {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return err
@@ -231,8 +231,8 @@ func (s *DeadLetters) Cancel(ctx context.Context, by staff.Actor, id int64) erro
 		ObjectKind: "dead_letters", ObjectID: strconv.FormatInt(id, 10)})
 }
 
-// Step works running jobs off, batch by batch, until there is nothing to do
-// or ctx ends. Any number of workers may do it.
+// Step processes running jobs, batch by batch, until there is nothing to do or ctx ends. Any
+// number of workers may call it at the same time.
 func (s *DeadLetters) Step(ctx context.Context) error {
 	for ctx.Err() == nil {
 		more, err := s.Store.StepDeadLetterJob(ctx)

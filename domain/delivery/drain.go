@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Drain works ready batches of the channel off until none is left or ctx
-// ends. A worker that is woken once therefore finishes what several others
-// were woken for; they then find nothing to do. Small batches are worked on side by
-// side, see [drain].
+// Drain processes ready batches of the channel until none is left or ctx ends. So one woken
+// worker also finishes the batches for which other workers were woken, and these find nothing to
+// do. Small batches are processed concurrently, see [drain].
 func (s *Service) Drain(ctx context.Context, c Channel) error {
 	d := drain{Service: s, channel: c, permits: s.permits(c)}
 	d.ended.L = &d.mu
@@ -19,10 +18,10 @@ func (s *Service) Drain(ctx context.Context, c Channel) error {
 	return d.all(ctx)
 }
 
-// A drain works off a channel's batches. While they are so small that one call
-// reaches all recipients, it works on several at a time: the cost of a batch beside its
-// messages is shared by the batches whose leases, contacts and checkpoints the store reads
-// and records together. All of its calls share the permits of one large batch.
+// A drain processes a channel's batches. While batches are so small that one call reaches all
+// recipients, it processes several at a time: the store reads and records leases, contacts and
+// checkpoints of several batches together, which lowers the cost of a batch. All calls of a drain
+// share the permits of one large batch.
 type drain struct {
 	*Service
 	channel Channel
@@ -31,13 +30,13 @@ type drain struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	ended   sync.Cond // a batch has ended
-	small   int       // batches that are worked on and of which one call reaches all recipients
-	parts   int       // of those, see [Parts]
-	large   int       // the others that are worked on
-	failed  error     // of a batch, the first
+	small   int       // small batches in progress: one call reaches all recipients
+	parts   int       // parts of the small batches, see [Parts]
+	large   int       // other batches in progress
+	failed  error     // the first error of a batch
 }
 
-// all leases and runs batches until there are none.
+// all leases and runs batches until none is ready.
 func (d *drain) all(ctx context.Context) error {
 	for {
 		n, working, err := d.awaitCapacity()
@@ -65,11 +64,11 @@ func (d *drain) all(ctx context.Context) error {
 	}
 }
 
-// awaitCapacity waits until further batches may be leased, and returns how many, and
-// whether others are worked on. There are at most as many small ones as calls may be
-// made, or as many as together have the parts of a full batch; none while a large one is
-// worked on. Batches are leased several at a time: when half of the parts have ended, or a
-// quarter of the calls.
+// awaitCapacity waits until further batches may be leased. It returns how many may be leased, and
+// whether small batches are in progress. While a large batch is in progress, no batch may be
+// leased. Small batches in progress are limited to the number of permits, or to as many as
+// together have the parts of a full batch. Batches are leased several at a time, once half of the
+// parts or a quarter of the calls have ended.
 func (d *drain) awaitCapacity() (n int, working bool, err error) {
 	calls := cap(d.permits)
 	several := max(1, min(calls/4, BatchParts/2))
@@ -81,8 +80,8 @@ func (d *drain) awaitCapacity() (n int, working bool, err error) {
 	return max(BatchParts-d.parts, calls-d.small), d.small > 0, d.failed
 }
 
-// awaitIdle waits until no batch is worked on, or for a second: one batch that takes long
-// must not keep others waiting.
+// awaitIdle waits until no batch is in progress, at most for a second: a slow batch must not keep
+// newly ready batches waiting.
 func (d *drain) awaitIdle() {
 	over := false
 	t := time.AfterFunc(lookEvery, func() {
@@ -125,7 +124,8 @@ func (d *drain) start(ctx context.Context, r *run) {
 	})
 }
 
-// recovered runs the batch; a panic is its error. Its lease is left to run out.
+// recovered runs the batch and returns a panic as an error. After a panic the lease is left to
+// expire.
 func (r *run) recovered(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -62,8 +62,8 @@ func (m manyBatches) leased() (n int) {
 	return n
 }
 
-// drained is a service on batches of so many recipients, whose provider takes a second
-// and may be called four times at a time.
+// drained returns a service with batches of the given sizes. A call of its provider takes a
+// second, and four calls may be in flight.
 func drained(t *testing.T, sizes ...int) (*fixture, manyBatches) {
 	p := newProvider(SMS, 10, time.Second)
 	r := newFixture(t, newFakeStore(SMS, 1, time.Hour), p)
@@ -75,8 +75,8 @@ func drained(t *testing.T, sizes ...int) (*fixture, manyBatches) {
 	return r, list
 }
 
-// TestSmallBatchesAreWorkedOnSideBySide, as many as calls may be made, and no more
-// calls are made than those of one large batch.
+// TestSmallBatchesAreWorkedOnSideBySide: as many small batches are in progress as calls may be
+// made. They make no more calls at a time than one large batch.
 func TestSmallBatchesAreWorkedOnSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, list := drained(t, slices.Repeat([]int{5}, 21)...)
@@ -95,8 +95,8 @@ func TestSmallBatchesAreWorkedOnSideBySide(t *testing.T) {
 	})
 }
 
-// TestLargeBatchesStayAlone: a batch of more than one call is not followed by others
-// before it is done, and its calls wait for those of small ones before it.
+// TestLargeBatchesStayAlone: while a batch of more than one call is in progress, no other batch
+// begins. Its calls wait for the calls of small batches that began before it.
 func TestLargeBatchesStayAlone(t *testing.T) {
 	for _, sizes := range [][]int{{100, 100, 100}, {5, 5, 100, 5, 5, 5, 5, 100, 5}} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
@@ -161,8 +161,8 @@ func (s countedLeases) LeaseSome(ctx context.Context, c Channel, lasting time.Du
 	return list, err
 }
 
-// TestSmallBatchesAreLeasedSeveralAtATime: sixteen at first, and more when half of them
-// have ended.
+// TestSmallBatchesAreLeasedSeveralAtATime: sixteen batches are leased at first, and more when
+// half of them have ended.
 func TestSmallBatchesAreLeasedSeveralAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, list := drained(t, slices.Repeat([]int{1}, 40)...)
@@ -183,8 +183,8 @@ func TestSmallBatchesAreLeasedSeveralAtATime(t *testing.T) {
 	})
 }
 
-// TestABatchThatTakesLongKeepsNoOtherWaiting: batches that become ready while it lasts are
-// leased within a second.
+// TestABatchThatTakesLongKeepsNoOtherWaiting: batches that become ready while a slow batch is in
+// progress are leased within a second.
 func TestABatchThatTakesLongKeepsNoOtherWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, list := drained(t, 5, 5)

@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Reminders and corrections hold links of each reader's own over the channels that
-// have them, also in the built-in texts; other messages and webhooks hold the
+// Reminders and corrections contain a separate tracked link for each reader over channels with
+// [Channel.Tracks], also in the built-in texts. Other messages and webhooks contain the claim
 // address itself.
 func TestMessagesAboutDropsAreTracked(t *testing.T) {
 	s := &Service{DropLinkURL: func(s *Subject, c Channel, id user.ID) string {
@@ -48,8 +48,8 @@ func TestMessagesAboutDropsAreTracked(t *testing.T) {
 	}
 }
 
-// BenchmarkReminder compares what rendering one recipient's reminder costs with the
-// claim address itself and with a link of the reader's own.
+// BenchmarkReminder compares the cost of rendering one recipient's reminder with the claim
+// address itself and with a tracked link for each reader.
 func BenchmarkReminder(b *testing.B) {
 	links := user.NewLinks("0123456789abcdef0123456789abcdef")
 	for _, tracked := range []bool{false, true} {

@@ -13,8 +13,8 @@ import (
 
 var errAway = fault.New(fault.Unavailable, "overloaded", "the database is away")
 
-// fakeStore is a store with one batch that keeps the contract of [Lease]. Its
-// clock is the bubble's; the service's may be off.
+// fakeStore is a store with one batch that keeps the contract of [Lease]. Its clock is the
+// synctest bubble's; the clock of the service may differ.
 type fakeStore struct {
 	mu         sync.Mutex
 	channel    Channel
@@ -108,7 +108,7 @@ func (d *fakeStore) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bo
 	return found, d.contactsErr
 }
 
-// Consents returns those of the users who are in consents.
+// Consents returns the users who are in consents.
 func (d *fakeStore) Consents(_ context.Context, _ *Batch, ids []user.ID) (map[user.ID]bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +119,7 @@ func (d *fakeStore) Consents(_ context.Context, _ *Batch, ids []user.ID) (map[us
 	return held, d.consentsErr
 }
 
-// Refusals returns those of the users who are in refusals.
+// Refusals returns the users who are in refusals.
 func (d *fakeStore) Refusals(_ context.Context, _ Channel, ids []user.ID) (Refusals, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +132,7 @@ func (d *fakeStore) Refusals(_ context.Context, _ Channel, ids []user.ID) (Refus
 	return found, d.refusalsErr
 }
 
-// refuseNow is what the user does who opts out.
+// refuseNow opts the user out during the test.
 func (d *fakeStore) refuseNow(id user.ID, reason string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +163,7 @@ func (d *fakeStore) setStop(reason string) {
 	d.stop = reason
 }
 
-// outcomes counts the outcomes of all recipients, the rest included.
+// outcomes counts the outcomes of all recipients, including the outcome that ended the batch.
 func (d *fakeStore) outcomes() map[Outcome]int {
 	counts := map[Outcome]int{}
 	for _, id := range d.due {

@@ -2,8 +2,8 @@ package delivery
 
 import "dropbell/domain/feedback"
 
-// A FeedbackSum is what providers reported of one owner's messages on one channel: of
-// a slot's, a campaign's, an announcement's or a run of notices.
+// A FeedbackSum counts the providers' reports on one owner's messages over one channel. The owner
+// is a slot, a campaign, an announcement or a run of notices.
 type FeedbackSum struct {
 	Kind    Kind
 	OwnerID int64

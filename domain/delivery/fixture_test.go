@@ -91,8 +91,7 @@ type gate struct {
 	dead   bool // something was given back in a context that has ended
 	good   int
 	bad    []string
-	// throttled are the pauses that providers requested; until heldUntil no
-	// message is admitted.
+	// throttled are the pauses that providers requested. Until heldUntil no message is admitted.
 	throttled []time.Duration
 	heldUntil time.Time
 }
@@ -195,7 +194,7 @@ func (r *fixture) want(counts map[Outcome]int) {
 	}
 }
 
-// once fails unless what the provider took is what is recorded, each once.
+// once fails unless the messages that the provider took are exactly the recorded ones, each once.
 func (r *fixture) once() {
 	r.t.Helper()
 	for _, id := range r.depot.due {

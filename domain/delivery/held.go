@@ -6,8 +6,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Handed returns the answers to messages that were handed over, and how many the
-// sender kept back.
+// Handed returns the answers to messages that were handed over, and the number of messages that
+// the sender kept back.
 func Handed(results []Result) (given []Result, held int) {
 	for _, res := range results {
 		if res.Held {
@@ -20,8 +20,8 @@ func Handed(results []Result) (given []Result, held int) {
 	return slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Held }), held
 }
 
-// paced returns the users whose messages were kept back because of the pace of the
-// recipient's mail domain; nil if there are none.
+// paced returns the users whose messages were kept back because of the pace of their mail domain;
+// nil if there are none.
 func (b *Batch) paced() (held map[user.ID]bool) {
 	for id, e := range b.Exceptions {
 		if e.Outcome == Failed && e.Reason == ReasonDomain {

@@ -8,10 +8,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// Messages that the sender keeps back wait with a reason of their own, hold up no others,
-// and say nothing about the provider: a half-open circuit is closed by the first message
-// that was handed over. A message that still waits at the deadline expires and is never
-// sent.
+// Messages that the sender keeps back wait with a reason of their own, delay no other messages,
+// and say nothing about the provider: a half-open circuit is closed by the first message that is
+// handed over. A message that still waits at the deadline expires and is never sent.
 func TestMessagesThatAreKeptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(Email, 30, time.Minute), newProvider(Email, 10, 0))
@@ -53,8 +52,8 @@ func TestMessagesThatAreKeptBack(t *testing.T) {
 	})
 }
 
-// A message that is kept back for one device tells the circuit what the service of another
-// device answered.
+// A message is kept back for one of the recipient's devices. The answer of the push service of
+// another device is reported to the circuit.
 func TestAMessageThatIsKeptBackForOneDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(Email, 1, time.Minute), newProvider(Email, 10, 0))

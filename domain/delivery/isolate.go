@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// suspicious is how many messages a refused call has at least for the provider,
-// and not single messages, to be suspected.
+// suspicious is the least number of messages in a refused call for which the provider itself is
+// suspected, and not single messages.
 const suspicious = 8
 
-// refusedWhole returns how many messages were refused because their call was, as a
-// whole; 0 if the provider took any message of the call. The sender may have refused
-// others each for itself, without handing them over.
+// refusedWhole returns how many messages were refused because their call was refused as a whole;
+// 0 if the provider took any message of the call. The sender may have refused other messages of
+// the call individually, without handing them over.
 func refusedWhole(results []Result) (n int) {
 	for _, r := range results {
 		if r.Status != Permanent {
@@ -25,7 +25,8 @@ func refusedWhole(results []Result) (n int) {
 	return n
 }
 
-// divide takes those messages out of a refused chunk that were refused each for itself.
+// divide removes the messages that were refused individually from a refused chunk, and returns
+// them.
 func (c *chunkResult) divide() (own chunkResult) {
 	var all chunkResult
 	for n, r := range c.results {
@@ -39,33 +40,34 @@ func (c *chunkResult) divide() (own chunkResult) {
 	return own
 }
 
-// An isolation looks for the messages because of which a call was refused as a
-// whole. Every further call is admitted like any other, and holds a turn until
-// its results are recorded.
+// An isolation searches for the messages because of which a call was refused as a whole. Every
+// further call needs admission like any other call, and holds a permit until its results are
+// recorded.
 type isolation struct {
 	*run
 	calls *calls
 	// rest is recorded together with the next results.
 	rest chunkResult
-	// turn: the next call has its permit already.
+	// turn says that the next call has its permit already.
 	turn bool
 }
 
-// A refused part is some of a chunk's messages and the answer to all of them.
+// A refused part is a subset of a chunk's messages and the answer to all of them.
 type refused struct {
 	messages []Message
 	answer   Result
 }
 
-// isolate sends a chunk again whose call was refused as a whole, in halves, until
-// each message that is refused stands alone: those become dead and the others are
-// sent. k such messages among n take at most 2·k·log n further calls.
+// isolate sends the messages of a chunk whose call was refused as a whole again, in halves, until
+// each refused message is alone in its call. These messages become dead; the others are sent. k
+// refused messages among n take at most 2·k·log n further calls.
 //
-// A provider that refuses every call, for example because its address is wrong,
-// is found out after five more calls: both halves are refused, and three single
-// messages as well. Then no message is to blame, all are tried again later, and
-// the provider has failed. isolate returns false if the run is stopped or
-// postponed meanwhile; the next run sends to those who have no result by then.
+// A provider that refuses every call, for example because its address is wrong, is detected after
+// five more calls: both halves are refused, and three single messages as well. Then no message is
+// at fault: all messages are tried again later, and the call counts as a failure of the provider.
+//
+// isolate returns false if the run is stopped or postponed meanwhile. The next run sends to the
+// recipients who have no result by then.
 func (r *run) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
 	i := &isolation{run: r, calls: c, rest: chunk, turn: true}
 	own := chunk.divide()
@@ -98,12 +100,12 @@ func (r *run) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
 	return ok
 }
 
-// maxNarrowed bounds for how many batches a smaller call is remembered.
+// maxNarrowed bounds the number of batches in a chunkLimit.
 const maxNarrowed = 1000
 
-// chunkLimit remembers the batches in which looking for a refused message had to wait
-// for its admission until the batch was given back. Their next calls are smaller,
-// so that every run gets further than the one before.
+// chunkLimit keeps a smaller chunk size for batches that were released because an isolation had
+// to wait for admission. Their next calls are smaller, so that every run gets further than the
+// run before.
 type chunkLimit struct {
 	mu    sync.Mutex
 	sizes map[int64]int
@@ -118,7 +120,7 @@ func (n *chunkLimit) to(batch int64, size int) {
 	n.sizes[batch] = size
 }
 
-// of returns the most messages of a call of the batch, at most size.
+// of returns the greatest number of messages in a call of the batch, at most size.
 func (n *chunkLimit) of(batch int64, size int) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,7 +136,7 @@ func (n *chunkLimit) forget(batch int64) {
 	delete(n.sizes, batch)
 }
 
-// halve sends both halves of messages and returns those that were refused.
+// halve sends both halves of messages and returns the refused halves.
 func (i *isolation) halve(ctx context.Context, messages []Message) (parts []refused, ok bool) {
 	middle := len(messages) / 2
 	for _, half := range [][]Message{messages[:middle], messages[middle:]} {
@@ -149,8 +151,8 @@ func (i *isolation) halve(ctx context.Context, messages []Message) (parts []refu
 	return parts, true
 }
 
-// try sends a part. It returns what was sent of it and the answer if that is refused as a
-// whole, and records the results otherwise.
+// try sends part in one call. If the call is refused as a whole, try returns the messages that
+// were sent in it and the answer; otherwise try records the results.
 func (i *isolation) try(ctx context.Context, part []Message) (refusal *refused, ok bool) {
 	if !i.admit(ctx, part) {
 		return nil, false
@@ -167,9 +169,9 @@ func (i *isolation) try(ctx context.Context, part []Message) (refusal *refused, 
 	return nil, i.settle(ctx, part, results)
 }
 
-// probe decides whether it is the provider that refuses everything: it sends three
-// single messages of two refused halves, drawn at random, so that equal chunks
-// are not judged by the same three each time. It returns what is still to be looked at.
+// probe decides whether the provider refuses every message. It sends three single messages of two
+// refused halves. They are drawn at random, so that equal chunks are not judged by the same three
+// messages each time. It returns the parts that still have to be divided.
 func (i *isolation) probe(ctx context.Context, halves []refused) (parts []refused, ok bool) {
 	all := append(halves[0].messages[:len(halves[0].messages):len(halves[0].messages)], halves[1].messages...)
 	third := len(all) / 3
@@ -202,9 +204,9 @@ func without(parts []refused, m Message) []refused {
 	return parts
 }
 
-// blameProvider is the answer when every message is refused. The text of a
-// campaign is staff's and may itself be the reason: then the channel continues
-// for other batches.
+// blameProvider settles all messages with an answer about the provider, for a provider that
+// refuses every message. In a campaign the text of staff may be the reason: then the channel
+// continues for other batches.
 func (i *isolation) blameProvider(ctx context.Context, messages []Message, answer Result) bool {
 	answer = Result{Detail: DetailOf("every message is refused, so none is at fault; check the configuration: " + answer.Detail),
 		Apart: i.batch.Subject.Kind == KindCampaign, Via: answer.Via}
@@ -213,7 +215,7 @@ func (i *isolation) blameProvider(ctx context.Context, messages []Message, answe
 	return i.settle(ctx, messages, results)
 }
 
-// settle hands results over to be recorded, which takes the turn.
+// settle passes results on to be recorded, which uses the permit.
 func (i *isolation) settle(ctx context.Context, messages []Message, results []Result) bool {
 	if !i.takeTurn(ctx) {
 		return false
@@ -224,7 +226,7 @@ func (i *isolation) settle(ctx context.Context, messages []Message, results []Re
 	return true
 }
 
-// admit waits for a turn and the admission of one more call.
+// admit waits for a permit and for the admission of one more call.
 func (i *isolation) admit(ctx context.Context, part []Message) bool {
 	if !i.takeTurn(ctx) || ctx.Err() != nil || i.calls.postponed() > 0 {
 		return false
@@ -241,15 +243,15 @@ func (i *isolation) takeTurn(ctx context.Context) bool {
 	return i.turn
 }
 
-// unjudged reports a call that shows neither that the provider works nor that it
-// fails. It has used the rate all the same.
+// unjudged reports a call that shows neither that the provider works nor that it fails. The call
+// has used the rate nevertheless.
 func (i *isolation) unjudged(ctx context.Context) {
 	i.Admission.Unused(context.WithoutCancel(ctx), i.load(0))
 }
 
-// stillWanted returns the messages of an admitted part whose recipients have not refused
-// them meanwhile; the refusals are recorded with the next results. It returns false if the
-// call may not begin; then, and when no message is left, the admission is given back.
+// stillWanted returns the messages of an admitted part whose recipients have not opted out and
+// are not suppressed meanwhile. The refusals are recorded with the next results. ok is false if
+// the call may not begin. If it may not, or no message is left, the admission is given back.
 func (i *isolation) stillWanted(ctx context.Context, part []Message) (left []Message, ok bool) {
 	load := i.load(len(part))
 	asked := chunkResult{messages: slices.Clone(part)}

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Accepted is [Journal.Accepted] for the messages of this run. Recording runs
-// while the sender prepares its next message.
+// Accepted is [Journal.Accepted] for the messages of this run. The recording continues while the
+// sender prepares its next message.
 func (r *run) Accepted(id user.ID) (recorded func(context.Context) error) { return r.accepted(id, 0) }
 
 // Through is [RoutedJournal.Through] for the messages of this run.
@@ -41,8 +41,8 @@ func (r *run) accepted(id user.ID, via int64) (recorded func(context.Context) er
 	}
 }
 
-// resume records what a former run handed over and did not get to record in a
-// checkpoint: these messages are sent.
+// resume records the messages that a former run handed over and did not record in a checkpoint.
+// They count as sent.
 func (r *run) resume(ctx context.Context) error {
 	if len(r.batch.Accepted) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (r *run) resume(ctx context.Context) error {
 	return nil
 }
 
-// saveFor is how long a checkpoint is tried before the lease is left to others.
+// saveFor is how long a checkpoint is tried before the lease is left to expire.
 const saveFor = 30 * time.Second
 
 // untilRecorded retries record beyond the end of ctx and through an outage of

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// journalSender is a sender with a journal that sends one message after the
-// other on each of its connections. After its death no message arrives.
+// journalSender is a sender with a journal. It sends one message after the other on each of its
+// connections. After its death no message arrives.
 type journalSender struct {
 	takes time.Duration
 	free  chan struct{} // connections
@@ -59,8 +59,7 @@ func (p *journalSender) take(id user.ID) bool {
 	return !p.dead
 }
 
-// repeated returns how many users got more than one message, and fails if one got
-// more than two or none.
+// repeated returns how many users got two messages. It fails if a user got more than two or none.
 func (p *journalSender) repeated(t *testing.T, due []user.ID) (n int) {
 	t.Helper()
 	for _, id := range due {
@@ -75,9 +74,9 @@ func (p *journalSender) repeated(t *testing.T, due []user.ID) (n int) {
 	return n
 }
 
-// TestAKillRepeatsOneMessagePerConnection: a worker dies at any moment, as far as its
-// provider and its database can tell; the one that takes its batch over sends again
-// at most what was under way on each connection. Recording takes its time.
+// TestAKillRepeatsOneMessagePerConnection: a worker dies at any moment of its dialogue with the
+// provider and the database. The worker that takes its batch over repeats at most the message in
+// flight on each connection. Recording takes some time.
 func TestAKillRepeatsOneMessagePerConnection(t *testing.T) {
 	most := 0
 	for seed := range uint64(100) {
@@ -141,9 +140,9 @@ func (s slowAccepting) Accepted(ctx context.Context, id user.ID, via int64) erro
 	return s.Lease.Accepted(ctx, id, via)
 }
 
-// TestWhatAFormerRunHandedOver: recipients that a former run handed to the
-// provider are sent, whatever the outcomes of the rest of the batch, also those
-// that had failed before.
+// TestWhatAFormerRunHandedOver: recipients whose messages a former run handed to the provider are
+// sent, whatever the outcomes of the other recipients are. This includes recipients that had
+// failed before.
 func TestWhatAFormerRunHandedOver(t *testing.T) {
 	for _, stop := range []string{"", ReasonMoved, Held} {
 		synctest.Test(t, func(t *testing.T) {

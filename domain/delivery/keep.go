@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Keep runs do and renews a lease of the given length meanwhile, so that work
-// which records nothing for a while is not taken for abandoned. Once renew
-// returns [ErrLeaseLost] the context of do ends, and Keep returns that error
-// unless do had finished. A renewal that fails for another reason is tried
-// again: whether the lease still holds is decided by the next record.
+// Keep runs do and meanwhile renews a lease of the given length, so that work which records
+// nothing for a while is not taken for abandoned. Once renew returns [ErrLeaseLost], the context
+// of do ends, and Keep returns [ErrLeaseLost] unless do succeeded. After any other error the
+// renewal is tried again: the next record decides whether the lease still holds.
 func Keep(ctx context.Context, lasting time.Duration, renew, do func(context.Context) error) error {
 	work, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
@@ -41,7 +40,7 @@ func keep(ctx context.Context, lasting time.Duration, renew func(context.Context
 	}
 }
 
-// renewOnce does not wait longer for an answer than the lease would last.
+// renewOnce calls renew, and waits for it at most as long as the lease would last.
 func renewOnce(ctx context.Context, lasting time.Duration, renew func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, lasting)
 	defer cancel()

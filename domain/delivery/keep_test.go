@@ -48,9 +48,8 @@ func TestKeepStopsWorkWhoseLeaseIsLost(t *testing.T) {
 	})
 }
 
-// TestKeepPassesOnWhatBecameOfTheWork: a finished batch stays finished even if
-// another worker has the lease by then, and other errors are not taken for a
-// lost lease.
+// TestKeepPassesOnWhatBecameOfTheWork: a finished batch stays finished even if another worker has
+// the lease by then. Other errors are not reported as a lost lease.
 func TestKeepPassesOnWhatBecameOfTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := func(context.Context) error { return ErrLeaseLost }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// latenessBounds are fine where a second matters and coarse where an hour does.
+// latenessBounds are the ends of the spans: close together for short delays, and further apart
+// for long delays.
 var latenessBounds = [...]time.Duration{
 	10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 50 * time.Millisecond, 75 * time.Millisecond,
 	100 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond,
@@ -17,17 +18,16 @@ var latenessBounds = [...]time.Duration{
 	30 * time.Minute, 45 * time.Minute, time.Hour,
 }
 
-// LatenessBounds returns where the spans of a [Lateness] end, ascending. Stored counts
-// depend on them: further bounds can be added at the end only.
+// LatenessBounds returns the ends of the spans of a [Lateness], ascending. Stored counts depend
+// on their order: further bounds can be added at the end only.
 func LatenessBounds() []time.Duration { return slices.Clone(latenessBounds[:]) }
 
-// A Lateness counts messages by how long after their planned instant they were
-// recorded as sent: span i ends before bound i, and the one after the last
-// bound has no end. It is a true count of messages, as fine as checkpoints: all
-// messages that one checkpoint records are as late as its record.
+// A Lateness counts messages by how long after their planned instant they were recorded as sent.
+// Span i ends before bound i; the span after the last bound has no end. The messages of one
+// checkpoint all count with the instant of that checkpoint.
 type Lateness map[int]int64
 
-// Messages is how many are counted.
+// Messages returns the number of counted messages.
 func (l Lateness) Messages() (n int64) {
 	for _, v := range l {
 		n += v
@@ -47,9 +47,9 @@ func (l Lateness) Plus(o Lateness) Lateness {
 	return sum
 }
 
-// Latest returns within what time the last of the messages was recorded that
-// is none of the others, which were recorded that late: the end of a span.
-// bounded is false if that span has no end, or nothing else is counted.
+// Latest returns the end of the span in which the last message was recorded, without counting
+// some messages: others are their delays. bounded is false if that span has no end, or if no
+// other message is counted.
 func (l Lateness) Latest(others []time.Duration) (upTo time.Duration, bounded bool) {
 	rest := l.Plus(nil)
 	for _, late := range others {
@@ -73,8 +73,8 @@ func (l Lateness) Latest(others []time.Duration) (upTo time.Duration, bounded bo
 	return 0, false
 }
 
-// After returns how many of the messages may have been recorded later than d:
-// those in spans that end after it.
+// After returns how many messages may have been recorded later than d: the messages in spans that
+// end after d.
 func (l Lateness) After(d time.Duration) (n int64) {
 	for i, v := range l {
 		if i >= len(latenessBounds) || latenessBounds[i] > d {
@@ -84,10 +84,9 @@ func (l Lateness) After(d time.Duration) (n int64) {
 	return n
 }
 
-// Quantile returns a time within which the share q of the messages was
-// recorded: the end of the span in which the share is reached, so it is never
-// better than the truth. bounded is false if that span has no end, or nothing
-// is counted; upTo is then the last bound, or 0.
+// Quantile returns the time within which the share q of the messages was recorded: the end of the
+// span in which the share is reached, so it is never too low. bounded is false if that span has
+// no end, or if no message is counted; upTo is then the last bound, or 0.
 func (l Lateness) Quantile(q float64) (upTo time.Duration, bounded bool) {
 	total := l.Messages()
 	if total == 0 {

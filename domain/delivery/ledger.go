@@ -34,7 +34,7 @@ func Kinds() []Kind {
 	return []Kind{KindReminder, KindCorrection, KindCancelled, KindCampaign, KindNotice, KindTest}
 }
 
-// A BatchRow is one batch with what became of its recipients so far.
+// A BatchRow is one batch with the outcomes of its recipients so far.
 type BatchRow struct {
 	ID           int64
 	Kind         Kind
@@ -59,8 +59,8 @@ type BatchRow struct {
 	Outcome Outcome
 	// Reported are the parts of Counts.Sent of which the provider has reported.
 	Reported feedback.Tally
-	// Providers are those that staff have configured and that took messages; the rest of
-	// Counts.Sent was the environment's.
+	// Providers are the providers configured by staff that took messages. The environment's
+	// provider took the other messages of Counts.Sent.
 	Providers []ProviderShare
 }
 
@@ -91,9 +91,8 @@ type BatchQuery struct {
 	Limit      int
 }
 
-// A BatchPage is one page of batches. A search for one user looks at a
-// bounded number of batches at a time: More may be set although the page is
-// not full, even empty.
+// A BatchPage is one page of batches. A search for one user reads a bounded number of batches at
+// a time: More may be set although the page is not full, or is even empty.
 type BatchPage struct {
 	List []BatchRow
 	More bool
@@ -110,8 +109,8 @@ type Recipient struct {
 	Attempts    int
 	At          time.Time // zero while nothing is recorded
 	NextRetryAt *time.Time
-	// Reported is what the provider reported of the message later; empty = nothing.
-	// Cause is its reason, where it had one.
+	// Reported is the status that the provider reported for the message later; empty = no report.
+	// Cause is the reason in that report, if it had one.
 	Reported feedback.Status
 	Cause    string
 }
@@ -136,7 +135,7 @@ type LedgerStore interface {
 // Ledger shows staff the messages that were delivered, and their recipients.
 type Ledger struct{ Store LedgerStore }
 
-// Batches lists what the actor may see, latest due first.
+// Batches lists the batches that the actor may see, latest due first.
 func (s *Ledger) Batches(ctx context.Context, by staff.Actor, q BatchQuery) (BatchPage, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return BatchPage{}, err
@@ -166,8 +165,8 @@ func (s *Ledger) Recipients(ctx context.Context, by staff.Actor, q RecipientQuer
 	return s.Store.Recipients(ctx, q)
 }
 
-// EachBatch yields every batch that q selects, page by page, until yield
-// returns an error; q's limit is the size of a page.
+// EachBatch calls yield for every batch that q selects, page by page, until yield returns an
+// error. The limit of q is the size of a page.
 func (s *Ledger) EachBatch(ctx context.Context, by staff.Actor, q BatchQuery, yield func(BatchRow) error) error {
 	for {
 		page, err := s.Batches(ctx, by, q)

@@ -23,8 +23,8 @@ const (
 	KindVerification = message.Verification
 )
 
-// A Subject is what a batch's messages are about. It is the same for every
-// recipient and comes with the batch when it is leased.
+// A Subject is the content that a batch's messages have in common. It comes with the batch when
+// the batch is leased.
 type Subject struct {
 	Kind         Kind
 	TemplateID   int64
@@ -36,27 +36,25 @@ type Subject struct {
 	OpensAt      time.Time
 	// ClaimURL is where the reader can claim; empty when the shop has none.
 	ClaimURL string
-	// Late says that a reminder goes out long after its slot's instant, as after
-	// an opening that moved or a provider's outage: Left is the time until the
-	// opening then.
+	// Late says that a reminder is sent long after its slot's instant, for example after an
+	// opening that moved or a provider's outage. Left is then the time until the opening.
 	Late bool          `json:"-"`
 	Left time.Duration `json:"-"`
-	// OwnerID is the campaign of a message that staff wrote, Copy what they
-	// wrote, EndsAt its end.
+	// OwnerID, Copy and EndsAt are the campaign of a message that staff wrote, its text, and the
+	// end of the campaign.
 	OwnerID  int64
 	Copy     *Copy
 	ShopName string
 	EndsAt   time.Time
-	// Worth is what the coupon is worth.
+	// Worth is the value of the coupon.
 	Worth message.Worth
-	// TextsUpTo is the newest version of a text that counts for the message; see
-	// [message.Source].
+	// TextsUpTo is the newest version of a text that the message may use; see [message.Source].
 	TextsUpTo int64
-	// Track, if set, returns the tracked address that replaces [Subject.Link] in
-	// the message of one reader, who gets that variant.
+	// Track, if set, returns the tracked address that replaces [Subject.Link] in the message of
+	// reader id, who gets that variant.
 	Track func(id user.ID, variant int) string `json:"-"`
-	// Reference, if set, returns the text by which a provider's later report names
-	// the message to one reader; see package feedback.
+	// Reference, if set, returns the text that identifies the message to one reader in a
+	// provider's later report; see package feedback.
 	Reference func(id user.ID) string `json:"-"`
 }
 
@@ -69,26 +67,25 @@ type Message struct {
 	Channel Channel
 	Subject *Subject
 	Content *Content
-	// OptOutURL is where this recipient can turn the channel off; see [OptOut].
-	// Empty = nowhere.
+	// OptOutURL is the address where this recipient can turn the channel off; see [OptOut]. Empty
+	// = there is none.
 	OptOutURL string
-	// Values, if set, returns the variables of the text as this recipient reads them,
-	// by the names of [message.Variables]; for providers that fill in the texts
-	// themselves.
+	// Values, if set, returns the variables of the text as this recipient reads them, by the
+	// names of [message.Variables]. It serves providers that fill in the texts themselves.
 	Values func() map[string]string
-	// Consented says that the recipient has consented to this one message, which some
+	// Consented says that the recipient has consented to this one message, which some push
 	// services demand; see [user.Platform.OneTime].
 	Consented bool
 	// Journal records messages that are sent one by one; nil = none are.
 	Journal Journal
-	// Until is from when on the message is worthless; zero = never.
+	// Until is the instant from which the message is worthless; zero = never.
 	Until time.Time
-	// Waited says that the message was kept back before since the recipient's mail domain
-	// takes fewer.
+	// Waited says that the message was kept back before because of the pace of the recipient's
+	// mail domain.
 	Waited bool
 }
 
-// Link is where this recipient is led, or empty.
+// Link returns the address that this recipient's message links to, or "".
 func (m Message) Link() string {
 	if m.Subject.Copy == nil {
 		return m.Subject.LinkOf(m.To.ID, 0)
@@ -96,8 +93,8 @@ func (m Message) Link() string {
 	return m.Subject.LinkOf(m.To.ID, m.Subject.Copy.Pick(m.Subject.OwnerID, m.To.ID))
 }
 
-// Reference is what a provider is given to name this message in its reports, or
-// empty: a test message has none.
+// Reference returns the text that identifies this message in a provider's reports. It is empty
+// for test messages.
 func (m Message) Reference() string {
 	if m.Subject.Reference == nil {
 		return ""
@@ -105,9 +102,9 @@ func (m Message) Reference() string {
 	return m.Subject.Reference(m.To.ID)
 }
 
-// IdempotencyKey names this delivery for providers that can recognise a
-// repetition: one per (kind, template, slot, due instant, channel, user), or
-// per (campaign, channel, user).
+// IdempotencyKey returns the name of this delivery for providers that can recognise a repetition:
+// unique per (kind, template, slot, due instant, channel, user), or per (campaign, channel,
+// user).
 func (m Message) IdempotencyKey() string { return string(m.AppendIdempotencyKey(make([]byte, 0, 64))) }
 
 // AppendIdempotencyKey appends [Message.IdempotencyKey], which consists of

@@ -8,10 +8,10 @@ import (
 	"dropbell/domain/message"
 )
 
-// OptOut returns the text and HTML of m's content with the way to turn the
-// channel off below it, in the reader's language: a complete sentence, because
-// the link ends everything on the channel and not just messages like this one.
-// Without an http or https OptOutURL it returns the content as it is.
+// OptOut returns the text and HTML of m's content followed by the link that turns the channel
+// off, in the reader's language. The link has a complete sentence, because it ends all messages
+// over the channel and not just messages like this one. Without an http or https OptOutURL the
+// content is returned unchanged.
 func OptOut(m Message) (text, html string) {
 	text, html = m.Content.Text, m.Content.HTML
 	u, err := url.Parse(m.OptOutURL)

@@ -50,8 +50,9 @@ func TestMessagesOfferTheWayOut(t *testing.T) {
 	}
 }
 
-// TestSkipsAreRecordedWithTheRest in the app and in small batches, by one checkpoint,
-// whichever way the batch ends, and by the one that is repeated when the store was away.
+// TestSkipsAreRecordedWithTheRest: in the app and in small batches the skips of opted-out users
+// are recorded by the same checkpoint as the other outcomes, whichever way the batch ends. A
+// checkpoint that is repeated after an outage of the store has them too.
 func TestSkipsAreRecordedWithTheRest(t *testing.T) {
 	for name, c := range map[string]struct {
 		channel  Channel

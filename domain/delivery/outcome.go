@@ -6,7 +6,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Outcome is what became of one recipient of a batch.
+// Outcome is the state of one recipient of a batch.
 type Outcome string
 
 // The outcomes. InFlight is everything that has no outcome yet.
@@ -24,11 +24,11 @@ const (
 // Final reports whether the outcome no longer changes, except by a replay.
 func (o Outcome) Final() bool { return o != InFlight && o != Failed }
 
-// Sleeping reports whether a recipient with this outcome for that reason is sent to
-// once the user's quiet hours end, without anything having failed.
+// Sleeping reports whether a recipient with this outcome and reason waits for the end of the
+// user's quiet hours. Nothing has failed then.
 func (o Outcome) Sleeping(reason string) bool { return o == Failed && reason == ReasonQuietHours }
 
-// Reasons for not simply being sent; they are keys of the catalogues.
+// Reasons why a message was not sent at once or not at all; they are keys of the catalogues.
 const (
 	ReasonOptedOut       = "opted_out"
 	ReasonNoContact      = "no_contact"
@@ -66,7 +66,8 @@ const (
 	ReasonNoApp          = "no_app_provider"     // no push service is configured for the app of the phone
 )
 
-// An Exception is one recipient to whom the message did not simply go out.
+// An Exception is the state of one recipient to whom the message was not sent at the first
+// attempt.
 type Exception struct {
 	UserID      user.ID
 	Outcome     Outcome
@@ -80,7 +81,7 @@ type Exception struct {
 	Via         int64 // the provider that answered last, see [Result]
 }
 
-// Counts is one line of the balance sheet.
+// Counts is the number of recipients by outcome.
 type Counts struct {
 	Reserved int64
 	Sent     int64
@@ -90,11 +91,11 @@ type Counts struct {
 	InFlight int64
 }
 
-// Difference is what the identity
+// Difference is the error of the identity
 //
 //	reserved at fire = sent + skipped + expired + dead + in flight
 //
-// is off by; it is 0 unless something was lost or counted twice.
+// It is 0 unless a recipient was lost or counted twice.
 func (c Counts) Difference() int64 {
 	return c.Reserved - c.Sent - c.Skipped - c.Expired - c.Dead - c.InFlight
 }

@@ -14,23 +14,23 @@ import (
 // micro is how many millionths a unit of a currency has.
 const micro = 1_000_000
 
-// SMSPrices are what a part of a text message costs, by how its number begins. The zero
-// value is no price list.
+// SMSPrices is a list of prices of one part of a text message, by the first digits of the
+// recipient's number. The zero value is no list.
 type SMSPrices struct {
 	// Currency is a code of ISO 4217; empty = there is no list.
 	Currency string
 	of       []smsPrice // the longest prefixes first
 }
 
-// smsPrice is the price of numbers that begin with digits, in millionths of a unit; no
-// digits are all numbers.
+// smsPrice is the price of a part to numbers that begin with digits, in millionths of a currency
+// unit. Empty digits match all numbers.
 type smsPrice struct {
 	digits string
 	micros int64
 }
 
-// ParseSMSPrices reads a list such as "86=0.045 CNY,852=0.3 CNY,*=0.5 CNY": digits that
-// numbers begin with, without the +, and the price of one part; * is all other numbers.
+// ParseSMSPrices reads a list such as "86=0.045 CNY,852=0.3 CNY,*=0.5 CNY". An entry has the
+// first digits of numbers, without the +, and the price of one part; * matches all other numbers.
 func ParseSMSPrices(s string) (p SMSPrices, err error) {
 	for entry := range strings.SplitSeq(s, ",") {
 		if entry = strings.TrimSpace(entry); entry == "" {
@@ -58,8 +58,9 @@ func ParseSMSPrices(s string) (p SMSPrices, err error) {
 	return p, nil
 }
 
-// ParseMicros reads a plain decimal number of units, such as 0.045, as millionths; false
-// if it is none, has more than six decimals or more than nine digits before them.
+// ParseMicros reads a plain decimal number of units, such as 0.045, as millionths. It returns
+// false if s is no such number, or has more than six decimals or more than nine digits before the
+// decimal point.
 func ParseMicros(s string) (int64, bool) {
 	whole, rest, _ := strings.Cut(s, ".")
 	if whole == "" || len(whole) > 9 || len(rest) > 6 || strings.HasSuffix(s, ".") || strings.Trim(whole+rest, "0123456789") != "" {
@@ -72,8 +73,8 @@ func ParseMicros(s string) (int64, bool) {
 // Empty reports whether there is no price list.
 func (p SMSPrices) Empty() bool { return p.Currency == "" }
 
-// Of returns the price of a part to a number in E.164, in millionths of a unit of the
-// currency; false if the list has none.
+// Of returns the price of a part to a number in E.164, in millionths of a unit of the currency.
+// known is false if the list has no price for the number.
 func (p SMSPrices) Of(number string) (micros int64, known bool) {
 	digits := strings.TrimPrefix(number, "+")
 	for _, o := range p.of {
@@ -84,8 +85,8 @@ func (p SMSPrices) Of(number string) (micros int64, known bool) {
 	return 0, false
 }
 
-// AtMost is [SMSPrices.Of], and for a number without a price the highest of the list, so
-// that no more is spent than is counted.
+// AtMost returns [SMSPrices.Of], or for a number without a price the highest price of the list,
+// so that no more money is spent than is counted.
 func (p SMSPrices) AtMost(number string) int64 {
 	if micros, known := p.Of(number); known {
 		return micros

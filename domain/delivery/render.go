@@ -9,22 +9,21 @@ import (
 	"dropbell/domain/user"
 )
 
-// maxRendered bounds how many forms one [Renderer] keeps. Every zone that exists
-// in two languages is about 1,200; real audiences use a few dozen.
+// maxRendered bounds how many forms one [Renderer] keeps. All existing zones in two languages are
+// about 1,200 forms; real audiences use a few dozen.
 const maxRendered = 1024
 
-// slotMinutes is the distance of neighbouring slots from the opening.
+// slotMinutes is the distance between neighbouring slots, in minutes before the opening.
 const slotMinutes = 5
 
-// Render returns the message about s over the channel for one reader, with texts
-// of the book; see [message.Book]. It is what previews, test messages and
-// recipients get.
+// Render returns the message about s over the channel for one reader, with texts of the book; see
+// [message.Book]. Previews, test messages and recipients get the same content.
 func Render(book *message.Book, s Subject, c Channel, u user.User) Content {
 	return *NewRenderer(book, s, c).For(u)
 }
 
-// RenderCopy is [Render] for one of the variants of a message that staff wrote,
-// also for a reader who would get another one. A variant of [HeldOut] is rendered as the first.
+// RenderCopy is [Render] with the given variant of a message that staff wrote, even if the reader
+// would get another variant. [HeldOut] is rendered as the first variant.
 func RenderCopy(book *message.Book, s Subject, c Channel, variant int, u user.User) Content {
 	if s.Copy == nil || len(s.Copy.Variants) == 0 {
 		return Content{}
@@ -32,7 +31,7 @@ func RenderCopy(book *message.Book, s Subject, c Channel, variant int, u user.Us
 	return *NewRenderer(book, s, c).version(max(variant, 0), u)
 }
 
-// Facts are what the message says.
+// Facts returns the facts that the message contains.
 func (s Subject) Facts() message.Facts {
 	f := message.Facts{Kind: s.Kind, Drop: s.TemplateName, Description: s.Description, Shop: s.ShopName, Worth: s.Worth, OpensAt: s.OpensAt, EndsAt: s.EndsAt, Link: s.Link()}
 	switch s.Kind {
@@ -44,8 +43,7 @@ func (s Subject) Facts() message.Facts {
 	return f
 }
 
-// minutes are what a reminder says that are left until the opening; 0 = less
-// than one.
+// minutes returns the minutes until the opening that a reminder shows; 0 = less than one minute.
 func (s Subject) minutes() int {
 	if s.Late {
 		return max(0, int(s.Left/time.Minute))
@@ -53,8 +51,9 @@ func (s Subject) minutes() int {
 	return s.Slot * slotMinutes
 }
 
-// slotMinute is how much less than its slot's distance may be left for a
-// reminder to name that distance.
+// slotMinute bounds the delay of a reminder that still names its slot's distance: if the time
+// left is shorter than that distance by slotMinute or more, the reminder is Late and names the
+// time left.
 const slotMinute = time.Minute
 
 // At returns the subject of a message that is sent at now.
@@ -67,8 +66,8 @@ func (s Subject) At(now time.Time) Subject {
 	return s
 }
 
-// Link returns ClaimURL if a reader may be sent there, else "": there is
-// nothing to claim in a cancelled drop, and only http and https are followed.
+// Link returns ClaimURL, or "" if readers may not be sent there: a cancelled drop has nothing to
+// claim, and only http and https links are allowed.
 func (s Subject) Link() string {
 	u, err := url.Parse(s.ClaimURL)
 	if s.Kind == KindCancelled || err != nil || !message.Followed(s.ClaimURL) {
@@ -77,8 +76,8 @@ func (s Subject) Link() string {
 	return u.String()
 }
 
-// LinkOf returns the link in the message of one reader: the tracked address if
-// there is one, and the message has a link.
+// LinkOf returns the link in the message of one reader: the tracked address if there is one,
+// otherwise [Subject.Link]. It is "" for a message without a link.
 func (s Subject) LinkOf(id user.ID, variant int) string {
 	if link := s.Link(); link == "" || s.Track == nil {
 		return link
@@ -86,11 +85,11 @@ func (s Subject) LinkOf(id user.ID, variant int) string {
 	return s.Track(id, variant)
 }
 
-// tracked reports whether every reader has a link of their own.
+// tracked reports whether every reader gets a separate tracked link.
 func (s Subject) tracked() bool { return s.Track != nil && s.Link() != "" }
 
-// A Renderer renders one subject once per language and zone, as far as readers
-// share it. It is safe for concurrent use.
+// A Renderer renders one subject. The parts that readers of one language and zone share are
+// rendered once. It is safe for concurrent use.
 type Renderer struct {
 	subject Subject
 	channel Channel
@@ -102,22 +101,22 @@ type Renderer struct {
 	forms map[reader]*form
 }
 
-// reader is what one rendering depends on. The zone is kept by name: looking
-// up a location parses its rules, which costs more than rendering.
+// reader is the key of a rendered form. The zone is kept by name: looking up a location parses
+// its rules, which costs more than rendering.
 type reader struct {
 	locale, zone string
 	variant      int
 }
 
-// form is what readers of one language, zone and variant share: a message with
-// places for what is their own, or the whole content.
+// form is the part of a message that readers of one language, zone and variant share: a text with
+// places for each reader's own values, or the whole content.
 type form struct {
 	*message.Form
 	shared *Content // nil if something is the reader's own
 }
 
-// NewRenderer returns a renderer for messages about s over the channel, with
-// texts of the book; nil = the built-in texts. Only mails have a page.
+// NewRenderer returns a renderer for messages about s over the channel, with texts of the book;
+// nil = the built-in texts. Only mails get HTML.
 func NewRenderer(book *message.Book, s Subject, c Channel) *Renderer {
 	r := &Renderer{subject: s, channel: c, book: book, forms: map[reader]*form{}}
 	if s.Copy == nil {
@@ -133,8 +132,8 @@ func NewRenderer(book *message.Book, s Subject, c Channel) *Renderer {
 
 func (r *Renderer) over() message.Channel { return message.Channel(r.channel.String()) }
 
-// For returns the message for u. Readers who share their language and zone share
-// the content as far as nothing in it is their own; it must not be changed.
+// For returns the message for u; it must not be changed. Readers of the same language and zone
+// get the same content, unless it contains values of a single reader.
 func (r *Renderer) For(u user.User) *Content {
 	variant := 0
 	if c := r.subject.Copy; c != nil {
@@ -159,8 +158,8 @@ func (r *Renderer) version(variant int, u user.User) *Content {
 	return &c
 }
 
-// Values returns the variables of the message as u reads them, in the language of
-// its text.
+// Values returns the variables of the message as u reads them, in the language of the text that u
+// gets.
 func (r *Renderer) Values(u user.User) map[string]string {
 	variant := 0
 	if c := r.subject.Copy; c != nil && len(c.Variants) > 0 {
@@ -174,7 +173,7 @@ func (r *Renderer) Values(u user.User) map[string]string {
 	return facts.Values(language, r.book.Name(language, facts.Drop), u.Zone(), u.Name, r.subject.LinkOf(u.ID, variant))
 }
 
-// form returns the form for the reader's kind, made when it is first asked for.
+// form returns the form for key. It is made at the first call.
 func (r *Renderer) form(key reader, u user.User) *form {
 	r.mu.RLock()
 	f := r.forms[key]
@@ -206,8 +205,8 @@ func (r *Renderer) newForm(key reader, u user.User) *form {
 	return f
 }
 
-// compiled returns the text for the reader's kind: of the book, or of what staff
-// wrote for this message alone.
+// compiled returns the text for readers with that key: from the book, or the text that staff
+// wrote for this message.
 func (r *Renderer) compiled(key reader) *message.Compiled {
 	if r.subject.Copy == nil {
 		return r.book.Compiled(r.subject.Kind, r.over(), key.locale)

@@ -131,8 +131,8 @@ func TestRendererSharesContents(t *testing.T) {
 	}
 }
 
-// A shop's text that names its reader is filled in for each, and from a book that
-// other batches share.
+// A text of a shop that contains the reader's name is filled in for each reader, also from a book
+// that other batches share.
 func TestRendererFillsNames(t *testing.T) {
 	text := message.Text{Title: "{{drop}} of {{shop}}", Body: "Hi {{user|there}}, {{in}} on {{opens_at}}: {{link}}"}
 	book := message.NewBook([]message.Version{{ID: 1, Shop: 10, Key: message.Key{Kind: message.Reminder, Channel: message.SMS, Language: "en"}, Text: &text}})
@@ -173,8 +173,8 @@ func BenchmarkRenderer(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch is the rendering of one batch: 1,000 mails in two languages and
-// two zones, from a book that was used before.
+// BenchmarkBatch renders one batch: 1,000 mails in two languages and two zones, from a book that
+// was used before.
 func BenchmarkBatch(b *testing.B) {
 	book := message.NewBook(nil)
 	for b.Loop() {

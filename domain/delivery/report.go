@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// report reports the result of a call to the channel's admission, unless the call timed
-// out. Answers that are [Result.Judged] say nothing about the provider of the channel,
-// and those that are [Result.Held] neither, unless they have a [Result.Beside]: without any
-// other no call of that provider was made.
+// report reports the result of a call to the channel's admission, unless the call timed out.
+// Answers with [Result.Judged] or [Result.Held] say nothing about the provider of the channel;
+// only their [Result.Beside], if set, does. If no answer is about the provider of the channel, no
+// call of that provider is reported.
 func (r *run) report(ctx context.Context, results []Result) {
 	ctx = context.WithoutCancel(ctx)
 	given, held := Handed(results)
@@ -34,8 +34,8 @@ func (r *run) report(ctx context.Context, results []Result) {
 
 func isJudged(res Result) bool { return res.Judged }
 
-// besideOf returns what the provider of the channel answered beside others, and how many of
-// those others kept the message back.
+// besideOf returns the answers in [Result.Beside], which are from the provider of the channel.
+// held is the number of results with such an answer that are [Result.Held].
 func besideOf(results []Result) (own []Result, held int) {
 	for _, res := range results {
 		if res.Beside == nil || res.Beside.Held {
@@ -49,9 +49,9 @@ func besideOf(results []Result) (own []Result, held int) {
 	return own, held
 }
 
-// CallOf sums up a call: it failed when it reached no recipient and at least one
-// failure was the provider's own. It was throttled when the provider named a
-// time, or reached no recipient and asked to wait.
+// CallOf summarizes a call. The call failed if it reached no recipient and at least one failure
+// was the provider's own. It was throttled if the provider named a pause, or if it reached no
+// recipient and the provider asked to wait.
 func CallOf(results []Result) (c Call) {
 	through := false
 	c.Judged = len(results) > 0

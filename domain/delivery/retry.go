@@ -20,13 +20,13 @@ func DefaultPolicy() Policy {
 	return Policy{MaxAttempts: 8, Base: time.Second, Max: time.Minute}
 }
 
-// longestAsked is the longest pause for one message that a provider can ask for.
+// longestAsked bounds the pause for one message that a provider can request.
 const longestAsked = 15 * time.Minute
 
-// Next returns when to try again after the given number of failures, or false if
-// the window closes first. jitter is random in [0, 1) and spreads the pause by
-// ±25 %, so that a provider that comes back does not get all retries at once.
-// The pause that the provider requested is kept as far as it fits the window.
+// Next returns when to try again after the given number of failures, or false if worthlessAfter
+// comes first. jitter is random in [0, 1) and spreads the pause by ±25 %, so that a provider that
+// recovers does not get all retries at once. asked is the pause that the provider requested; it
+// is kept if it ends before worthlessAfter.
 func (p Policy) Next(failures int, asked time.Duration, jitter float64, now, worthlessAfter time.Time) (time.Time, bool) {
 	pause := p.Max
 	if shift := failures - 1; shift < 20 {
@@ -37,8 +37,8 @@ func (p Policy) Next(failures int, asked time.Duration, jitter float64, now, wor
 	if next.Before(worthlessAfter) {
 		return next, true
 	}
-	// The full pause does not fit the window: a try half-way, unless hardly any
-	// time is left.
+	// The full pause would end after worthlessAfter: try again after half of the remaining time,
+	// unless less than a second would be left.
 	half := worthlessAfter.Sub(now) / 2
 	if half < time.Second {
 		return time.Time{}, false
@@ -51,8 +51,8 @@ var (
 	address = regexp.MustCompile(`\S+@\S+`)
 )
 
-// Fingerprint reduces a provider's answer to what equal errors share:
-// addresses and numbers become placeholders.
+// Fingerprint returns the part of a provider's answer that equal errors have in common: addresses
+// and numbers are replaced by placeholders.
 func Fingerprint(detail string) string {
 	f := address.ReplaceAllString(detail, "@")
 	f = numbers.ReplaceAllString(f, "#")
@@ -63,8 +63,8 @@ func Fingerprint(detail string) string {
 	return f
 }
 
-// judge returns the exception that follows from a provider's answer other
-// than Delivered. before is the recipient's exception so far.
+// judge returns the recipient's exception after an answer r other than Delivered. before is the
+// recipient's exception so far.
 func (p Policy) judge(before Exception, r Result, jitter float64, now, worthlessAfter time.Time) Exception {
 	e := before
 	e.LastAt, e.Detail, e.Fingerprint, e.Via = now, r.Detail, Fingerprint(r.Detail), r.Via

@@ -149,8 +149,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestThrottlingUsesUpNoAttempt: a provider that requests a pause of hours must
-// not cause dead letters.
+// TestThrottlingUsesUpNoAttempt: a provider that requests pauses for hours must not cause dead
+// letters.
 func TestThrottlingUsesUpNoAttempt(t *testing.T) {
 	p, now, e := DefaultPolicy(), noon, Exception{UserID: 7}
 	for range 1000 {

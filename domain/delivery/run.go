@@ -12,9 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// RunNext leases the channel's most urgent batch and delivers it as far as
-// possible: finished, or released until the next retry. It returns
-// [ErrNoWork], or [ErrLeaseLost] if another worker took the batch over.
+// RunNext leases the channel's most urgent batch and delivers it until the batch is finished or
+// is released for a later retry. It returns [ErrNoWork] if no batch is ready, or [ErrLeaseLost]
+// if another worker took the batch over.
 func (s *Service) RunNext(ctx context.Context, c Channel) error {
 	asked, begun := s.Now(), s.uptime()
 	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
@@ -26,10 +26,10 @@ func (s *Service) RunNext(ctx context.Context, c Channel) error {
 	return r.all(ctx)
 }
 
-// permits are for the calls of one large batch, or of several small ones.
+// permits returns the permits for the calls of one large batch, or of several small batches.
 func (s *Service) permits(c Channel) permits { return newPermits(max(1, s.Parallel[c])) }
 
-// all works the leased batch off.
+// all processes the leased batch.
 func (r *run) all(ctx context.Context) error {
 	if err := r.loadTexts(ctx); err != nil || r.over {
 		return err
@@ -57,13 +57,15 @@ type run struct {
 	permits   permits
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
-	// unsaved are skips that the next checkpoint records. In the app, where sending
-	// is recording, and of a small batch one of their own would cost as much as all the
-	// rest. Until then another worker that takes the batch over finds them itself.
+	// unsaved are skips that the next checkpoint records. A separate checkpoint for them would
+	// cost as much as the whole delivery in the app, where recording a message sends it, and in
+	// small batches. A worker that takes the batch over before that checkpoint finds the same
+	// skips itself.
 	unsaved []Exception
 	// waited are the users whose mails were kept back before; see [Batch.paced].
 	waited map[user.ID]bool
-	// begun is when the lease was asked for, term how long it lasts.
+	// begun is the instant of the lease request, by [Service.Uptime]; term says how long the
+	// lease lasts.
 	begun    time.Duration
 	term     term
 	refusals refusals
@@ -71,9 +73,10 @@ type run struct {
 	crashes sync.Map
 }
 
-// newRun compares the clocks by the moment at which the lease was asked for: asked on the
-// service's clock, begun by [Service.Uptime]. If the database was slow, the run then believes
-// that it is later than it is, and gives up early rather than sending too late.
+// newRun computes the difference between the database's clock and this machine's from the instant
+// of the lease request: asked by the service's clock, begun by [Service.Uptime]. If the database
+// was slow, the run's clock is ahead of the true time, so the run gives up too early rather than
+// sending too late.
 func (s *Service) newRun(lease Lease, asked time.Time, begun time.Duration) *run {
 	b := lease.Batch()
 	b.Subject.Track = s.track(b)
@@ -95,8 +98,8 @@ func (s *Service) senderOf(b *Batch) Sender {
 	return sender
 }
 
-// track returns what makes the tracked links of the batch's messages; nil = they
-// hold the address itself.
+// track returns the function that makes the tracked links of the batch's messages; nil = the
+// messages contain the address itself.
 func (s *Service) track(b *Batch) func(user.ID, int) string {
 	switch {
 	case s.LinkURL != nil && b.Subject.Kind == KindCampaign:
@@ -107,8 +110,8 @@ func (s *Service) track(b *Batch) func(user.ID, int) string {
 	return nil
 }
 
-// loadTexts gets the texts of the batch, which are those of when it was cut,
-// however often it is tried. In the app the messages are made when they are read.
+// loadTexts reads the texts of the batch as of the instant when the batch was cut, however often
+// it is tried. Messages of the app need no texts: they are made when they are read.
 func (r *run) loadTexts(ctx context.Context) (err error) {
 	var book *message.Book
 	if r.Texts != nil && r.batch.Channel != App {
@@ -120,18 +123,18 @@ func (r *run) loadTexts(ctx context.Context) (err error) {
 	return nil
 }
 
-// Place is where the texts of the message belong.
+// Place returns the shop and drop whose texts the message uses.
 func (s Subject) Place() message.Place {
 	shop, _ := strconv.ParseInt(s.ShopNumber, 10, 64) // "" = a campaign of no shop
 	return message.Place{Shop: shop, Template: s.TemplateID}
 }
 
-// clock returns the database's time, so that a worker whose own clock is
-// wrong neither sends too late nor expires too early.
+// clock returns the database's time, so that a worker with a wrong clock neither sends too late
+// nor expires recipients too early.
 func (r *run) clock() time.Time { return r.Now().Add(r.drift) }
 
-// settleWithoutSending ends the batch if nothing may be sent any more, and
-// skips those who do not want the message or cannot be reached.
+// settleWithoutSending ends the batch if nothing may be sent any more, and skips recipients who
+// have opted out of the channel.
 func (r *run) settleWithoutSending(ctx context.Context) error {
 	switch {
 	case r.batch.StopReason != "":
@@ -159,7 +162,7 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	return r.saveFirst(ctx, skips)
 }
 
-// saveFirst records what is known before the first message is sent.
+// saveFirst records exceptions before the first message is sent.
 func (r *run) saveFirst(ctx context.Context, es []Exception) error {
 	stop, err := r.save(ctx, Progress{Exceptions: es})
 	switch {
@@ -171,8 +174,8 @@ func (r *run) saveFirst(ctx context.Context, es []Exception) error {
 	return r.end(ctx, Skipped, stop)
 }
 
-// screen calls the guard of the batch's kind, if there is one, to learn which
-// recipients must not be sent to now.
+// screen calls the guard of the batch's kind, if there is a guard, and records the recipients
+// that must not be sent to now.
 func (r *run) screen(ctx context.Context) error {
 	guard := r.Guards[r.batch.Subject.Kind]
 	if guard == nil {
@@ -201,7 +204,7 @@ func (r *run) screen(ctx context.Context) error {
 	return r.saveFirst(ctx, found)
 }
 
-// apply turns a verdict into an exception. A recipient who has to wait until after the
+// apply turns a verdict into an exception. A recipient who would have to wait until after the
 // deadline is skipped.
 func (r *run) apply(v Screening) Exception {
 	e := r.skip(v.UserID, v.Reason)
@@ -251,16 +254,16 @@ func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error
 		return err
 	}
 	r.reportMetrics(p)
-	// If this fails, or the queue is lost, the sweep finds the batch overdue.
-	// A shutdown wakes another worker first.
+	// If enqueueing fails, or the queue is lost, the sweep finds the batch overdue. During a
+	// shutdown the task is enqueued too, to wake another worker.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	at := r.Now().Add(p.ReleaseUntil.Sub(r.clock()))
 	return r.Queue.Enqueue(ctx, task.Run(r.batch.ID, r.batch.Channel.String(), int(p.ReleaseUntil.Unix()), at))
 }
 
-// deliver sends to the ready recipients, chunk by chunk, and checkpoints after
-// each chunk. It owns the batch; the calls of the provider run concurrently.
+// deliver sends to the ready recipients, chunk by chunk, and makes a checkpoint after each chunk.
+// Only this goroutine uses the batch; the provider's calls run concurrently.
 func (r *run) deliver(ctx context.Context) error {
 	ready, next := r.batch.Plan(r.clock())
 	if len(ready) == 0 {
@@ -312,7 +315,7 @@ func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 	return nil
 }
 
-// applyStop begins no further call if there is a reason to stop.
+// applyStop keeps further calls from starting if there is a reason to stop.
 func (r *run) applyStop(stop string, calls *calls) {
 	switch stop {
 	case "":
@@ -351,8 +354,7 @@ func (r *run) reportMetrics(p Progress) {
 	}
 }
 
-// complete records the end of the batch, or its next attempt, once no call is in
-// flight.
+// complete ends the batch, or releases it until its next attempt. No call may be in flight.
 func (r *run) complete(ctx context.Context, calls *calls) error {
 	now := r.clock()
 	switch {

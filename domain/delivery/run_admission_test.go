@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// halfOpenCircuit is a half-open circuit: it admits one call, and all others wait until
-// that call is reported or given back, or has been silent for 15 seconds.
+// halfOpenCircuit is a half-open circuit. It admits one call; all others wait until that call is
+// reported or given back, or for 15 seconds.
 type halfOpenCircuit struct {
 	mu     sync.Mutex
 	closed bool
@@ -53,8 +53,8 @@ func (k fakeScreen) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Scr
 	return k.before(ids)
 }
 
-// TestAProbeIsNotLostOnACallThatIsNotMade: chunks whose recipients are all
-// unreachable, or all kept back, leave the only probe to the next chunk.
+// TestAProbeIsNotLostOnACallThatIsNotMade: if the recipients of a chunk are all unreachable, or
+// all kept back, the next chunk gets the only probe of a half-open circuit.
 func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 30, time.Hour), newProvider(SMS, 10, 0))
@@ -80,8 +80,8 @@ func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 	})
 }
 
-// TestAProbeIsGivenBackWhenTheScreenFails, and when the worker shuts down
-// while it is asked.
+// TestAProbeIsGivenBackWhenTheScreenFails: the probe is also given back when the worker shuts
+// down while the screen is called.
 func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
@@ -110,8 +110,8 @@ func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 	})
 }
 
-// TestAdmissionIsAskedForMessagesOnly: recipients without a contact use nothing
-// of the channel's rate.
+// TestAdmissionIsAskedForMessagesOnly: recipients without a contact use none of the channel's
+// rate.
 func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 10, 0))
@@ -126,8 +126,8 @@ func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
 	})
 }
 
-// TestAThrottledChannelIsLeftAlone: a pause of 30 seconds that a provider
-// requests holds for all recipients of the channel, and no attempts are used up.
+// TestAThrottledChannelIsLeftAlone: a pause of 30 seconds that a provider requests applies to all
+// recipients of the channel, and no attempts are used up.
 func TestAThrottledChannelIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const asked = 30 * time.Second
@@ -156,9 +156,8 @@ func TestAThrottledChannelIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestAPauseBeyondTheDeadline: a provider that requests a pause of a day with a
-// minute left pauses the channel only until the waiting recipients' deadline,
-// and they are tried again.
+// TestAPauseBeyondTheDeadline: a provider requests a pause of a day when a minute is left. The
+// channel is paused only until the deadline of the waiting recipients, and they are tried again.
 func TestAPauseBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Minute), newProvider(SMS, 10, 0))
@@ -198,8 +197,8 @@ func TestAGreylistedRecipientHoldsNobodyElse(t *testing.T) {
 	})
 }
 
-// TestWhatACallWas: one slow address, or one push service among several, does
-// not hold back other recipients.
+// TestWhatACallWas: one slow address, or one slow push service among several, does not delay
+// other recipients.
 func TestWhatACallWas(t *testing.T) {
 	sent, slow, slower := Result{Status: Delivered}, Result{Status: Throttled, After: time.Second}, Result{Status: Throttled, After: time.Minute}
 	vague, apart := Result{Status: Throttled}, Result{Status: Throttled, After: time.Hour, Apart: true}

@@ -12,10 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestManyThingsGoWrong mixes slow, failing and throttling answers, an
-// intermittent database, workers that stop, and a clock that is off, and checks
-// the guarantee of each delivery: one outcome for each recipient, sent at most
-// once unless a worker lost its lease.
+// TestManyThingsGoWrong combines slow, failing and throttling answers, an intermittent database,
+// workers that stop, and a wrong clock. It checks the guarantee of each delivery: one outcome for
+// each recipient, sent at most once unless a worker lost its lease.
 func TestManyThingsGoWrong(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
@@ -77,8 +76,8 @@ func TestManyThingsGoWrong(t *testing.T) {
 	}
 }
 
-// TestResultsThatArriveTogether: of two calls that end at the same moment
-// neither result may be overlooked when the batch is given back.
+// TestResultsThatArriveTogether: two calls end at the same moment while the batch is being
+// released. Neither result may be overlooked.
 func TestResultsThatArriveTogether(t *testing.T) {
 	for range 20_000 {
 		d := newFakeStore(SMS, 4, time.Hour)

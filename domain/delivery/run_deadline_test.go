@@ -60,8 +60,8 @@ func TestTheLastMomentBeforeTheDeadline(t *testing.T) {
 	})
 }
 
-// A late reminder, as after a moved opening or a provider's outage, contains the
-// time that is left.
+// A late reminder, for example after a moved opening or a provider's outage, contains the time
+// that is left until the opening.
 func TestLateRemindersTellTheTimeThatIsLeft(t *testing.T) {
 	for left, title := range map[time.Duration]string{
 		5*time.Minute - 20*time.Second: "Opens in 5 minutes: Half price",
@@ -78,8 +78,8 @@ func TestLateRemindersTellTheTimeThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestClockDrift: decisions follow the database's clock, not this machine's; only the
-// task's instant is meant for this machine's queue.
+// TestClockDrift: decisions follow the database's clock, not this machine's. Only the instant of
+// the task follows this machine's clock, as its queue does.
 func TestClockDrift(t *testing.T) {
 	results := map[time.Duration]string{}
 	for _, drift := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {
@@ -170,8 +170,8 @@ func TestProvidersAnswers(t *testing.T) {
 	})
 }
 
-// TestTheBreakerHearsOnlyOfTheProvidersOwnFailures: bad addresses and full
-// speed are no sign of an outage.
+// TestTheBreakerHearsOnlyOfTheProvidersOwnFailures: bad addresses and throttling are not reported
+// to the circuit breaker as failures.
 func TestTheBreakerHearsOnlyOfTheProvidersOwnFailures(t *testing.T) {
 	for status, good := range map[Status]bool{Delivered: true, Permanent: true, Throttled: true, Transient: false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeProvider accepts or refuses a call as a whole, because of some of the
-// messages in it, or makes its sender panic.
+// fakeProvider accepts a call, refuses a call as a whole because of some messages in it, or makes
+// its sender panic.
 type fakeProvider struct {
 	chunk  int
 	bad    map[user.ID]bool // nil = all users
@@ -58,7 +58,7 @@ func (w *fakeProvider) Send(_ context.Context, ms []Message) []Result {
 	return w.guarded(ms, Result{Status: Delivered})
 }
 
-// guarded is an answer to those messages that a guard lets through.
+// guarded answers the messages that a guard lets through.
 func (w *fakeProvider) guarded(ms []Message, answer Result) []Result {
 	results := Repeat(answer, len(ms))
 	for n, m := range ms {
@@ -88,9 +88,9 @@ func buys(t *testing.T, n int, w *fakeProvider) *fixture {
 	return r
 }
 
-// TestOneMessageThatIsRefusedDoesNotKillItsCall: of a hundred messages in a call
-// that the provider refuses as a whole, the one to blame becomes dead and
-// ninety-nine are sent, in a bounded number of calls, each of them admitted.
+// TestOneMessageThatIsRefusedDoesNotKillItsCall: the provider refuses a call of a hundred
+// messages as a whole because of one message. That message becomes dead and ninety-nine are sent,
+// in a bounded number of calls. Each call is admitted.
 func TestOneMessageThatIsRefusedDoesNotKillItsCall(t *testing.T) {
 	for _, bad := range []user.ID{1, 50, 51, 77, 100} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,9 @@ func TestOneMessageThatIsRefusedDoesNotKillItsCall(t *testing.T) {
 	}
 }
 
-// TestMessagesRefusedForThemselves in a call that is refused as a whole neither kill
-// the others of it, nor stand for the provider's answer.
+// TestMessagesRefusedForThemselves: in a call that is refused as a whole, the sender refuses some
+// messages individually. They neither make the other messages dead nor count as the provider's
+// answer.
 func TestMessagesRefusedForThemselves(t *testing.T) {
 	for _, own := range []map[user.ID]bool{{1: true}, {49: true, 50: true, 100: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -144,8 +145,8 @@ func TestMessagesRefusedForThemselves(t *testing.T) {
 	}
 }
 
-// TestAMessageThatMakesItsSenderPanic is dead with a reason of its own, the others
-// are sent, and the panic is told once, without what the message says.
+// TestAMessageThatMakesItsSenderPanic: the message is dead with a reason of its own and the
+// others are sent. The panic is reported once, without the text of the message.
 func TestAMessageThatMakesItsSenderPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeProvider(100, 42, 43)
@@ -214,8 +215,8 @@ func (u unlockedGate) Admit(_ context.Context, l Load) (time.Duration, string) {
 	return u.gate.admit(l.Messages), ""
 }
 
-// TestAProviderThatRefusesEverything, as with a wrong address, has failed: there
-// are no dead letters, and it costs six calls for each chunk.
+// TestAProviderThatRefusesEverything: a provider that refuses every call, for example because of
+// a wrong address, has failed. There are no dead letters, and each chunk costs six calls.
 func TestAProviderThatRefusesEverything(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -239,8 +240,9 @@ func TestAProviderThatRefusesEverything(t *testing.T) {
 	}
 }
 
-// TestACampaignThatIsRefused says what staff wrote: the channel is not to blame,
-// and its dead letters come after the usual number of attempts.
+// TestACampaignThatIsRefused: every message of a campaign is refused. The cause may be the text
+// that staff wrote, so the channel is not paused, and the dead letters come after the usual
+// number of attempts.
 func TestACampaignThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeProvider(100)
@@ -254,8 +256,8 @@ func TestACampaignThatIsRefused(t *testing.T) {
 	})
 }
 
-// TestHalvesWaitForTheirAdmission: a half that is not admitted in time is left
-// to the next run, and no message is sent twice.
+// TestHalvesWaitForTheirAdmission: a half that is not admitted in time is left to the next run.
+// No message is sent twice.
 func TestHalvesWaitForTheirAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeProvider(100, 3, 99)
@@ -272,9 +274,9 @@ func TestHalvesWaitForTheirAdmission(t *testing.T) {
 	})
 }
 
-// TestIsolationInAnyWeather: any messages may be bad, the database comes and goes,
-// workers stop, and admissions wait. The bad ones are dead, the others are sent
-// once, and no more is unrecorded than one call for each call in parallel.
+// TestIsolationInAnyWeather: any messages may be bad, the database is away at times, workers
+// stop, and admissions wait. Bad messages become dead, and the others are sent once. The
+// unrecorded results never exceed one call for each parallel call.
 func TestIsolationInAnyWeather(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {

@@ -91,8 +91,8 @@ func TestALongCallKeepsItsLease(t *testing.T) {
 	})
 }
 
-// TestShutdownKeepsTheLeaseOfACallInFlight: no other worker takes the batch over
-// and sends again what the provider has accepted already.
+// TestShutdownKeepsTheLeaseOfACallInFlight: during a shutdown no other worker takes the batch
+// over, so no message is repeated that the provider has accepted already.
 func TestShutdownKeepsTheLeaseOfACallInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 20, time.Hour), newProvider(SMS, 10, 30*time.Second))

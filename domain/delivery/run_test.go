@@ -53,7 +53,7 @@ func TestAStopThatAppearsInMidRun(t *testing.T) {
 		defer stopped.Stop()
 		r.must()
 		r.once()
-		// Three before the stop, one that learns of it, one that had begun.
+		// Three calls before the stop, one that learns of the stop, and one that had begun.
 		sent := r.depot.outcomes()[Sent]
 		if sent < 4 || sent > 5 {
 			t.Errorf("%d were sent", sent)
@@ -82,8 +82,8 @@ func TestAStoppedBatchIsSkippedAtOnce(t *testing.T) {
 	})
 }
 
-// TestAStopIsNoticedWithoutACheckpoint: a run that waits for admission records
-// nothing, and must not go on sending when the wait is over.
+// TestAStopIsNoticedWithoutACheckpoint: a run that waits for admission makes no checkpoint. It
+// must still notice the stop, and send nothing after the wait.
 func TestAStopIsNoticedWithoutACheckpoint(t *testing.T) {
 	for stop, want := range map[string]map[Outcome]int{ReasonCancelled: {Sent: 5, Skipped: 5}, Held: {Sent: 5, InFlight: 5}} {
 		t.Run(stop, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestAStopIsNoticedWithoutACheckpoint(t *testing.T) {
 	}
 }
 
-// TestAStopSeenBeforeTheFirstCall: recording the users who opted out is a checkpoint as
-// well, and the stop that it learns counts.
+// TestAStopSeenBeforeTheFirstCall: the record of opted-out users is a checkpoint too, and a stop
+// reason that it returns is obeyed.
 func TestAStopSeenBeforeTheFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
@@ -163,8 +163,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestAChannelPausedUntilTheOpening: the waiting recipients expire on time, and
-// none is sent to.
+// TestAChannelPausedUntilTheOpening: the waiting recipients expire on time, and no message is
+// sent.
 func TestAChannelPausedUntilTheOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 30, 5*time.Minute), newProvider(SMS, 10, time.Second))
@@ -269,8 +269,8 @@ func TestSkips(t *testing.T) {
 	})
 }
 
-// TestOptingOutChangesNoOutcome: opting out ends a retry, and does not change an
-// outcome that is stored already.
+// TestOptingOutChangesNoOutcome: opting out ends a retry, and does not change an outcome that is
+// already recorded.
 func TestOptingOutChangesNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 4, time.Hour), newProvider(SMS, 5, 0))

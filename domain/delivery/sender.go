@@ -10,8 +10,8 @@ import (
 // Status classes a provider's answer for one message.
 type Status uint8
 
-// The classes. The zero value is Transient, so that a forgotten answer is
-// retried rather than lost.
+// The classes. The zero value is Transient, so that an answer without a status is retried rather
+// than lost.
 const (
 	// Transient: the same call may succeed later (time-out, 5xx, 4xx SMTP).
 	Transient Status = iota
@@ -28,62 +28,61 @@ type Result struct {
 	Status Status
 	// After is the pause the provider asked for; zero if it named none.
 	After time.Duration
-	// Detail is the provider's answer for operators, at most about 200 bytes,
-	// free of addresses and secrets.
+	// Detail is the provider's answer for operators, at most about 200 bytes, without addresses
+	// and secrets.
 	Detail string
-	// Apart marks a Transient or Throttled answer that is about this recipient
-	// only, such as one push service among several: the provider works for the
-	// others, and the channel continues.
+	// Apart marks a Transient or Throttled answer that is about this recipient only, for example
+	// because one of several push services is slow. The provider works for other recipients, and
+	// the channel continues.
 	Apart bool
-	// Growing makes the pause of a Throttled answer half as long again as the one before, if
-	// that had the same reason: otherwise a message that is refused each time would be tried
-	// as often for days.
+	// Growing makes the pause of a Throttled answer half as long again as the recipient's last
+	// pause, if that had the same reason. Without Growing, a message that is refused each time
+	// would be tried at the same interval for days.
 	Growing bool
-	// Whole says of a Permanent answer that it was given to the call as a whole,
-	// so that it may be about any one of the call's messages: the caller divides
-	// the call until that message stands alone.
+	// Whole marks a Permanent answer to the call as a whole, which may be about any of the call's
+	// messages. The caller divides the call until the message at fault is alone.
 	Whole bool
-	// Provider says of a Permanent answer that it is about the provider and not
-	// about the recipient, such as an endpoint that is gone: the provider has failed.
+	// Provider marks a Permanent answer about the provider and not about the recipient, for
+	// example that the endpoint is gone. The provider has failed.
 	Provider bool
-	// Reason, of a Permanent or Throttled answer, is a reason of its own instead of
-	// [ReasonRefused] or [ReasonThrottled]; one of the reasons of [Exception].
+	// Reason, if set, replaces [ReasonRefused] of a Permanent answer or [ReasonThrottled] of a
+	// Throttled one. It is one of the reasons of an [Exception].
 	Reason string
-	// Skip says of a Permanent answer that the message is skipped for the Reason:
-	// it was not handed over, and there is nothing to replay.
+	// Skip marks a Permanent answer after which the message is skipped for the Reason: it was not
+	// handed over, and there is nothing to replay.
 	Skip bool
-	// Unsent says that the provider has certainly not taken the message: it was not
-	// reached, or answered with an error of its own rules. Without it an answer other
-	// than Delivered may be about a message that was taken.
+	// Unsent says that the provider has certainly not taken the message: the provider was not
+	// reached, or answered with a documented error. Without Unsent, the provider may have taken
+	// the message despite an answer other than Delivered.
 	Unsent bool
-	// Held says of an answer other than Delivered that the sender kept the message back
-	// itself and asked no provider, which says nothing about the provider.
+	// Held marks an answer other than Delivered that the sender gave without calling a provider:
+	// it kept the message back. The answer says nothing about the provider.
 	Held bool
-	// ConsentUsed says that the recipient's consent to this message is used up: the
-	// message was accepted by a service that demands one, or such a service has said
-	// that there is none. It may accompany any Status.
+	// ConsentUsed says that the recipient's consent to this message is used up: a service that
+	// demands consent accepted the message, or such a service answered that there is no consent.
+	// It may accompany any Status.
 	ConsentUsed bool
-	// Crash is the panic that stands behind a Permanent answer; nil = none.
+	// Crash is the panic that caused a Permanent answer; nil = none.
 	Crash *Crash
-	// Via is the id of the configured provider that answered, see package provider;
-	// 0 = the provider of the environment, or none was asked.
+	// Via is the id of the configured provider that answered, see package provider. 0 = the
+	// environment's provider, or no provider was called.
 	Via int64
-	// Judged says that the sender has reported the call to the circuit breaker of
-	// the provider itself: it says nothing about the provider of the channel.
+	// Judged says that the sender itself has reported the call to the circuit breaker of the
+	// provider that answered. The answer says nothing about the provider of the channel.
 	Judged bool
-	// Beside is what the provider of the channel answered about the same message, if the
-	// answer is another's, which is Judged, or if it is about another device, which is Held;
-	// nil = it was not asked.
+	// Beside is the answer of the provider of the channel about the same message, where the
+	// Result itself is not: it is another provider's answer (Judged), or about another device
+	// (Held). nil = the provider of the channel was not called.
 	Beside *Result
 }
 
-// A Journal records while a call is still going on which of its messages the
-// provider has taken. A sender that hands messages over one by one uses it, so that
-// a crash repeats one message per connection and not a whole call.
+// A Journal records, while a call is still in flight, which of its messages the provider has
+// taken. Senders that hand messages over one by one use it, so that a crash repeats one message
+// per connection and not a whole call.
 type Journal interface {
-	// Accepted begins to record that the message to the user was taken. recorded
-	// waits until that is durable; before it has returned nil, no further message
-	// may be completed on the same connection, and Send may not return.
+	// Accepted begins to record that the message to id was taken. recorded waits until the record
+	// is durable. Before recorded has returned nil, the sender may not complete another message
+	// on the same connection, and Send may not return.
 	Accepted(id user.ID) (recorded func(context.Context) error)
 }
 
@@ -94,8 +93,8 @@ type RoutedJournal interface {
 	Through(provider int64) Journal
 }
 
-// Unrecorded is the answer to a message that is not handed over because the one
-// before could not be recorded in the [Journal]. It uses up no attempt.
+// Unrecorded returns the answer for a message that was not handed over because the message before
+// it could not be recorded in the [Journal]. It uses up no attempt.
 func Unrecorded() Result {
 	return Result{Status: Throttled, Apart: true, Unsent: true, After: time.Second, Detail: "not sent: the message before it could not be recorded"}
 }
@@ -104,32 +103,31 @@ func Unrecorded() Result {
 // for concurrent use.
 type Sender interface {
 	Channel() Channel
-	// ChunkSize is the most messages that one Send takes: the provider's own
-	// batch size. Everything in one chunk that is not in the [Journal] is sent
-	// again, under the same idempotency keys, if the process dies inside the call.
+	// ChunkSize is the most messages that one Send takes: the provider's own batch size. If the
+	// process dies inside a call, all messages of the call that are not in the [Journal] are sent
+	// again, under the same idempotency keys.
 	ChunkSize() int
-	// Send returns exactly one result per message, in order. It returns early
-	// when ctx ends, with Transient for what is not known to be sent. If it
-	// panics, it does so in the caller's goroutine, and before anything of the
-	// call may have been taken: a sender that hands messages over one by one
-	// wraps each in [Isolated].
+	// Send returns exactly one result per message, in order. When ctx ends, it returns early,
+	// with Transient for messages that are not known to be sent. Send may panic only in the
+	// caller's goroutine, and only before the provider may have taken any message of the call: a
+	// sender that hands messages over one by one calls [Isolated] for each.
 	Send(ctx context.Context, messages []Message) []Result
 }
 
 // A RoutedSender divides messages between several providers of its channel.
 type RoutedSender interface {
 	Sender
-	// Serves reports whether there is a provider for messages of the shop; 0 = of
-	// no shop.
+	// Serves reports whether there is a provider for messages of the shop; 0 = messages of no
+	// shop.
 	Serves(shop int64) bool
-	// Divide returns the users in groups, each in the order given, so that a call
-	// with users of one group needs one provider as long as no circuit breaker opens.
-	// known has the stored data of those who are known.
+	// Divide returns the users in groups, each in the order given. A call with users of one group
+	// needs one provider, as long as no circuit breaker opens. known has the stored data of
+	// users; users without stored data are missing in it.
 	Divide(s *Subject, ids []user.ID, known []user.User) [][]user.ID
 }
 
-// Attempt is one call of s. A panic is a Permanent answer to the whole call, and
-// a wrong number of results a Transient one.
+// Attempt makes one call of s. A panic becomes a Permanent answer to the whole call, and a wrong
+// number of results becomes a Transient answer for every message.
 func Attempt(ctx context.Context, s Sender, messages []Message) (results []Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,9 +143,9 @@ func Attempt(ctx context.Context, s Sender, messages []Message) (results []Resul
 	return results
 }
 
-// Best returns the most useful of the answers about one person's devices, which is
-// the answer about the person: delivered before throttled, throttled before
-// transient, permanent last. Without any it is the zero Result.
+// Best combines the answers about one person's devices into the answer about the person:
+// Delivered comes before Throttled, Throttled before Transient, Permanent last. Without answers
+// it returns the zero Result.
 func Best(answers ...Result) (best Result) {
 	rank := [...]int{Delivered: 3, Throttled: 2, Transient: 1, Permanent: 0}
 	for i, a := range answers {

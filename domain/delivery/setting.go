@@ -2,7 +2,7 @@ package delivery
 
 import "time"
 
-// Setting is what operators decide about a channel.
+// Setting is the state of a channel that operators set.
 type Setting struct {
 	Channel      Channel
 	Paused       bool
@@ -10,8 +10,8 @@ type Setting struct {
 	// PausedAt and PausedBy say since when and by whom; zero unless Paused.
 	PausedAt time.Time
 	PausedBy string
-	// RatePerSecond is the most messages per second all workers together
-	// hand to the provider; 0 = unlimited.
+	// RatePerSecond limits the messages per second that all workers together hand to the
+	// provider; 0 = unlimited.
 	RatePerSecond int
 	UpdatedAt     time.Time
 }
@@ -32,25 +32,25 @@ type Circuit struct {
 	Until time.Time
 	// Detail is the provider's last failing answer, or empty.
 	Detail string
-	// HeldUntil is the end of the pause that the provider requested, in any
-	// state; zero if there is none.
+	// HeldUntil is the end of the pause that the provider requested, whatever State is; zero if
+	// there is none.
 	HeldUntil time.Time
 }
 
-// A Backlog is the number of a channel's waiting messages and since when they
-// wait. Held batches, and those in quiet hours, do not count.
+// A Backlog counts a channel's waiting messages and says how long they have waited. Batches that
+// are held or in quiet hours do not count.
 type Backlog struct {
 	Channel Channel
 	Batches int64
 	People  int64
-	// Oldest is how long ago the oldest of it was due.
+	// Oldest is how long ago the oldest waiting batch was due.
 	Oldest time.Duration
-	// OldestTimed is the same of all but campaigns, which may take their time.
+	// OldestTimed is Oldest without campaigns, which are not urgent.
 	OldestTimed time.Duration
 }
 
-// ProviderHealth is how the calls of a channel's provider went in the last
-// minute, over all workers. Zero calls mean that none were made.
+// ProviderHealth summarizes the calls of a channel's provider in the last minute, over all
+// workers. If Calls is zero, no call was made.
 type ProviderHealth struct {
 	Calls    int64
 	Messages int64
@@ -74,12 +74,12 @@ type ChannelStatus struct {
 	Budget  ChannelBudget
 }
 
-// ChannelBudget bounds what a channel sends a day (UTC), in parts of messages and in money.
+// ChannelBudget is a channel's daily budget (UTC), in parts of messages and in money.
 type ChannelBudget struct {
 	PerDay int64 // 0 = nothing bounds it
 	Spent  int64
-	// MicrosPerDay and MicrosSpent are in millionths of a unit of Currency; 0 = nothing
-	// bounds the money.
+	// MicrosPerDay and MicrosSpent are the limit and the money spent, in millionths of a unit of
+	// Currency. MicrosPerDay 0 = no limit.
 	MicrosPerDay, MicrosSpent int64
 	Currency                  string
 	// UsedUp says that messages were skipped today for want of budget.
@@ -95,8 +95,8 @@ func (s ChannelStatus) Held() bool { return s.CircuitKnown && !s.Circuit.HeldUnt
 // Open reports whether the circuit keeps messages back.
 func (s ChannelStatus) Open() bool { return s.CircuitKnown && s.Circuit.State != CircuitClosed }
 
-// tellingMessages are how many must have failed to say something of a provider:
-// one bad address does not.
+// tellingMessages is the least number of messages from which a provider is judged: one failure
+// may be a bad address.
 const tellingMessages = 10
 
 // Unanswered reports whether no message of the last minute got a good answer.

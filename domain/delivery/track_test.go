@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Every reader gets a link of their own, in the text as in the mail's button,
-// and never another's, however alike they are.
+// Every reader gets a separate link, in the text and in the mail's button, and never another
+// reader's link, however much the readers have in common.
 func TestTrackedLinksAreNotShared(t *testing.T) {
 	c := Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: "Come", Body: "See {{link}}"}}}}}
 	s := Subject{Kind: KindCampaign, OwnerID: 5, Copy: &c, ClaimURL: "https://shop.example/c",
@@ -46,8 +46,8 @@ func springCampaign(title, body, base string) Subject {
 		EndsAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), Track: func(id user.ID, variant int) string { return fmt.Sprintf("%s/l/%s-%d", base, id, variant) }}
 }
 
-// TestQuickFormSaysTheSame: in texts prepared for readers who have much in common each
-// reads the same as in one rendered for them alone.
+// TestQuickFormSaysTheSame: a text from a form that readers share equals the text that is
+// rendered for the reader alone.
 func TestQuickFormSaysTheSame(t *testing.T) {
 	long := strings.Repeat("long ", 60)
 	for _, title := range []string{"Come", "For {{name|you}}", "See {{link}}", long + "{{link}}", "{{name}}"} {
@@ -68,8 +68,8 @@ func TestQuickFormSaysTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkLetter compares what one reader costs with a text that all share,
-// with a link of their own, and with their name.
+// BenchmarkLetter compares the cost of one reader's content: with a text that all readers share,
+// with a separate link, and with the reader's name.
 func BenchmarkLetter(b *testing.B) {
 	links := user.NewLinks("0123456789abcdef0123456789abcdef")
 	for _, c := range []struct{ name, body string }{{"shared", "Everything must go"}, {"link", "Everything must go: {{link}}"}, {"name and link", "{{name|You}}: {{link}}"}} {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestNoCallBeginsBeforeTheLastOneIsRecorded: however long the database is
-// away, only what was in flight would be repeated if this process died now.
+// TestNoCallBeginsBeforeTheLastOneIsRecorded: however long the database is away, only the calls
+// in flight would be repeated if this process died now.
 func TestNoCallBeginsBeforeTheLastOneIsRecorded(t *testing.T) {
 	for _, parallel := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -34,8 +34,8 @@ func TestNoCallBeginsBeforeTheLastOneIsRecorded(t *testing.T) {
 	}
 }
 
-// TestASlowLeaseDoesNotTurnTheClockBack: if the database needs a minute to
-// answer, nothing may go out a minute too late.
+// TestASlowLeaseDoesNotTurnTheClockBack: if the database takes a minute to answer the lease
+// request, no message may be sent a minute too late.
 func TestASlowLeaseDoesNotTurnTheClockBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeStore(SMS, 20, 10*time.Second)

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A WarmUp is how many mails a sender that is new to receiving servers sends a day: the
-// first day's number, and every day that many times more. The zero value limits nothing.
+// A WarmUp is a plan for a sender that receiving servers do not know yet: the number of mails on
+// the first day, and the factor by which the number grows each day. The zero value limits
+// nothing.
 type WarmUp struct {
 	// Start is the first day, at midnight UTC.
 	Start  time.Time
@@ -17,7 +18,8 @@ type WarmUp struct {
 	Factor float64
 }
 
-// warmUpMost is from where on a plan is over: no receiving server minds a sender then.
+// warmUpMost is the number of mails per day from which a plan is over: receiving servers accept
+// any number from then on.
 const warmUpMost = 10_000_000
 
 var errWarmUp = errors.New("must be a day, the mails of that day and a factor above 1, such as 2026-12-01:200x1.5")
@@ -38,8 +40,8 @@ func ParseWarmUp(text string) (w WarmUp, err error) {
 	return WarmUp{start, n, f}, nil
 }
 
-// Most returns how many mails may be sent on the day (UTC) of now; 0 = any number, since
-// there is no plan or it is over. Before the first day its number counts.
+// Most returns how many mails may be sent on the day (UTC) of now; 0 = any number, because there
+// is no plan or the plan is over. Before the first day the number of the first day applies.
 func (w WarmUp) Most(now time.Time) int64 {
 	if w.First == 0 {
 		return 0
@@ -55,13 +57,13 @@ func (w WarmUp) Most(now time.Time) int64 {
 type WarmUpDay struct {
 	// Day is its midnight (UTC).
 	Day time.Time
-	// Most are the mails that may be sent on it, Sent those that were.
+	// Most is how many mails may be sent on the day, Sent how many were sent.
 	Most, Sent int64
 	Today      bool
 }
 
-// Days returns the days of the plan from so many before that of now to so many behind it,
-// without those before the first and those on which the plan is over.
+// Days returns the days of the plan, from before days before the day of now to behind days after
+// it. Days before the first day, except today, and days on which the plan is over are left out.
 func (w WarmUp) Days(now time.Time, before, behind int) (list []WarmUpDay) {
 	today := now.UTC().Truncate(24 * time.Hour)
 	for i := -before; i <= behind; i++ {
@@ -73,20 +75,19 @@ func (w WarmUp) Days(now time.Time, before, behind int) (list []WarmUpDay) {
 	return list
 }
 
-// A DomainPace is what limits mails to one domain of recipients.
+// A DomainPace is the limit for mails to one domain of recipients.
 type DomainPace struct {
 	Domain string
 	// PerSecond is the limit, 0 = none.
 	PerSecond int
-	// Today are the mails that went on this day (UTC), Waiting those that wait for their
-	// turn. Both are of limited domains only.
+	// Today is the number of mails sent on this day (UTC), Waiting the number of mails that are
+	// kept back. Both count mails to limited domains only.
 	Today, Waiting int64
-	// PausedUntil is until when mails wait since the domain asked for fewer; zero = they
-	// do not.
+	// PausedUntil is the end of the pause that the domain requested; zero = there is no pause.
 	PausedUntil time.Time
 }
 
-// A MailPace is what limits mails beside the rate of their channel.
+// A MailPace is all limits for mails other than the rate of their channel.
 type MailPace struct {
 	Domains []DomainPace
 	// Unknown says that the workers' counts could not be read.

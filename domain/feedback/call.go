@@ -6,7 +6,7 @@ import "dropbell/domain/fault"
 var (
 	// ErrUnverified is returned for a callback that its provider did not sign.
 	ErrUnverified = fault.New(fault.Unauthenticated, "callback_unverified", "the callback's signature is missing or wrong; check the key of the provider's callbacks")
-	// ErrUnreadable is returned for a callback that is signed and is not in the
+	// ErrUnreadable is returned for a callback with a valid signature that is not in the
 	// provider's format.
 	ErrUnreadable = fault.New(fault.Invalid, "callback_unreadable", "the callback is not in the format of this provider")
 )

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Early is a report that names a message by a serial which was not known when the
-// report came: providers may report before they answer the call that sent the message.
+// An Early is a report that names a message by a serial that was not known when the report came.
+// Providers may report before they answer the call that sent the message.
 type Early struct {
 	Serial string
 	// Report has no Ref and no Address.
@@ -15,8 +15,9 @@ type Early struct {
 
 // EarlyStore keeps early reports until the serials of their messages are kept.
 type EarlyStore interface {
-	// Match returns at most so many early reports that were kept within the last time given
-	// and whose serials are known by now, with the references of their messages.
+	// Match returns early reports whose serials are known by now, with the references of their
+	// messages. It returns at most limit reports, and only reports that came within the last time
+	// given.
 	Match(ctx context.Context, within time.Duration, limit int) ([]Matched, error)
 	// Forget removes them.
 	Forget(ctx context.Context, list []Matched) error
@@ -42,15 +43,15 @@ const (
 	matchAtOnce = 1000
 	// EarlyKept is how long early reports are kept.
 	EarlyKept = time.Hour
-	// matchWithin is how long after it came a report is looked at: the answer that it is
-	// waiting for comes within the time-out of a call. Those of other programs that use the
-	// same account are never matched.
+	// matchWithin is how long after its arrival a report is matched. The answer to the sending
+	// call, which makes the serial known, comes within the time-out of a call. Reports for other
+	// programs that use the same account are never matched.
 	matchWithin = 10 * time.Minute
 )
 
-// Run stores what can be matched; the first run, and the first after an error, looks at
-// everything that is kept. It must not be called twice at a time. A report that is stored twice, since the process died
-// before it was forgotten, changes nothing the second time.
+// Run stores the reports that can be matched. The first run, and the first after an error, tries
+// all kept reports. It must not be called concurrently. If the process dies after storing a
+// report and before forgetting it, the report is stored again, which changes nothing.
 func (m *Matcher) Run(ctx context.Context) error {
 	within := matchWithin
 	if !m.caughtUp {

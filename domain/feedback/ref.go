@@ -16,19 +16,19 @@ type Ref struct {
 	User  user.ID
 }
 
-// Refs writes and reads the signed text of a [Ref], which providers are given with
-// a message and name in their reports. The zero value writes "" and reads none.
+// Refs writes and reads the signed text of a [Ref]. Providers get this text with a message and
+// name it in their reports. The zero value writes "" and accepts no text.
 type Refs struct{ keys [][]byte }
 
 // refSignature is its length in bytes: a guess in 2^64 could report one message.
 const refSignature = 8
 
-// refText has no upper-case letters, since mail servers may change the case of a
-// sender's address; its alphabet may stand in addresses and URLs as it is.
+// refText has no upper-case letters, since mail servers may change the case of a sender's
+// address. Its characters need no escaping in addresses and URLs.
 var refText = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// NewRefs returns refs that the first of the secrets signs, which are separated by
-// commas; all of them are accepted.
+// NewRefs returns refs for secrets, a list separated by commas. Texts are signed with the first
+// secret; signatures of all secrets are accepted.
 func NewRefs(secrets string) (r Refs) {
 	for s := range strings.SplitSeq(secrets, ",") {
 		if s = strings.TrimSpace(s); s != "" {
@@ -44,8 +44,8 @@ func NewRefs(secrets string) (r Refs) {
 // Enabled reports whether references can be written.
 func (r Refs) Enabled() bool { return len(r.keys) > 0 }
 
-// Text returns the signed text of a message's reference: at most 45 characters out of
-// a-v and 0-9; "" without a secret.
+// Text returns the signed text of a message's reference: at most 45 characters of a-v and 0-9; ""
+// without a secret.
 func (r Refs) Text(of Ref) string {
 	if len(r.keys) == 0 {
 		return ""
@@ -55,8 +55,8 @@ func (r Refs) Text(of Ref) string {
 	return strings.ToLower(refText.EncodeToString(append(b, sign(r.keys[0], b)...)))
 }
 
-// Parse reads what [Refs.Text] wrote, in either case; false if it is not signed by
-// any of the secrets.
+// Parse reads the text that [Refs.Text] returned, in upper or lower case. It returns false if the
+// text is not signed with any of the secrets.
 func (r Refs) Parse(text string) (Ref, bool) {
 	b, err := refText.DecodeString(strings.ToUpper(text))
 	if err != nil || len(b) <= refSignature {

@@ -11,43 +11,43 @@ import (
 // ProviderMailbox is the provider's name in reports that came as mail.
 const ProviderMailbox = "mailbox"
 
-// Fate is what becomes of a mail in the bounce mailbox after it was read.
+// Fate is the handling of a mail in the bounce mailbox after it was read.
 type Fate string
 
 // The fates. They are also names in metrics.
 const (
-	// Reported: the mail reports about a message of this installation. It is removed
-	// once the report is stored.
+	// Reported: the mail is a report about a message of this installation. It is removed once the
+	// report is stored.
 	Reported Fate = "reported"
-	// Ignored: an automatic reply, a read receipt, or a notice that a mail is delayed.
-	// It is removed.
+	// Ignored: the mail is an automatic reply, a read receipt, or a notice that a mail is
+	// delayed. It is removed.
 	Ignored Fate = "ignored"
-	// Foreign: a report without a reference that this installation signed, or a mail
-	// that is no report. It is moved aside for operators.
+	// Foreign: the mail is no report, or a report without a reference that this installation
+	// signed. It is moved aside for operators.
 	Foreign Fate = "foreign"
 	// Unreadable: a mail that is not in the format that it claims. It is moved aside.
 	Unreadable Fate = "unreadable"
 )
 
-// A Returned is what one mail of the bounce mailbox says. Only mails with the fate
-// [Reported] have more than it.
+// A Returned is the content of one mail in the bounce mailbox. Only mails with the fate
+// [Reported] have fields other than Fate.
 type Returned struct {
 	Fate Fate
 	// Ref is the message, as its signature proves.
 	Ref    Ref
 	Status Status
-	// Named are the addresses that the report gives as the message's recipient, in
-	// lower case. Nothing proves them. Personal data: not to be logged.
+	// Named are the addresses that the report names as the message's recipients, in lower case.
+	// The signature does not cover them. They are personal data and must not be logged.
 	Named []string
 	Cause string
 	// At is when the mail arrived in the mailbox.
 	At time.Time
 }
 
-// StatusOf returns what an enhanced status code (RFC 3463) means for the address of a
-// mail that was given up: a code of class 5 is a hard bounce, except a full mailbox
-// (5.2.2) and a refusal by policy (5.7.x), which are about the mail or its sender and
-// may pass. Every other text is a soft bounce.
+// StatusOf returns the status of an undeliverable mail by its enhanced status code (RFC 3463). A
+// code of class 5 is a hard bounce. A full mailbox (5.2.2) and a refusal by policy (5.7.x) are
+// soft bounces, because they are about the mail or its sender and may be temporary. Every other
+// text is a soft bounce.
 func StatusOf(code string) Status {
 	code = strings.TrimSpace(code)
 	if !strings.HasPrefix(code, "5.") || strings.HasPrefix(code, "5.7.") || code == "5.2.2" {
@@ -56,10 +56,10 @@ func StatusOf(code string) Status {
 	return Bounced
 }
 
-// Report returns the report of a mail with the fate [Reported]. current is the
-// recipient's mail address now, empty if there is none. The report gives it as the
-// message's address only if the mail names it or names none: the signature proves
-// which message was returned, and by that its recipient, but no address.
+// Report returns the report of a mail with the fate [Reported]. current is the recipient's
+// present mail address, empty if there is none. The report contains current as its address only
+// if the mail names that address or names none. The signature proves which message was returned,
+// and so its recipient, but no address.
 func (r Returned) Report(current string) Report {
 	report := Report{Ref: r.Ref, Status: r.Status, Provider: ProviderMailbox, Cause: r.Cause, At: r.At}
 	current = strings.ToLower(strings.TrimSpace(current))
@@ -75,9 +75,9 @@ func (r Returned) Report(current string) Report {
 
 // A Mailbox is where mails that report arrive.
 type Mailbox interface {
-	// Collect gives up to limit mails to read, removes or moves each as its fate says,
-	// and returns how many there were. Mails stay as they are if read returns an
-	// error, or if the process dies before Collect returns.
+	// Collect passes up to limit mails to read, then removes or moves each mail according to its
+	// fate, and returns how many there were. If read returns an error, or the process dies before
+	// Collect returns, the mails stay unchanged.
 	Collect(ctx context.Context, limit int, read func(context.Context, []Mail) ([]Fate, error)) (int, error)
 }
 
@@ -91,11 +91,11 @@ type Mail struct {
 
 // Addresses knows the users' mail addresses.
 type Addresses interface {
-	// Addresses returns the mail addresses of those of the users who have one.
+	// Addresses returns the mail addresses of the users who have one.
 	Addresses(ctx context.Context, ids []user.ID) (map[user.ID]string, error)
 }
 
-// A Collector stores what mails of the bounce mailbox report.
+// A Collector stores the reports in mails of the bounce mailbox.
 type Collector struct {
 	Mailbox   Mailbox
 	Read      func(Mail) Returned
@@ -108,8 +108,8 @@ type Collector struct {
 // collectAtOnce is how many mails are stored by one transaction.
 const collectAtOnce = 100
 
-// Run empties the mailbox. A mail that is read twice, since the process died between
-// storing and removing, changes nothing the second time.
+// Run empties the mailbox. If the process dies between storing a report and removing its mail,
+// the mail is read again, which changes nothing.
 func (c *Collector) Run(ctx context.Context) error {
 	for {
 		n, err := c.Mailbox.Collect(ctx, collectAtOnce, c.take)
@@ -119,7 +119,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// take stores what the mails report.
+// take stores the reports in the mails.
 func (c *Collector) take(ctx context.Context, mails []Mail) ([]Fate, error) {
 	read, fates := make([]Returned, len(mails)), make([]Fate, len(mails))
 	var ids []user.ID

@@ -11,11 +11,11 @@ type Serial struct {
 
 // Serials keeps the names of messages for providers whose reports name nothing else.
 type Serials interface {
-	// Keep stores the serials for four days; one that is there is left as it is.
+	// Keep stores the serials for four days. A serial that is stored already is left unchanged.
 	Keep(ctx context.Context, provider string, serials []Serial) error
-	// Find returns the references of those that are known, by serial.
+	// Find returns the references of the known serials, by serial.
 	Find(ctx context.Context, provider string, ids []string) (map[string]string, error)
-	// Early keeps reports whose serials are not known, until they are kept or a day has
-	// passed; one that is there is left as it is. See [Matcher].
+	// Early stores reports whose serials are not known. They are kept until they are matched or
+	// [EarlyKept] has passed; a report that is stored already is left unchanged. See [Matcher].
 	Early(ctx context.Context, provider string, list []Early) error
 }

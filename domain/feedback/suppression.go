@@ -11,19 +11,17 @@ import (
 	"dropbell/domain/staff"
 )
 
-// SoftBounces is after how many mails in a row that were refused for a reason that
-// may pass an address is suppressed.
+// SoftBounces is the number of successive soft bounces after which an address is suppressed.
 const SoftBounces = 5
 
-// ByStaff is the reason of an address that a member suppressed; the others are the
-// statuses that providers report.
+// ByStaff is the reason of an address that a member suppressed. The other reasons are statuses
+// that providers report.
 const ByStaff = "staff"
 
-// MaxCause is how many characters a member may write about why an address is
-// suppressed.
+// MaxCause bounds the cause that a member may write for a suppression, in characters.
 const MaxCause = 200
 
-// Reasons are those of suppressions, in the order in which a list offers them.
+// Reasons returns the reasons of suppressions, in the order in which a list offers them.
 func Reasons() []string {
 	return []string{string(Bounced), string(SoftBounced), string(Complained), ByStaff}
 }
@@ -42,8 +40,9 @@ type Suppression struct {
 	Since    time.Time
 }
 
-// A Place is where a page of the list, the latest first, ends. It does not reveal the
-// address there. The zero Place is the beginning, and behind the last page.
+// A Place is the end of a page of the list, which is sorted by time, the latest first. It does
+// not reveal the address at its position. The zero Place is the beginning of the list; as the
+// next page it means that there is none.
 type Place struct {
 	Since time.Time
 	Hash  int64 // of the address, for addresses suppressed at one time
@@ -51,25 +50,25 @@ type Place struct {
 
 // SuppressionStore keeps the list.
 type SuppressionStore interface {
-	// Suppressions returns those whose addresses begin with prefix, in order, after
-	// the address after.
+	// Suppressions returns the suppressions whose addresses begin with prefix, in order of their
+	// addresses. It begins after the address after.
 	Suppressions(ctx context.Context, prefix, after string, limit int) ([]Suppression, error)
-	// Latest returns those with the reason, "" for all, the latest first, behind the
-	// place after, and where the next page begins.
+	// Latest returns the suppressions with the reason ("" = all), the latest first. It begins
+	// behind the place after, and returns the place where the next page begins.
 	Latest(ctx context.Context, reason string, after Place, limit int) (list []Suppression, next Place, err error)
-	// Suppression returns that of one address, or [ErrNotSuppressed].
+	// Suppression returns the suppression of one address, or [ErrNotSuppressed].
 	Suppression(ctx context.Context, address string) (Suppression, error)
-	// Suppress adds an address. One that is on the list stays as it is; added is
-	// false then, and nothing is written.
+	// Suppress adds an address. If the address is on the list already, its suppression is left
+	// unchanged, added is false, and nothing is written.
 	Suppress(ctx context.Context, s Suppression, e staff.Entry) (kept Suppression, added bool, err error)
 	// Release takes an address off the list, or returns [ErrNotSuppressed].
 	Release(ctx context.Context, address string, e staff.Entry) error
 }
 
-// Suppressions is what staff do with the list. Addresses are of users of all shops:
-// to list them by address, to add and to release needs [staff.ManageUsers] everywhere.
-// [Suppressions.Latest] and [Suppressions.Find] are for staff who may see users;
-// callers mask what they return unless [staff.Actor.SeesContacts].
+// Suppressions holds the use cases of staff around the list. Addresses belong to users of all
+// shops: listing by address, adding and releasing need [staff.ManageUsers] for all shops.
+// [Suppressions.Latest] and [Suppressions.Find] are for staff who may see users; callers mask the
+// returned addresses unless [staff.Actor.SeesContacts].
 type Suppressions struct{ Store SuppressionStore }
 
 // Address returns a mail address as the list has it, or [fault.ErrInvalid].
@@ -99,8 +98,8 @@ func (s *Suppressions) Latest(ctx context.Context, by staff.Actor, reason string
 	return s.Store.Latest(ctx, reason, after, limit)
 }
 
-// Find returns the suppression of a complete address, or [ErrNotSuppressed], also
-// for a text that is no address.
+// Find returns the suppression of a complete address. It returns [ErrNotSuppressed] if there is
+// none, also for a text that is no address.
 func (s *Suppressions) Find(ctx context.Context, by staff.Actor, address string) (Suppression, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Suppression{}, err

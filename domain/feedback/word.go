@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// A Word is what a text message to the shop's number asks for.
+// A Word is the request in a text message to the shop's number.
 type Word string
 
 // The words; any other text is none.
@@ -16,8 +16,8 @@ const (
 	Help  Word = "help"
 )
 
-// words are the texts that networks and providers agree on: those of CTIA, those of
-// Twilio, and those of China.
+// words are the words on which networks and providers agree: the lists of CTIA, of Twilio, and of
+// China.
 var words = map[string]Word{
 	"STOP": Stop, "STOPALL": Stop, "STOP ALL": Stop, "UNSUBSCRIBE": Stop, "CANCEL": Stop, "END": Stop, "QUIT": Stop, "REVOKE": Stop, "OPTOUT": Stop, "OPT OUT": Stop, "OPT-OUT": Stop,
 	"退订": Stop, "退訂": Stop, "取消": Stop, "拒收": Stop, "TD": Stop, "T": Stop, "TD/T": Stop, "R": Stop,
@@ -25,9 +25,9 @@ var words = map[string]Word{
 	"HELP": Help, "INFO": Help, "帮助": Help, "幫助": Help,
 }
 
-// WordOf returns what a text asks for, "" for anything else. Only a text that is nothing
-// but the word counts, in any case, with spaces, punctuation or quotes around it, and in
-// full-width letters as Chinese keyboards have them.
+// WordOf returns the request in a text; "" = the text contains no request. The text must consist
+// of the word alone, in upper or lower case. Spaces, punctuation and quotes around the word are
+// ignored. Full-width letters, as Chinese keyboards write them, are accepted.
 func WordOf(text string) Word {
 	text = strings.Map(func(r rune) rune {
 		if r >= '！' && r <= '～' {
@@ -41,22 +41,23 @@ func WordOf(text string) Word {
 
 // Words carries words out.
 type Words interface {
-	// CarryOut changes the opt-outs of SMS of every user with one of the numbers, which
-	// are forms of the sender's, in one transaction, durably. Stop opts out; Start takes back what Stop did, unless
-	// the user's opt-out was changed in another way since. A message that is carried out again changes nothing.
+	// CarryOut changes the SMS opt-outs of every user with one of the numbers, in one
+	// transaction, durably. The numbers are forms of the sender's number. Stop opts out. Start
+	// takes Stop back, unless the user's opt-out was changed in another way since. Carrying a
+	// message out again changes nothing.
 	CarryOut(ctx context.Context, word Word, r Reply, numbers []string) error
 }
 
-// A Replier carries out what people answered to text messages.
+// A Replier carries out the requests in replies to text messages.
 type Replier struct {
 	Words Words
-	// Forms returns the forms of a number in E.164, itself among them, under which
-	// messages are sent to it; nil = itself alone.
+	// Forms returns the forms of a number in E.164 under which messages are sent to it, including
+	// the number itself; nil = the number alone.
 	Forms func(number string) []string
 }
 
-// Replies carries out every reply that is a word, in order. There are no answers:
-// providers and networks answer the words themselves.
+// Replies carries out every reply that is a word, in order. No confirmation is sent: the provider
+// or network confirms the words itself.
 func (r Replier) Replies(ctx context.Context, replies []Reply) (answers []string, err error) {
 	for _, reply := range replies {
 		if word := WordOf(reply.Text); word != "" {

@@ -21,7 +21,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// carried notes what is carried out.
+// carried records the requests that are carried out.
 type carried struct {
 	words []feedback.Word
 	err   error

@@ -1,6 +1,6 @@
-// Package forecast says before the evening whether the reminders of the drops to come will
-// leave in time, by the rates that each channel has shown, how sure that is, what text
-// messages will cost, and afterwards how far a forecast was from the outcome.
+// Package forecast computes in advance whether the reminders of coming drops will be sent in
+// time, from the rates that each channel has reached. It also says how certain a forecast is,
+// estimates the cost of text messages, and afterwards compares forecasts with the outcomes.
 package forecast
 
 import (
@@ -12,8 +12,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// A Job is the messages of one slot on one channel that will fall due, or
-// have fallen due and wait.
+// A Job is the messages of one slot on one channel that will be due, or are due and wait.
 type Job struct {
 	TemplateID int64
 	Name       string
@@ -47,27 +46,28 @@ const (
 	Assumed    RateSource = "assumed"
 )
 
-// AssumedRate is what a channel is trusted with before anything was measured.
+// AssumedRate is the rate that is assumed for a channel before anything was measured.
 func AssumedRate(c delivery.Channel) Rate {
 	perSecond := [delivery.Channels]float64{delivery.App: 100_000, delivery.Email: 500, delivery.SMS: 500,
 		delivery.WebPush: 500, delivery.Webhook: 10_000}
 	return Rate{perSecond[c], Assumed}
 }
 
-// A Prognosis is what will become of a job.
+// A Prognosis is the forecast for a job.
 type Prognosis struct {
 	Job
 	Rate Rate
-	// StartAt and FinishAt are when its first and last message go out, or
-	// stop going out at the deadline.
+	// StartAt and FinishAt are the instants of the job's first and last message. If messages are
+	// missed, FinishAt is the deadline.
 	StartAt  time.Time
 	FinishAt time.Time
 	// Missed is how many would still be unsent at the deadline.
 	Missed int64
-	// Over is how long a limit beside Rate would let the rest go on behind the deadline.
+	// Over is how long after the deadline the missed messages would still take because of a limit
+	// of mails other than Rate.
 	Over time.Duration
-	// ByPlan says that most are missed because of the warm-up plan, by whose later days
-	// alone is known how long the rest would take.
+	// ByPlan says that most missed messages are missed because of the warm-up plan. How long they
+	// would take then depends on the later days of the plan only.
 	ByPlan bool
 }
 
@@ -79,9 +79,9 @@ func (p Prognosis) Share() float64 {
 	return float64(p.Missed) / float64(p.Messages)
 }
 
-// Forecast plays one channel's jobs through at its rate, as the workers will: of the
-// due messages, those with the nearest deadline first. It returns a prognosis per job
-// in the order of their instants.
+// Forecast simulates the delivery of one channel's jobs at its rate. Like the workers, it sends
+// the due messages with the nearest deadline first. It returns a prognosis per job, ordered by
+// due instant.
 func Forecast(jobs []Job, rate Rate, now time.Time) []Prognosis {
 	out := make([]Prognosis, len(jobs))
 	left := make([]float64, len(jobs))
@@ -108,8 +108,8 @@ func Forecast(jobs []Job, rate Rate, now time.Time) []Prognosis {
 	}
 }
 
-// mostUrgent returns the due job with the nearest deadline that has messages
-// left, or -1, and the next instant at which another one falls due.
+// mostUrgent returns the due job with the nearest deadline that has messages left, or -1. next is
+// the instant at which another job becomes due.
 func mostUrgent(jobs []Prognosis, left []float64, at time.Time) (best int, next time.Time) {
 	best = -1
 	for i, j := range jobs {
@@ -126,8 +126,8 @@ func mostUrgent(jobs []Prognosis, left []float64, at time.Time) (best int, next 
 	return best, next
 }
 
-// advance sends p's messages from at until they are out, the deadline, or
-// next, and returns that instant.
+// advance sends p's messages from at until all are sent, until the deadline, or until next, and
+// returns that instant.
 func (p *Prognosis) advance(left *float64, at, next time.Time) time.Time {
 	if p.Deadline.Before(at) { // it was over before anything could go out
 		p.StartAt, p.FinishAt, p.Missed = p.Deadline, p.Deadline, p.Messages // nothing was sent: jobs with a nearer deadline ended before it
@@ -160,9 +160,8 @@ func (p *Prognosis) advance(left *float64, at, next time.Time) time.Time {
 	return end
 }
 
-// NeededRate returns the messages per second at which nothing of these jobs
-// would be missed, found by bisection. This rate would repair a bad forecast. Jobs that
-// no rate can save any more are left out.
+// NeededRate returns the messages per second at which no message of these jobs would be missed,
+// found by bisection. Jobs that would miss messages at any rate are ignored.
 func NeededRate(jobs []Job, now time.Time) float64 {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return !j.Deadline.After(now) || !j.Deadline.After(j.DueAt) })
 	missed := func(perSecond float64) bool {
@@ -187,15 +186,16 @@ func NeededRate(jobs []Job, now time.Time) float64 {
 	return high
 }
 
-// ForecastStore reads what a forecast is made from.
+// ForecastStore reads the data of a forecast.
 type ForecastStore interface {
-	// Jobs returns what waits or is being sent and falls due before until.
+	// Jobs returns the messages that wait or are being sent and are due before until.
 	Jobs(ctx context.Context, until time.Time) ([]Job, error)
-	// Rates returns every channel's throughput in past slots, and the operators'
-	// limits, zero where there are none.
+	// Rates returns every channel's throughput in past slots, and the limits set by operators; 0
+	// = no limit.
 	Rates(ctx context.Context) (measured [delivery.Channels]Throughput, limits [delivery.Channels]float64, err error)
-	// AndroidShares returns about which part of the users that push messages reach
-	// have an Android phone, 0…1, by the app that the phone names; empty = it names none.
+	// AndroidShares returns, by app, about which part (0…1) of the users whom push messages reach
+	// have an Android phone. The key is the app that the phone names; empty = the phone names
+	// none.
 	AndroidShares(ctx context.Context) (map[string]float64, error)
 }
 
@@ -205,7 +205,7 @@ type Forecaster struct {
 	Now   func() time.Time
 	// Quotas returns the quotas of the push service of Android phones; nil = there is none.
 	Quotas func(ctx context.Context) ([]PushQuota, error)
-	// Mails are the limits of mails beside the rate of their channel.
+	// Mails are the limits of mails other than the rate of their channel.
 	Mails Mails
 	// Contacts returns for how many of the bookings of each template there is a contact; nil = all.
 	Contacts func(ctx context.Context, templates []int64) (map[int64]Contacts, error)
@@ -217,15 +217,15 @@ type Forecaster struct {
 type ChannelForecast struct {
 	Channel delivery.Channel
 	Rate    Rate
-	// Measured is what the channel did in past slots; Least and Most are how many would
-	// be missed at the highest and the lowest rate that it makes likely.
+	// Measured is the channel's throughput in past slots. Least and Most are how many messages
+	// would be missed at the highest and at the lowest rate that is likely by Measured.
 	Measured    Throughput
 	Least, Most int64
 	Jobs        []Prognosis
 	Missed      int64
 	// Needed is the rate at which nothing would be missed; 0 if nothing is.
 	Needed float64
-	// Limits are those beside the rate; see [Mails].
+	// Limits are the limits other than the rate; see [Mails].
 	Limits []Limit
 }
 

@@ -32,9 +32,9 @@ func missed(ps []forecast.Prognosis) (sum int64) {
 	return sum
 }
 
-// burden is the rate at which nothing could be missed: no interval may be
-// asked for more than it can hold. EDF reaches this bound, so it is a way to
-// the same numbers that plays nothing through.
+// burden returns the rate at which nothing can be missed: no interval may need more messages than
+// can be sent in it. EDF (earliest deadline first) reaches this bound, so burden computes the
+// same numbers without a simulation.
 func burden(jobs []forecast.Job) (rate float64, feasible bool) {
 	feasible = true
 	for _, from := range jobs {

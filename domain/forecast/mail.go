@@ -12,39 +12,40 @@ import (
 // WarmUpLimit is the name of the limit that is a warm-up plan; others are domains.
 const WarmUpLimit = ""
 
-// Mails are the limits of mails beside the rate of their channel. The zero value is none.
+// Mails are the limits of mails other than the rate of their channel. The zero value limits
+// nothing.
 type Mails struct {
 	// PerSecond are the most mails a second to a domain of recipients.
 	PerSecond map[string]int
-	// WarmUp is the plan of a sender that is new, Sent returns how many mails of the
-	// day (UTC) of now are sent; nil = none.
+	// WarmUp is the plan of a new sender. Sent returns how many mails were sent on the day (UTC)
+	// of now; nil = none.
 	WarmUp delivery.WarmUp
 	Sent   func(ctx context.Context, now time.Time) (int64, error)
-	// Shares returns about which part of the users with a mail address has one at
-	// each of the domains, 0…1.
+	// Shares returns, for each of the domains, about which part (0…1) of the users with a mail
+	// address has an address there.
 	Shares func(ctx context.Context, domains []string) (map[string]float64, error)
 }
 
-// A Limit is what is expected of the mails of one limited domain, or of all mails under a
-// warm-up plan.
+// A Limit is the forecast for the mails to one limited domain, or for all mails under a warm-up
+// plan.
 type Limit struct {
 	// Name is the domain, or [WarmUpLimit].
 	Name string
-	// PerSecond is the domain's; 0 for a plan, of which Today and Tomorrow are what may
-	// be sent still today (UTC) and on the next day; -1 = any number.
+	// PerSecond is the limit of the domain. It is 0 for a warm-up plan; Today and Tomorrow are
+	// then how many mails may still be sent today (UTC) and tomorrow; -1 = any number.
 	PerSecond       int
 	Today, Tomorrow int64
-	// Messages are the mails that are limited, estimated by the share of the domain;
-	// Missed are those that would not go out before their opening.
+	// Messages is the number of mails under the limit, estimated by the share of the domain.
+	// Missed is how many of them would not be sent before their opening.
 	Messages, Missed int64
-	// Takes is how long the slot takes that takes longest, from its due instant on;
-	// Earlier is by how much earlier its mails would have to be due; 0 if none is missed.
+	// Takes is the duration of the slowest slot, from its due instant. Earlier is how much
+	// earlier its mails would have to be due to be in time; 0 if none is missed.
 	Takes, Earlier time.Duration
 
 	jobs []Prognosis
 }
 
-// limits plays the mails through at each limit.
+// limits simulates the delivery of the mails at each limit.
 func (m Mails) limits(ctx context.Context, jobs []Job, now time.Time) (list []Limit, err error) {
 	if len(jobs) == 0 {
 		return nil, nil
@@ -130,8 +131,8 @@ func (l *Limit) add(p Prognosis, now time.Time, over time.Duration) {
 	l.Earlier = max(l.Earlier, over)
 }
 
-// playDays plays the jobs through as [Forecast] does, where nothing limits the mails but
-// how many may be sent on a day (UTC); -1 = any number.
+// playDays simulates the delivery of the jobs like [Forecast], with a limit of mails per day
+// (UTC) as the only limit; most returns it, -1 = any number.
 func playDays(jobs []Job, now time.Time, most func(day time.Time) int64) []Prognosis {
 	out := make([]Prognosis, len(jobs))
 	for i, j := range jobs {
@@ -212,9 +213,9 @@ func (m Mails) within(ctx context.Context, f *ChannelForecast, now time.Time) (e
 	return nil
 }
 
-// limit holds the prognoses of the channel against those of its limits: mails of all
-// limited domains are missed together, or as many as the channel itself misses if those
-// are more.
+// limit applies the prognoses of the limits to the prognoses of the channel. A job misses the sum
+// of the mails missed at all limited domains, or the number that the channel or the warm-up plan
+// alone misses, if that is greater.
 func limit(all []Prognosis, limits []Limit) {
 	for i := range all {
 		p := &all[i]
@@ -237,8 +238,8 @@ func limit(all []Prognosis, limits []Limit) {
 	}
 }
 
-// KeptShares is read, the shares of [Mails], asked once for all calls within life: they
-// change slowly. A call that fails is repeated by the next.
+// KeptShares returns read, the shares of [Mails], with a cache: the result is used for all calls
+// within life, because shares change slowly. After an error the next call reads again.
 func KeptShares(life time.Duration, now func() time.Time, read func(context.Context, []string) (map[string]float64, error)) func(context.Context, []string) (map[string]float64, error) {
 	turn := make(chan struct{}, 1)
 	var of []string

@@ -34,8 +34,8 @@ func shares(all map[string]float64) func(context.Context, []string) (map[string]
 	return func(context.Context, []string) (map[string]float64, error) { return all, nil }
 }
 
-// 48,000 of 96,000 mails go to qq.com, which takes 50 a second: 16 minutes, of which a
-// slot has five. The channel's own rate would be enough.
+// 48,000 of 96,000 mails go to qq.com, which accepts 50 a second: 16 minutes, but a slot has
+// five. The channel's own rate would be enough.
 func TestTheForecastKnowsTheLimitsOfDomains(t *testing.T) {
 	m := forecast.Mails{PerSecond: map[string]int{"qq.com": 50, "gmail.com": 1000, "163.com": 1}, Shares: shares(map[string]float64{"qq.com": 0.5, "gmail.com": 0.25})}
 	f := mailForecast(t, m, 1000, noon, job(time.Minute, 5*time.Minute, 96_000))
@@ -77,8 +77,8 @@ func TestTheForecastKnowsTheLimitsOfDomains(t *testing.T) {
 	}
 }
 
-// Of one slot's mails are missed what the channel cannot send, or what the domains do
-// not take, whatever is more; never more than there are.
+// A slot misses the mails that the channel cannot send or the mails that the domains do not
+// accept, whichever number is greater. It never misses more mails than it has.
 func TestMissedMailsOfOneSlot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, window := int64(rapid.IntRange(0, 100_000).Draw(rt, "messages")), rapid.IntRange(1, 3600).Draw(rt, "window")
@@ -98,8 +98,8 @@ func TestMissedMailsOfOneSlot(t *testing.T) {
 	})
 }
 
-// Mails beyond the day of a warm-up plan wait for the next day, or are missed; the
-// nearest opening comes first.
+// Mails beyond the daily number of a warm-up plan wait for the next day, or are missed. Mails
+// with the nearest opening come first.
 func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	evening := time.Date(2026, 12, 1, 23, 0, 0, 0, time.UTC)
 	at := func(d, window time.Duration, n int64) forecast.Job {
@@ -137,7 +137,7 @@ func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	}
 }
 
-// The shares of domains are read once for all calls of some minutes, and again after a
+// The shares of domains are read once for all calls within some minutes, and again after a
 // failure.
 func TestSharesAreKept(t *testing.T) {
 	now, reads, fail := time.Now(), 0, errors.New("away")

@@ -10,11 +10,11 @@ import (
 	"dropbell/domain/template"
 )
 
-// keptAhead is how long before its due instant the forecast of a slot is kept for
-// comparison. It is replaced until the slot fires.
+// keptAhead is how long before its due instant the forecast of a slot is stored for comparison.
+// It is replaced by newer forecasts until the slot fires.
 const keptAhead = 10 * time.Minute
 
-// A PastForecast is what was forecast of one slot on one channel before it fired.
+// A PastForecast is the forecast of one slot on one channel, made before the slot fired.
 type PastForecast struct {
 	SlotID  int64
 	Slot    template.Slot
@@ -23,17 +23,17 @@ type PastForecast struct {
 	OpensAt time.Time
 	// MadeAt is when the forecast was made.
 	MadeAt time.Time
-	// Booked are the reminders at that time, Messages those with a contact, Missed those
-	// that would not have gone out before the opening.
+	// Booked is the number of reminders at that time, Messages the number of reminders with a
+	// contact, Missed the number that would not be sent before the opening.
 	Booked, Messages, Missed int64
 	PerSecond                float64
 	FinishAt                 time.Time
 }
 
-// InTime is how many were to go out before the opening.
+// InTime returns how many messages were forecast to be sent before the opening.
 func (p PastForecast) InTime() int64 { return p.Messages - p.Missed }
 
-// An Outcome is a forecast beside what became of its slot and channel.
+// An Outcome is a forecast with the outcomes of its slot and channel.
 type Outcome struct {
 	PastForecast
 	delivery.Counts
@@ -41,8 +41,8 @@ type Outcome struct {
 	DoneAt *time.Time
 }
 
-// Error is which part of the messages the forecast was off by: of those that were to go out in
-// time or did, the more; 0…1.
+// Error returns the relative error of the forecast, 0…1: the difference between the messages
+// forecast in time and the messages sent, divided by the greater of both numbers.
 func (o Outcome) Error() float64 { return ErrorOf([]Outcome{o}) }
 
 // ErrorOf is the error of several forecasts together.
@@ -54,8 +54,8 @@ func ErrorOf(list []Outcome) float64 {
 	return float64(off) / float64(max(1, all))
 }
 
-// OutcomesOf sets the forecasts beside what became of them, for slots that are finished, the
-// farthest slot first.
+// OutcomesOf joins the forecasts with the outcomes of finished slots, the slot farthest from the
+// opening first.
 func OutcomesOf(forecasts []PastForecast, c reminder.Cockpit) (list []Outcome) {
 	for _, r := range c.Rows {
 		if r.State != reminder.Finished {
@@ -70,7 +70,7 @@ func OutcomesOf(forecasts []PastForecast, c reminder.Cockpit) (list []Outcome) {
 	return list
 }
 
-// AccuracyDrops is of how many drops an [Accuracy] is.
+// AccuracyDrops is the number of drops over which an [Accuracy] is computed.
 const AccuracyDrops = 10
 
 // An Accuracy is how far off the forecasts of the last drops were.
@@ -80,7 +80,7 @@ type Accuracy struct {
 	Median float64
 }
 
-// AccuracyOf is that of drops with these errors.
+// AccuracyOf returns the accuracy of forecasts of drops with these errors.
 func AccuracyOf(errors []float64) (a Accuracy) {
 	if len(errors) == 0 {
 		return a
@@ -94,13 +94,13 @@ func AccuracyOf(errors []float64) (a Accuracy) {
 type PastForecasts interface {
 	// Keep replaces the forecasts of slots that still wait by the database's clock.
 	Keep(ctx context.Context, list []Prognosis) error
-	// PastForecasts returns those of the present opening of a template.
+	// PastForecasts returns the forecasts for the present opening of a template.
 	PastForecasts(ctx context.Context, templateID int64) ([]PastForecast, error)
 	// Errors returns the errors of the last drops that have opened, at most limit.
 	Errors(ctx context.Context, limit int) ([]float64, error)
 }
 
-// Keep keeps what is forecast of the slots that fire soon.
+// Keep stores the forecasts of the slots that fire soon.
 func (f *Forecaster) Keep(ctx context.Context, channels []ChannelForecast) error {
 	now := f.Now()
 	var soon []Prognosis
@@ -126,16 +126,16 @@ func (f *Forecaster) Accuracy(ctx context.Context) (Accuracy, error) {
 	return AccuracyOf(errors), err
 }
 
-// A DropForecast is what is forecast of one drop, and what became of earlier forecasts.
+// A DropForecast is the forecast of one drop, with the outcomes of earlier forecasts.
 type DropForecast struct {
 	// Ahead are the channels with reminders of the drop that wait or are being sent.
 	Ahead []ChannelForecast
-	// Outcomes are those of slots that are finished.
+	// Outcomes are the outcomes of finished slots.
 	Outcomes []Outcome
 	Accuracy Accuracy
 }
 
-// Outcomes returns the forecasts of the drop whose cockpit is c, beside what happened.
+// Outcomes returns the forecasts of the drop whose cockpit is c, with the outcomes of its slots.
 func (f *Forecaster) Outcomes(ctx context.Context, templateID int64, c reminder.Cockpit) ([]Outcome, error) {
 	if f.Past == nil {
 		return nil, nil

@@ -72,8 +72,8 @@ func (s *throughputs) Rates(context.Context) (measured [delivery.Channels]foreca
 	return measured, limits, nil
 }
 
-// TestHowSureAForecastIs: one past slot says little, several say how the rate varies; a limit of the
-// operators bounds the rate from above.
+// TestHowSureAForecastIs: one past slot says little about how the rate varies, several slots say
+// more. A limit set by operators is an upper bound of the rate.
 func TestHowSureAForecastIs(t *testing.T) {
 	mail := job(0, 100*time.Second, 3000)
 	mail.Channel = delivery.Email

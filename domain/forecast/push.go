@@ -7,15 +7,15 @@ import (
 	"dropbell/domain/user"
 )
 
-// A PushQuota is how many messages per second an account at the push service of Android
-// phones takes. Accounts of one app share the least of theirs.
+// A PushQuota is how many messages per second an account at the push service of Android phones
+// accepts. For several accounts of one app the smallest quota applies.
 type PushQuota struct {
 	provider.Account
 	PerSecond float64
 }
 
-// withinQuotas returns the rate, or the one at which the share of messages that go to the
-// Android phones of one app uses up that app's quota, if that is less.
+// withinQuotas returns the rate r, lowered if the quota of an app would be exceeded by the share
+// of messages to its Android phones.
 func (f *Forecaster) withinQuotas(ctx context.Context, jobs []Job, r Rate) (Rate, error) {
 	if f.Quotas == nil {
 		return r, nil

@@ -35,8 +35,8 @@ func pushes(store *rates, jobs []forecast.Job, quotas ...forecast.PushQuota) fun
 	}
 }
 
-// TestTheQuotaOfAndroidPhones: 1,200,000 reminders of which all go to Android phones
-// take two minutes at 600,000 a minute, whatever the channel could do.
+// TestTheQuotaOfAndroidPhones: 1,200,000 reminders that all go to Android phones take two minutes
+// at 600,000 a minute, whatever the channel's rate is.
 func TestTheQuotaOfAndroidPhones(t *testing.T) {
 	store := &rates{}
 	outlook := pushes(store, []forecast.Job{job(0, 5*time.Minute, 1_200_000)}, quotaOf(0, 0, "shop", 10_000))
@@ -66,8 +66,8 @@ func TestTheQuotaOfAndroidPhones(t *testing.T) {
 }
 
 // TestTheQuotaOfEachProject: the project whose quota is used up first bounds the channel. Its
-// load are the phones that name it, and those without an app of the messages of shops whose
-// phones are taken for its own.
+// load is the messages to phones that name it, and messages to phones without an app if the
+// message is of a shop whose phones count as the project's.
 func TestTheQuotaOfEachProject(t *testing.T) {
 	market, own := quotaOf(1, 0, "market", 10_000), quotaOf(2, 7, "own", 1000)
 	shares := map[string]float64{"": 0.4, "market": 0.2, "own": 0.1}

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A Throughput is how many messages per second a channel got through in those of its last
-// slots that had enough messages to load it.
+// A Throughput is the rate of a channel, in messages per second, in its last slots with enough
+// messages to load the channel.
 type Throughput struct {
 	// PerSecond is the median, Low and High are the slowest and the fastest slot.
 	PerSecond, Low, High float64
@@ -17,14 +17,16 @@ type Throughput struct {
 	Slots int
 }
 
-// fewSlots are so few that the next one may well lie outside of them.
+// fewSlots is the number of past slots below which the next slot may well be slower or faster
+// than all of them.
 const fewSlots = 3
 
 // Sure reports whether there are enough past slots to say how the rate varies.
 func (t Throughput) Sure() bool { return t.Slots >= fewSlots }
 
-// Likely returns between which rates the next slot will be: those of past slots, or, if
-// these are few, half of the slowest and twice the fastest.
+// Likely returns the bounds of the rate that is expected in the next slot: the slowest and the
+// fastest past slot. If there are few past slots, it returns half the slowest and twice the
+// fastest rate.
 func (t Throughput) Likely() (low, high float64) {
 	if t.Sure() {
 		return t.Low, t.High
@@ -32,8 +34,8 @@ func (t Throughput) Likely() (low, high float64) {
 	return t.Low / 2, t.High * 2
 }
 
-// likely plays the jobs through at the rates that are likely, within the limits that hold for
-// the channel's rate.
+// likely simulates the delivery of the jobs at the bounds of the likely rate, within the limits
+// of the channel's rate.
 func (f *ChannelForecast) likely(jobs []Job, t Throughput, now time.Time) {
 	f.Measured, f.Least, f.Most = t, f.Missed, f.Missed
 	if t.Slots == 0 {
@@ -55,11 +57,11 @@ func (f *ChannelForecast) missedAt(jobs []Job, perSecond float64, now time.Time)
 	return n
 }
 
-// Contacts says for how many of a template's bookings each channel has a contact: an address, a
-// number or a device of the user, who has not opted out. It is estimated from a sample.
+// Contacts says for which part of a template's bookings each channel has a contact: an address,
+// number or device of a user who has not opted out. It is estimated from a sample.
 type Contacts [delivery.Channels]struct {
-	// Booked are sampled bookings, each counting for as many as it stands for; Reached are
-	// those of them with a contact.
+	// Booked is the weighted number of sampled bookings; a booking has the weight of the bookings
+	// that it represents. Reached is the weighted number of sampled bookings with a contact.
 	Booked, Reached float64
 }
 
@@ -71,8 +73,8 @@ func (r Contacts) of(c delivery.Channel, messages int64) int64 {
 	return int64(float64(messages)*r[c].Reached/r[c].Booked + 0.5)
 }
 
-// withContact leaves the messages of the jobs that have a contact: the others are skipped when
-// the slot fires, and take no time.
+// withContact reduces the messages of the jobs to the messages with a contact. Messages without a
+// contact are skipped when the slot fires, and take no time.
 func (f *Forecaster) withContact(ctx context.Context, jobs []Job) error {
 	for i := range jobs {
 		jobs[i].Booked = jobs[i].Messages
@@ -95,8 +97,8 @@ func (f *Forecaster) withContact(ctx context.Context, jobs []Job) error {
 	return nil
 }
 
-// KeptContacts is read, asked once for each template within life: a page that shows a forecast
-// asks every few seconds.
+// KeptContacts returns read with a cache: a template is read once within life, because a page
+// with a forecast asks every few seconds.
 func KeptContacts(life time.Duration, now func() time.Time, read func(context.Context, []int64) (map[int64]Contacts, error)) func(context.Context, []int64) (map[int64]Contacts, error) {
 	type kept struct {
 		Contacts

@@ -17,26 +17,26 @@ import (
 type TextReader struct {
 	// Phone is empty if no text message may be sent to the user.
 	Phone, Name, Locale, Timezone string
-	// Verified is whether the number is.
+	// Verified says that the number is verified.
 	Verified bool
-	// Messages are those that are still to come.
+	// Messages is the number of the user's reminders by SMS that are still to be sent.
 	Messages int64
 }
 
 // A TextDay is a day (UTC) with text messages about a drop that are still to come.
 type TextDay struct {
 	Day time.Time
-	// Messages are the drop's, All those of every drop.
+	// Messages is the number of the drop's messages, All the number of messages of all drops.
 	Messages, All int64
 }
 
-// A TextSample is what the cost of a drop's reminders by SMS is estimated from.
+// A TextSample is the data from which the cost of a drop's reminders by SMS is estimated.
 type TextSample struct {
 	Days []TextDay
-	// Readers are some of those who have reserved, spread over all.
+	// Readers is a sample of the users who have reserved, spread evenly over all of them.
 	Readers []TextReader
-	// Today is the day by the database's clock, with what it has spent; SpentDrop are the
-	// parts that were spent about the drop.
+	// Today is the present day by the database's clock, and SpentToday what was spent on it.
+	// SpentDrop is the number of parts spent about the drop.
 	Today      time.Time
 	SpentToday delivery.BudgetSize
 	SpentDrop  int64
@@ -44,13 +44,13 @@ type TextSample struct {
 
 // TextCostStore reads samples.
 type TextCostStore interface {
-	// TextSample reads at most about so many readers, and at most 25 reservations for each
-	// of them: where few of many reservations are by SMS there may be none. So it costs the
-	// same however many there are.
+	// TextSample reads about readers users at most, and at most 25 reservations for each of them,
+	// so that its cost does not depend on the number of reservations. If few of many reservations
+	// are by SMS, the sample may have no readers.
 	TextSample(ctx context.Context, templateID int64, readers int) (TextSample, error)
 }
 
-// TextCosts estimates before a drop what its reminders by SMS cost.
+// TextCosts estimates the cost of a drop's reminders by SMS before the drop.
 type TextCosts struct {
 	Store TextCostStore
 	Texts message.Source
@@ -58,9 +58,10 @@ type TextCosts struct {
 	Prices delivery.SMSPrices
 	// PerDay, PerDrop and MicrosPerDay are the budgets; 0 = none.
 	PerDay, PerDrop, MicrosPerDay int64
-	// VerifiedOnly is whether text messages go to verified numbers alone.
+	// VerifiedOnly says that text messages are sent to verified numbers only.
 	VerifiedOnly bool
-	// Countries are those whose numbers are sent to, by ISO 3166 codes; none = all.
+	// Countries are the countries to whose numbers messages are sent, by ISO 3166 codes; none =
+	// all.
 	Countries []string
 	// Country returns the ISO 3166 code of a number; empty = unknown.
 	Country func(phone string) string
@@ -75,7 +76,7 @@ type CountryCost struct {
 	Priced bool
 }
 
-// A TextCost is what the reminders by SMS of a drop that are still to come will cost.
+// A TextCost is the cost of a drop's reminders by SMS that are still to be sent.
 type TextCost struct {
 	Messages, Parts int64
 	// Micros is in millionths of a unit of Currency; empty = no price is known.
@@ -83,18 +84,19 @@ type TextCost struct {
 	Currency string
 	// Countries are in descending order of their parts.
 	Countries []CountryCost
-	// Estimated says that the messages of a sample of users were measured.
+	// Estimated says that only the messages of a sample of users were measured.
 	Estimated bool
-	// DropParts are more than the drop's budget has left, DropLeft; 0 = they are not.
+	// DropParts is the number of needed parts if it exceeds DropLeft, the parts left in the
+	// drop's budget; otherwise both are 0.
 	DropParts, DropLeft int64
-	// Days are those whose budget will not be enough.
+	// Days are the days whose budget is too small.
 	Days []ShortDay
 }
 
 // A ShortDay is a day (UTC) whose text messages need more than its budget has left.
 type ShortDay struct {
 	Day time.Time
-	// Need is that of all drops, as far as they have messages like this drop's.
+	// Need is the need of all drops, if messages of other drops are like this drop's.
 	Need, Left delivery.BudgetSize
 	// Parts and Money say which budget is short.
 	Parts, Money bool
@@ -106,14 +108,14 @@ func (c TextCost) Priced() bool {
 }
 
 const (
-	// textReaders is of how many users the messages are measured.
+	// textReaders is the number of users whose messages are measured.
 	textReaders = 2000
 	// textSlot is the reminder that is measured: ten minutes before.
 	textSlot = 2
 )
 
-// Of returns the cost of the drop's reminders by SMS that are still to come; nil if there
-// are none.
+// Of returns the cost of the drop's reminders by SMS that are still to be sent; nil if there are
+// none.
 func (s *TextCosts) Of(ctx context.Context, t template.Template) (*TextCost, error) {
 	sample, err := s.Store.TextSample(ctx, t.ID, textReaders)
 	if err != nil || len(sample.Days) == 0 || len(sample.Readers) == 0 {
@@ -148,9 +150,9 @@ func scaled(n, to, from int64) int64 {
 	return int64(float64(n)*float64(to)/float64(from) + 0.999)
 }
 
-// measure sums up the messages of the readers, by country. The sum has the messages of
-// those who are not sent to, too, who cost nothing, and counts a number without a price as
-// the budget does.
+// measure sums up the messages of the readers by country. The returned sum includes messages to
+// readers who are not sent to, which cost nothing. For a number without a price the sum uses the
+// price that the budget uses.
 func (s *TextCosts) measure(t template.Template, book *message.Book, readers []TextReader) (*TextCost, CountryCost) {
 	subject := delivery.Subject{Kind: delivery.KindReminder, TemplateID: t.ID, TemplateName: t.Name, Description: t.Description, ShopName: t.ShopName, Worth: t.Worth(),
 		Slot: textSlot, OpensAt: t.OpensAt, ClaimURL: t.ClaimAddress()}
@@ -194,8 +196,8 @@ func (s *TextCosts) measure(t template.Template, book *message.Book, readers []T
 	return c, all
 }
 
-// judge compares what is needed with what the budgets have left. Messages of other drops
-// on the same day are taken to be like this drop's.
+// judge compares the needed parts and money with the remaining budgets. It assumes that messages
+// of other drops on the same day are like this drop's.
 func (s *TextCosts) judge(c *TextCost, measured CountryCost, sample TextSample) {
 	if left := max(0, s.PerDrop-sample.SpentDrop); s.PerDrop > 0 && c.Parts > left {
 		c.DropParts, c.DropLeft = c.Parts, left

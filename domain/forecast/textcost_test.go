@@ -27,8 +27,8 @@ func (b builtIn) Book(context.Context, message.Place, int64) (*message.Book, err
 	return message.NewBook([]message.Version{{ID: 1, Key: message.Key{Kind: message.Settings}, Text: &message.Text{Shop: &b.shop}}}), nil
 }
 
-// Messages are measured as each reader gets them, priced by number, and those who cannot
-// be reached cost nothing.
+// Messages are measured as each reader gets them, and priced by number. Readers who cannot be
+// reached cost nothing.
 func TestTextCosts(t *testing.T) {
 	day := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
 	prices, err := delivery.ParseSMSPrices("86=0.05 CNY,49=0.5 CNY")

@@ -1,6 +1,6 @@
-// Package inbox is the list of messages that a user finds in the app, and
-// their live push to the clients that are connected. Nothing is stored per
-// message: a page is derived from the batches that reached the user.
+// Package inbox is the list of a user's messages in the app, and their live push to connected
+// clients. Nothing is stored per message: a page is derived from the batches that reached the
+// user.
 package inbox
 
 import (
@@ -28,18 +28,17 @@ type Message struct {
 	At         time.Time
 	Name       string // of the template
 	ClaimURL   string
-	// Title and Text are what the message says in the reader's language.
+	// Title and Text are the content of the message in the reader's language.
 	Title, Text string
-	// ExpiresAt is until when the coupon of a notice is good; else zero.
+	// ExpiresAt is the end of validity of a notice's coupon; zero for other messages.
 	ExpiresAt time.Time
 	Read      bool
 }
 
-// MessageID returns the id of an in-app message: stable, unique for the user,
-// and a decimal number like every id. owner is the slot, announcement, campaign
-// or run of notices it belongs to. All but reminders have 19 digits, of which
-// the first is the kind; a test of a campaign may come again, so its id holds
-// the second it was due.
+// MessageID returns the id of an in-app message: stable, unique for the user, and a decimal
+// number like every id. owner is the slot, announcement, campaign or run of notices of the
+// message. The ids of all kinds except reminders have 19 digits, of which the first is the kind.
+// A test of a campaign may be sent again, so its id contains the second at which it was due.
 func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 	const kind, second = 1_000_000_000_000_000_000, 10_000_000_000
 	n := owner
@@ -74,15 +73,15 @@ type Page struct {
 	ReadThrough time.Time
 }
 
-// MaxUnread is up to where unread messages are counted, so that an inbox that was
-// never read costs no more than others.
+// MaxUnread is the greatest number of unread messages that is counted, so that an inbox that was
+// never read costs no more than other inboxes.
 const MaxUnread = 100
 
-// An Arrival is what one finished in-app batch shows clients that are connected.
+// An Arrival is the messages of one finished in-app batch for connected clients.
 type Arrival struct {
-	// Users are those of them whom the batch reached.
+	// Users are the connected users whom the batch reached.
 	Users []user.ID
-	// Message is what the batch shows one of them.
+	// Message returns the message of the batch for one of the Users.
 	Message func(user.ID) Message
 }
 
@@ -93,18 +92,18 @@ func ArrivalOf(messages map[user.ID]Message) Arrival {
 
 // Store derives messages from the batches that were delivered.
 type Store interface {
-	// Page returns the newest in-app messages recorded before the instant
-	// (zero = now). A page is longer than limit by messages of the same
-	// instant as its last one.
+	// Page returns the newest in-app messages recorded before the instant (zero = now). If
+	// messages with the same instant as the last one follow, the page contains them too and is
+	// longer than limit.
 	Page(ctx context.Context, by user.ID, before time.Time, limit int) (Page, error)
-	// MarkRead records that everything up to through was read, and returns how
-	// far the user has read, which never goes back.
+	// MarkRead records that all messages up to through were read. It returns the instant up to
+	// which the user has read, which never moves back.
 	MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error)
-	// Recent returns where messages may have come at or after since, in up to
-	// limit spans; false if there are more.
+	// Recent returns, in up to limit spans, the users who may have got messages at or after
+	// since. It returns false if there are more spans.
 	Recent(ctx context.Context, since time.Time, limit int) ([]Span, bool, error)
-	// Arrival returns what a finished in-app batch of the kind shows the
-	// users of connected; false if it reached none of them.
+	// Arrival returns the messages of a finished in-app batch of the kind for the users that
+	// connected selects. It returns false if the batch reached none of them.
 	Arrival(ctx context.Context, k delivery.Kind, batchID int64, connected Connected) (Arrival, bool, error)
 }
 
@@ -115,8 +114,7 @@ type Users interface {
 	All() iter.Seq[user.ID]
 }
 
-// Connected returns which users between from and to are connected and were
-// reached.
+// Connected returns the users between from and to who are connected and are in reached.
 type Connected func(from, to user.ID, reached Users) []user.ID
 
 // Clients are the apps that are connected to this process.
@@ -153,9 +151,9 @@ func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) (
 	return s.Store.MarkRead(ctx, by, through)
 }
 
-// Push shows a finished batch to the clients that are connected. A batch of
-// another channel than the app, of a kind without a place in the inbox, or far from
-// all connected users costs nothing.
+// Push sends the messages of a finished batch to connected clients. It reads nothing for a batch
+// of a channel other than the app, of a kind that the inbox does not contain, or without
+// connected users in its range.
 func (s *Service) Push(ctx context.Context, f Finished, to Clients) error {
 	if f.Channel != delivery.App || !Holds(f.Kind) || !to.Between(f.From, f.To) {
 		return nil

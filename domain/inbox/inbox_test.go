@@ -35,7 +35,7 @@ func (m ids) Len() int                 { return len(m) }
 func (m ids) All() iter.Seq[user.ID]   { return maps.Keys(m) }
 func (m ids) Contains(id user.ID) bool { _, ok := m[id]; return ok }
 
-// clients are connected users and what they were shown.
+// clients are connected users and the messages sent to them.
 type clients struct {
 	users []user.ID
 	shown map[user.ID]string

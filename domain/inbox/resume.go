@@ -8,33 +8,31 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Span says that users from From to To may have got an in-app message at the
-// instant At.
+// A Span says that users from From to To may have got an in-app message at the instant At.
 type Span struct {
 	From, To user.ID
 	At       time.Time
 }
 
 const (
-	// maxSpans bounds what one answer holds: some five million recipients.
+	// maxSpans bounds the spans of one answer: some five million recipients.
 	maxSpans = 5000
-	// resumeWithin is how long ago a client may have been connected for its question
-	// to be worth a look.
+	// resumeWithin is the longest disconnection of a client for which the store is asked.
 	resumeWithin = 10 * time.Minute
-	// recentTimeout bounds a look.
+	// recentTimeout bounds one query.
 	recentTimeout = 5 * time.Second
 )
 
-// resumes are the looks of clients that come back. After a restart thousands come
-// within seconds, and most have missed nothing: those that ask at the same time
-// share one look into the store, which begins after the last of them has asked.
+// resumes groups the queries of clients that reconnect. After a restart thousands reconnect
+// within seconds, and most have missed nothing. Clients that ask at the same time share one
+// query, which begins after the last of them has asked.
 type resumes struct {
 	mu      sync.Mutex
 	next    *look
 	looking sync.Mutex // held during a look
 }
 
-// look is one question to the store, for all clients that have joined it.
+// look is one query to the store, for all clients that have joined it.
 type look struct {
 	since    time.Time
 	done     chan struct{}
@@ -43,8 +41,8 @@ type look struct {
 	err      error
 }
 
-// MayHaveMissed reports whether the user may have got a message at or after
-// since. Subscribe first: messages that arrive after the call are not in the answer.
+// MayHaveMissed reports whether the user may have got a message at or after since. The caller
+// must subscribe first: messages that arrive after the call are not in the answer.
 func (s *Service) MayHaveMissed(ctx context.Context, by user.ID, now, since time.Time) (bool, error) {
 	if now.Sub(since) > resumeWithin {
 		return true, nil

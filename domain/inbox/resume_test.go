@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// recents answers with what it holds; each look waits for an element of free.
+// recents answers with its spans; each query waits for an element of free.
 type recents struct {
 	inbox.Store
 	spans    []inbox.Span
@@ -66,7 +66,7 @@ func TestWhoMayHaveMissedAMessage(t *testing.T) {
 	}
 }
 
-// TestClientsThatComeTogetherShareALook that begins after all of them have asked,
+// TestClientsThatComeTogetherShareALook: the shared query begins after all clients have asked,
 // and asks for the earliest of their instants.
 func TestClientsThatComeTogetherShareALook(t *testing.T) {
 	store := &recents{blocking: true, begun: make(chan struct{}), free: make(chan struct{})}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Verdict is what an answer of Apple's means.
+// Verdict is the meaning of an answer from Apple.
 type Verdict int
 
 // The verdicts. The zero value is a failure that is tried again.
@@ -17,7 +17,7 @@ const (
 	Gone // there is no such channel
 )
 
-// An Answer is what Apple said to one request.
+// An Answer is Apple's answer to one request.
 type Answer struct {
 	Verdict Verdict
 	// After is the pause that Apple asked for; 0 = none.
@@ -35,7 +35,7 @@ type Broadcaster interface {
 	Delete(ctx context.Context, channel string) Answer
 }
 
-// A Result is what was done about a drop.
+// A Result is the result of a step for a drop.
 type Result struct {
 	TemplateID int64
 	Channel    string
@@ -56,11 +56,10 @@ type Store interface {
 	Wake(ctx context.Context, templateID int64) error
 	// Due reports whether a drop is due that no worker holds.
 	Due(ctx context.Context) (bool, error)
-	// Lease returns up to limit due drops, which no other worker gets while the lease
-	// lasts.
+	// Lease leases up to limit due drops. No other worker gets them while the lease lasts.
 	Lease(ctx context.Context, limit int, lasting time.Duration) (token string, due []Case, err error)
-	// Record stores results of drops whose lease is held. A drop that was woken
-	// meanwhile stays due.
+	// Record stores results of drops whose lease is held. A drop for which Wake was called since
+	// the lease stays due.
 	Record(ctx context.Context, token string, results []Result) error
 }
 
@@ -74,7 +73,7 @@ const (
 	firstPause, longestPause = time.Second, time.Minute
 )
 
-// A Keeper does what is due.
+// A Keeper carries out the due steps.
 type Keeper struct {
 	Store Store
 	Apple Broadcaster
@@ -83,7 +82,7 @@ type Keeper struct {
 	Observe func(step Step, a Answer)
 }
 
-// Drain does what is due until nothing is, for about a turn.
+// Drain carries out due steps until no drop is due, at most for about [turn].
 func (k *Keeper) Drain(ctx context.Context) error {
 	until := k.Now().Add(turn)
 	for ctx.Err() == nil && k.Now().Before(until) {
@@ -109,7 +108,7 @@ func (k *Keeper) Drain(ctx context.Context) error {
 	return nil
 }
 
-// do takes the step that is due and returns what it led to.
+// do takes the due step of a drop and returns its result.
 func (k *Keeper) do(ctx context.Context, c Case) Result {
 	m := Decide(c)
 	r := Result{TemplateID: c.Template.ID, Channel: c.Channel, Told: c.Told, Ended: c.Ended, Again: max(0, m.Next.Sub(c.Now))}

@@ -1,6 +1,5 @@
-// Package live keeps Live Activities on iPhones up to date: each drop has a broadcast
-// channel of Apple's, and one request reaches every phone that shows the drop, however
-// many these are.
+// Package live keeps Live Activities on iPhones up to date. Each drop has a broadcast channel at
+// Apple, and one request reaches every phone that shows the drop, however many there are.
 package live
 
 import (
@@ -9,34 +8,34 @@ import (
 	"dropbell/domain/template"
 )
 
-// Content is what an activity shows; the app's ActivityAttributes.ContentState has the
-// same fields.
+// Content is the content of an activity. The app's ActivityAttributes.ContentState has the same
+// fields.
 type Content struct {
 	OpensAt int64 `json:"opens_at"` // seconds of the Unix epoch
-	// State is that of the drop: scheduled, open, sold_out, paused, closed or cancelled.
+	// State is the state of the drop: scheduled, open, sold_out, paused, closed or cancelled.
 	State string `json:"state"`
-	// Minutes are left until the opening, rounded up to a reminder slot; 0 = more than an
-	// hour, or none.
+	// Minutes is the time until the opening, rounded up to a reminder slot; 0 = more than an hour
+	// is left, or the drop is not scheduled.
 	Minutes int `json:"minutes"`
 	// Left is the share of coupons that are not issued, in percent, in steps of five.
 	Left int `json:"left"`
 }
 
 const (
-	// gap is how long after a broadcast the next one follows that only changes the share
-	// of coupons: four a minute and drop at most. Apple delivers frequent updates late.
+	// gap is the least time between a broadcast and the next one that changes only the share of
+	// coupons, so a drop has at most four a minute. Apple delivers frequent updates late.
 	gap = 15 * time.Second
-	// look is how often a drop is looked at that is scheduled or paused; events come
-	// before it, but Redis may lose them.
+	// look is how often a scheduled or paused drop is checked. Events trigger a check earlier,
+	// but Redis may lose events.
 	look = time.Minute
-	// KeepFor is how long after the end of a drop its channel is deleted: phones that were
-	// off receive the end from it.
+	// KeepFor is how long after the end of a drop its channel is kept: phones that were off
+	// receive the end from it.
 	KeepFor = time.Hour
 	// leftStep is the step of [Content.Left].
 	leftStep = 5
 )
 
-// ContentAt returns what activities show of the drop at now.
+// ContentAt returns the content of the drop's activities at now.
 func ContentAt(t template.Template, now time.Time) Content {
 	c := Content{OpensAt: t.OpensAt.Unix(), State: string(t.State(now))}
 	if ahead := t.OpensAt.Sub(now); c.State == string(template.Scheduled) && ahead <= template.Slots*template.SlotStep {
@@ -63,7 +62,7 @@ type Case struct {
 	Failures int
 }
 
-// A Step is what is to be done about a drop now.
+// A Step is the work due for a drop.
 type Step int
 
 // The steps.
@@ -106,8 +105,8 @@ func (c Case) over() (time.Time, bool) {
 	return t.EndsAt(), false
 }
 
-// Decide returns the move at the case's instant. It broadcasts the present state: a
-// late worker leaves out the states that have passed meanwhile.
+// Decide returns the move at the case's instant. The move broadcasts the present state only: if
+// the worker is late, states that have passed meanwhile are left out.
 func Decide(c Case) Move {
 	end, over := c.over()
 	now := ContentAt(c.Template, c.Now)

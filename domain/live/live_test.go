@@ -33,9 +33,9 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestADropFromPublicationToItsEnd follows the decisions about one drop: a channel, one
-// broadcast for each slot and change of state, shares at most every 15 seconds, the end,
-// and the removal.
+// TestADropFromPublicationToItsEnd follows the decisions about one drop: a channel, one broadcast
+// for each slot and each change of state, shares at most every 15 seconds, the end, and the
+// removal of the channel.
 func TestADropFromPublicationToItsEnd(t *testing.T) {
 	c := live.Case{Template: drop(template.Published), Now: opening.Add(-3 * time.Hour)}
 	tell := func(at time.Time) live.Move {

@@ -18,8 +18,8 @@ const (
 	BuiltIn Level = "default"
 )
 
-// A Book holds the texts of one place as they were up to a version. It is safe for
-// concurrent use. The zero value and nil hold the built-in texts.
+// A Book holds the texts of one drop or shop as of one version. It is safe for concurrent use.
+// The zero value and nil hold the built-in texts.
 type Book struct {
 	drop, shop map[Key]Version
 	settings   Shop
@@ -29,8 +29,8 @@ type Book struct {
 	campaigns map[letter]*Compiled
 }
 
-// A shelf keeps what was made of a book's versions. Books of the same versions may
-// share one.
+// A shelf caches results computed from a book's versions. Books of the same versions may share a
+// shelf.
 type shelf struct {
 	mu       sync.RWMutex
 	choosers map[Key]*chooser  // the language of the key is empty
@@ -51,8 +51,8 @@ func (b *Book) kept() *shelf {
 	return b.shelf
 }
 
-// Like makes b share what was and will be made of other, a book of the same versions.
-// It returns b, which must not have been used yet.
+// Like makes b share the cache of other, a book of the same versions. It returns b, which must
+// not have been used yet.
 func (b *Book) Like(other *Book) *Book {
 	b.shelf = other.kept()
 	return b
@@ -61,8 +61,8 @@ func (b *Book) Like(other *Book) *Book {
 // maxReaders bounds how many locales a book remembers.
 const maxReaders = 4096
 
-// NewBook returns the book of the versions that count: of each key of the drop
-// and of the shop the newest, in any order.
+// NewBook returns the book of the given versions, in any order. They must be the newest version
+// of each key of the drop and of the shop.
 func NewBook(versions []Version) *Book {
 	b := &Book{drop: map[Key]Version{}, shop: map[Key]Version{}}
 	if len(versions) > 0 {
@@ -100,8 +100,8 @@ type Found struct {
 	Version Version // zero of a built-in text
 }
 
-// Own returns the text of exactly that key: the drop's, the shop's or the
-// built-in one. false: nothing is written in that language.
+// Own returns the text of exactly that key: the drop's, the shop's or the built-in text. It
+// returns false if there is no text in that language.
 func (b *Book) Own(k Key) (Found, bool) {
 	if b != nil {
 		if v, ok := b.drop[k]; ok {
@@ -115,8 +115,8 @@ func (b *Book) Own(k Key) (Found, bool) {
 	return Found{Key: k, Text: t, Level: BuiltIn}, ok
 }
 
-// Find returns the text for a reader of locale: in the reader's language or one
-// of its parents, else in the shop's language, else in English.
+// Find returns the text for a reader of locale: in the reader's language or one of its parents,
+// otherwise in the shop's language, otherwise in English.
 func (b *Book) Find(k Kind, c Channel, locale string) Found {
 	key := Key{k, c, b.chooser(Key{Kind: k, Channel: c}).For(locale)}
 	f, _ := b.Own(key)
@@ -150,8 +150,7 @@ func (b *Book) chooser(k Key) *chooser {
 	return cached(&s.mu, &s.choosers, k, func() *chooser { return newChooser(b.Languages(k.Kind, k.Channel), b.Settings().Language, English) })
 }
 
-// Compiled returns the text for a reader of locale, compiled when it is first
-// asked for.
+// Compiled returns the text for a reader of locale. The text is compiled at the first call.
 func (b *Book) Compiled(k Kind, c Channel, locale string) *Compiled {
 	s := b.kept()
 	return cached(&s.mu, &s.readers, Key{k, c, locale}, func() *Compiled {
@@ -160,8 +159,8 @@ func (b *Book) Compiled(k Kind, c Channel, locale string) *Compiled {
 	})
 }
 
-// Campaign returns what staff wrote for a campaign, compiled when it is first
-// asked for; see [CompileCampaign].
+// Campaign returns the compiled text that staff wrote for a campaign; see [CompileCampaign]. The
+// text is compiled at the first call.
 func (b *Book) Campaign(c Channel, language, title, body string) *Compiled {
 	if b == nil {
 		return CompileCampaign(c, language, title, body, Shop{})
@@ -177,8 +176,8 @@ type letter struct {
 	language, title, body string
 }
 
-// Uses reports whether a text for the kind and channel holds the variable, in
-// whatever language. The button of a mail holds the link.
+// Uses reports whether a text for the kind and channel contains the variable, in any language.
+// The button of a mail contains the link.
 func (b *Book) Uses(k Kind, c Channel, variable string) bool {
 	s := b.kept()
 	return cached(&s.mu, &s.used, use{k, c, variable}, func() bool {
@@ -196,7 +195,7 @@ type use struct {
 	variable string
 }
 
-// cached returns what is stored for the key, made when it is first asked for.
+// cached returns the value stored for the key. It is made at the first call.
 func cached[K comparable, V any](mu *sync.RWMutex, store *map[K]V, key K, render func() V) V {
 	mu.RLock()
 	v, ok := (*store)[key]
@@ -219,7 +218,7 @@ func cached[K comparable, V any](mu *sync.RWMutex, store *map[K]V, key K, render
 	return made
 }
 
-// Name returns what the drop is called in a text of the language, else name.
+// Name returns the drop's name in a text of the language, or name if there is none.
 func (b *Book) Name(language, name string) string {
 	if n := b.named(language).Title; n != "" {
 		return n
@@ -227,8 +226,8 @@ func (b *Book) Name(language, name string) string {
 	return name
 }
 
-// Description returns how the drop is described in a text of the language, else
-// description.
+// Description returns the drop's description in a text of the language, or description if there
+// is none.
 func (b *Book) Description(language, description string) string {
 	if d := b.named(language).Body; strings.TrimSpace(d) != "" {
 		return d
@@ -236,7 +235,7 @@ func (b *Book) Description(language, description string) string {
 	return description
 }
 
-// Names are what the drop is called in other languages, by language.
+// Names returns the drop's names in other languages, by language.
 func (b *Book) Names() []Version {
 	var list []Version
 	for key, v := range b.drop {
@@ -248,8 +247,8 @@ func (b *Book) Names() []Version {
 	return list
 }
 
-// named returns the drop's name and description for readers of the language; none
-// if there is none.
+// named returns the drop's name and description for readers of the language; the zero Text if
+// there are none.
 func (b *Book) named(language string) Text {
 	if b == nil {
 		return Text{}
@@ -270,8 +269,8 @@ func (b *Book) named(language string) Text {
 	})
 }
 
-// Render returns the message about f for one reader, as previews show it and senders
-// send it. Senders use its steps, so that the parts that readers share are made once.
+// Render returns the message about f for one reader, as previews show it and senders send it.
+// Senders call its steps separately, so that the parts that readers share are made once.
 func (b *Book) Render(f Facts, c Channel, r Reader) Content {
 	compiled := b.Compiled(f.Kind, c, r.Locale)
 	f.Description = b.Description(compiled.Language, f.Description)

@@ -10,30 +10,30 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Limits of what a text may cost. Each bounds time or memory that would grow faster than
-// the length of the text.
+// Limits of a text's cost. Each bounds time or memory that would grow faster than the length of
+// the text.
 const (
-	// maxNesting is how deep lists, quotations and emphasis may be nested, in nodes of the
+	// maxNesting is the greatest depth of nested lists, quotations and emphasis, in nodes of the
 	// parsed text.
 	maxNesting = 24
 	// maxContainers is how many marks of lists and quotations a line may begin with.
 	maxContainers = 10
-	// maxPlaces is how many variables, and how many brackets of links, a text may have. A
-	// value stands at each of its variables.
+	// maxPlaces is the most variables, and the most brackets of links, of a text. The value of a
+	// variable is inserted at each of its places.
 	maxPlaces = 200
 	// maxLink bounds the link of a drop that is being written, in bytes.
 	maxLink = 2000
 )
 
-// Bounded returns a [fault.Fields] that names what makes t too large to be rendered, or
-// nil. Everything that comes from outside is asked before it is rendered.
+// Bounded returns a [fault.Fields] that names the parts of t that are too large to be rendered,
+// or nil. It must be called for every text from outside before it is rendered.
 func (t Text) Bounded() error {
 	e := &fault.Fields{}
 	t.bounded(e, false)
 	return e.Err()
 }
 
-// bounded adds what is too large to e. formatted says that the body is Markdown.
+// bounded adds the parts that are too large to e. formatted says that the body is Markdown.
 func (t Text) bounded(e *fault.Fields, formatted bool) {
 	boundedText(e, "title", t.Title, false)
 	boundedText(e, "body", t.Body, formatted)
@@ -73,7 +73,7 @@ func longer(s string, most int) bool {
 	return len(s) > most && (len(s) > most*utf8.UTFMax || utf8.RuneCountInString(s) > most)
 }
 
-// Bounded is like [Text.Bounded] for the draft and what it says of its drop.
+// Bounded is [Text.Bounded] for the draft, including its facts about a drop.
 func (d Draft) Bounded() error {
 	e := &fault.Fields{}
 	d.Text.bounded(e, d.Kind == Campaign)
@@ -83,17 +83,17 @@ func (d Draft) Bounded() error {
 	return e.Err()
 }
 
-// CheckFormatted adds to e what makes a body in Markdown too large to be rendered.
+// CheckFormatted adds an error to e if a Markdown body is too large to be rendered.
 func CheckFormatted(e *fault.Fields, name, body string) { boundedText(e, name, body, true) }
 
-// tooNested reports whether a text in Markdown is nested too deep, or has too many links,
-// to be rendered.
+// tooNested reports whether a Markdown text is nested too deep, or has too many links, to be
+// rendered.
 func tooNested(s string) bool {
 	return tangled(s) || deeper(markdown.Parser().Parse(text.NewReader([]byte(s))), maxNesting)
 }
 
-// tangled reports whether parsing the source would take long: a line begins with many
-// marks of containers, or there are many brackets.
+// tangled reports whether parsing the source would take too long, because a line begins with many
+// marks of containers or the source has many brackets.
 func tangled(source string) bool {
 	if strings.Count(source, "[") > 2*maxPlaces {
 		return true
@@ -133,8 +133,8 @@ func isRule(line string) bool {
 	return line != "" && strings.IndexByte("-*_", line[0]) >= 0 && strings.Trim(line, line[:1]+" \t") == ""
 }
 
-// marksItem reports whether s begins with what marks an item of a list, behind its number
-// or without one.
+// marksItem reports whether s begins with the mark of a list item. numbered says that the number
+// before the mark has been read.
 func marksItem(s string, numbered bool) bool {
 	marks := "-+*"
 	if numbered {

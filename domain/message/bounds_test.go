@@ -24,9 +24,9 @@ func hostile(n int) map[string]string {
 		"both emphases": half("*a **b ", "c* d** "), "brackets": half("[", "]"), "links": repeat("[a]("), "nested links": half("[", "](a)"), "images": repeat("![")}
 }
 
-// TestHostileTextsAreRefused: texts of the permitted length that are nested deep, or have many
-// brackets, are refused by every check, and what is compiled of them all the same is as
-// deep and as large as the text itself.
+// TestHostileTextsAreRefused: texts of the permitted length that are deeply nested, or have many
+// brackets, are refused by every check. If they are compiled nevertheless, the result is as deep
+// and as large as the text itself.
 func TestHostileTextsAreRefused(t *testing.T) {
 	for name, s := range hostile(MaxBody) {
 		refused := func(where string, err error) {
@@ -49,7 +49,7 @@ func TestHostileTextsAreRefused(t *testing.T) {
 	}
 }
 
-// TestDeepTextsAreNotParsed: containers are counted in the source, since parsing them takes time that
+// TestDeepTextsAreNotParsed: containers are counted in the source, because the time to parse them
 // grows with the square of their depth.
 func TestDeepTextsAreNotParsed(t *testing.T) {
 	for name, s := range hostile(MaxBody) {
@@ -68,8 +68,8 @@ func TestUsualTextsAreNotTangled(t *testing.T) {
 	}
 }
 
-// TestBoundsOfDrafts: the facts, blocks, variables and bytes of a draft are bounded before anything is
-// rendered.
+// TestBoundsOfDrafts: the facts, blocks, variables and bytes of a draft are bounded before
+// anything is rendered.
 func TestBoundsOfDrafts(t *testing.T) {
 	words := func(n int, s string) Text {
 		blocks := make([]Block, n)

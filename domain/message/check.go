@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/wording"
 )
 
-// Limits of what staff write: titles and bodies in runes, addresses in bytes.
+// Limits of the texts that staff write: titles and bodies in runes, addresses in bytes.
 const (
 	MaxTitle  = 200
 	MaxBody   = 4000
@@ -23,8 +23,8 @@ const (
 	maxURL    = 500
 )
 
-// Check returns a [fault.Fields] that names every rule that t breaks as the text
-// for k, or nil. Mistakes in variables name their line.
+// Check returns a [fault.Fields] that names every rule that t breaks as the text for k, or nil.
+// Errors about variables name the line.
 func (t Text) Check(k Key) error {
 	e := &fault.Fields{}
 	if k.Kind != Names {
@@ -155,10 +155,10 @@ func checkLines(e *fault.Fields, name, s string, k Kind, required bool) {
 	}
 }
 
-// CheckVariables returns the first mistake in the variables of a text for messages of
-// the kind: one that cannot be read, a name that may be missing without a fallback, a
-// fallback that is no address. It returns nil if there is none, or if the text is longer
-// than any that is read.
+// CheckVariables returns the first error in the variables of a text for messages of the kind: a
+// variable that cannot be read, a name without a fallback although it may be missing, or a
+// fallback that is no address. It returns nil if there is no error, or if the text is longer than
+// the limit for reading.
 func CheckVariables(s string, k Kind) *SyntaxError {
 	if k == Names || longer(s, MaxBody) {
 		return nil // names are values themselves
@@ -181,8 +181,8 @@ func CheckVariables(s string, k Kind) *SyntaxError {
 	return first
 }
 
-// Missing returns what a text for k does not say though it could: the shop, the
-// worth, the time or the link.
+// Missing returns which of the facts that a text for k can contain are missing in it: the shop,
+// the worth, the time or the link.
 func (t Text) Missing(k Key) []string {
 	if !slices.Contains(Written(), k.Kind) {
 		return nil
@@ -204,8 +204,8 @@ func (t Text) Missing(k Key) []string {
 // The time left in previews of a reminder and of a notice, in minutes and days.
 const SampleMinutes, SampleDays = 10, 3
 
-// SampleFacts are what a message of the kind says of a made-up drop, in places
-// where there is no real one.
+// SampleFacts returns the facts of a made-up drop for a message of the kind. They are used where
+// there is no real drop.
 func SampleFacts(k Kind) Facts {
 	return Facts{Kind: k, Drop: "Spring sale", Description: "Tea and cakes, all day long.", Shop: "Corner shop", Worth: Worth{Percent: 20, Most: 3000, Currency: "CNY"},
 		OpensAt: time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC), Minutes: SampleMinutes, Days: SampleDays, Link: "https://shop.example/drops/1"}

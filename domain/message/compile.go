@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Compiled is a text that is ready for readers: parsed, its Markdown and its
-// blocks made into a page with places for values. It never changes.
+// A Compiled is a parsed text whose Markdown and blocks have been rendered into a page with
+// places for values. It never changes.
 type Compiled struct {
-	// Language is that of the text, in which its values are written.
+	// Language is the language of the text, in which its values are written.
 	Language          string
 	kind              Kind
 	title, text, page Pattern
@@ -26,8 +26,8 @@ func Compile(k Key, t Text, brand Shop) *Compiled {
 	return c
 }
 
-// CompileCampaign compiles what staff wrote for a campaign in Markdown. A mail
-// has the title as its heading and a button that leads to the link.
+// CompileCampaign compiles a text that staff wrote for a campaign in Markdown. In a mail the
+// title is the heading, and a button leads to the link.
 func CompileCampaign(c Channel, language, title, body string, brand Shop) *Compiled {
 	if c == Email {
 		compiled := Compile(Key{Campaign, Email, language}, CampaignMail(language, title, body), brand)
@@ -96,15 +96,15 @@ func (c *Compiled) Uses(variable string) bool {
 	return false
 }
 
-// A Form is a compiled text with every value that all readers of its language and
-// a zone share. It never changes.
+// A Form is a compiled text with the values that all readers of one language and zone share. It
+// never changes.
 type Form struct {
 	unnamed           string
 	title, text, page Pattern
 }
 
-// Bind puts in what f says, for readers in zone. drop is the name of the drop in
-// the text's language. If every reader has a link of their own it is left open.
+// Bind fills in the facts f for readers in zone. drop is the name of the drop in the text's
+// language. ownLinks says that every reader has a separate link; the link is not filled in then.
 func (c *Compiled) Bind(f Facts, drop string, zone *time.Location, ownLinks bool) *Form {
 	f.Kind = c.kind
 	values := f.values(c.Language, drop, zone)
@@ -117,8 +117,8 @@ func (c *Compiled) Bind(f Facts, drop string, zone *time.Location, ownLinks bool
 // Personal reports whether readers may get different contents.
 func (f *Form) Personal() bool { return f.title.personal() || f.text.personal() || f.page.personal() }
 
-// Content returns the message for the reader of that name, whose link is given
-// if links were left open.
+// Content returns the message for the reader with that name. link is the reader's link, used if
+// links were not filled in by Bind.
 func (f *Form) Content(name, link string) Content {
 	own := own{Printable(name), link}
 	c := Content{Title: strings.TrimSpace(f.title.fill(own)), Text: strings.TrimSpace(f.text.fill(own)), HTML: f.page.fill(own)}

@@ -9,8 +9,8 @@ import (
 //go:embed defaults/*.json
 var defaultFiles embed.FS
 
-// defaults are the built-in texts: by language, kind and channel. The kind "" is
-// for every kind without texts of its own.
+// defaults are the built-in texts by language, kind and channel. The kind "" is for kinds without
+// texts of their own.
 var defaults = readDefaults()
 
 func readDefaults() map[string]map[Kind]map[Channel]Text {

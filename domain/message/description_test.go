@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A description is that of the text's language, else the drop's own; on one line,
-// escaped in a page, bounded; and a missing one is treated as any variable's value.
+// A description is in the text's language, or else the drop's own. It is on one line, bounded,
+// and escaped in a page. A missing description is treated like any variable without a value.
 func TestDescription(t *testing.T) {
 	names := func(id int64, tag, title, body string) Version {
 		return Version{ID: id, Shop: 1, Template: 7, Key: Key{Names, "", tag}, Text: &Text{Title: title, Body: body}}

@@ -1,7 +1,6 @@
 package message
 
-// A Draft is a text that is being written, which previews and tests show before
-// it is saved.
+// A Draft is a text that is being written. Previews and tests show it before it is saved.
 type Draft struct {
 	// Shop is the shop whose text it is, if it is about no drop.
 	Shop     int64  `json:"shop,omitempty"`
@@ -9,13 +8,12 @@ type Draft struct {
 	Language string `json:"language"`
 	// Text has a title and a body if it is a campaign's, whatever the channel.
 	Text Text `json:"text"`
-	// About is what the message says of a drop that is being written too; nil = of
-	// the place's.
+	// About has the facts of a drop that is being written too; nil = the facts of the stored
+	// drop.
 	About *Facts `json:"about,omitempty"`
 }
 
-// compile compiles the draft as its message is compiled. A campaign has one text for
-// all channels, in Markdown.
+// compile compiles the draft like its message. A campaign has one Markdown text for all channels.
 func (d Draft) compile(c Channel, brand Shop) *Compiled {
 	if d.Kind == Campaign {
 		return CompileCampaign(c, d.Language, d.Text.Title, d.Text.Body, brand)
@@ -23,8 +21,8 @@ func (d Draft) compile(c Channel, brand Shop) *Compiled {
 	return Compile(Key{d.Kind, c, d.Language}, d.Text, brand)
 }
 
-// Render returns what the draft says about f over the channel to one reader; it
-// is made like the message itself. f.Kind is that of the draft.
+// Render returns the message with the draft's text about f over the channel to one reader. It is
+// made like the message itself. f.Kind is the kind of the draft.
 func (d Draft) Render(book *Book, f Facts, c Channel, r Reader) Content {
 	compiled := d.compile(c, book.Settings())
 	if d.About != nil {

@@ -29,9 +29,9 @@ func (e escape) of(v string) string {
 // maxName bounds a name inside a message, in runes.
 const maxName = 200
 
-// Printable returns a value on one line, without what would hide text or turn
-// the sentence around it, cut after 200 runes. Joiners stay: scripts and emoji
-// are written with them.
+// Printable returns a value on one line, cut to 200 runes. Characters that would hide text or
+// change the direction of the surrounding sentence are removed. Joiners are kept, because scripts
+// and emoji need them.
 func Printable(value string) string { return printable(value, maxName) }
 
 // maxDescription bounds a description inside a message, in runes.

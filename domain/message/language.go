@@ -6,15 +6,14 @@ import (
 	"golang.org/x/text/language"
 )
 
-// English is the language that has a text for everything, and the end of every
-// reader's chain.
+// English is the language that has a text for everything. It is the last choice for every reader.
 const English = "en"
 
 // maxTag is how long a language tag may be.
 const maxTag = 35
 
-// Canonical returns the BCP 47 tag in its canonical form, such as "zh-CN" for
-// "zh_cn"; false if there is no such language.
+// Canonical returns the BCP 47 tag in its canonical form, such as "zh-CN" for "zh_cn". It returns
+// false if there is no such language.
 func Canonical(tag string) (string, bool) {
 	if tag == "" || len(tag) > maxTag {
 		return "", false
@@ -33,8 +32,8 @@ type chooser struct {
 	rest    string // for readers whose language has no text
 }
 
-// newChooser returns the chooser among tags; readers for whom none of them fits
-// get the first of the wanted ones that is there.
+// newChooser returns the chooser among tags. A reader whom no tag fits gets the first language of
+// wanted that is among tags.
 func newChooser(tags []string, wanted ...string) *chooser {
 	c := &chooser{tags: tags}
 	parsed := make([]language.Tag, len(tags))
@@ -54,9 +53,8 @@ func newChooser(tags []string, wanted ...string) *chooser {
 	return c
 }
 
-// match returns the index of the tag that a reader of locale understands: the
-// same language, or one that CLDR has for as good as the same, such as Danish
-// for Norwegian.
+// match returns the index of the tag that a reader of locale understands: the same language, or a
+// language that CLDR regards as nearly the same, such as Danish for Norwegian.
 func (c *chooser) match(locale string) (int, bool) {
 	if locale == "" || len(c.tags) == 0 || len(locale) > maxTag {
 		return 0, false
@@ -82,8 +80,8 @@ func (c *chooser) For(locale string) string {
 	return c.rest
 }
 
-// Choose returns the tag among tags that a reader of locale understands; false
-// if there is none.
+// Choose returns the tag among tags that a reader of locale understands. It returns false if
+// there is none.
 func Choose(tags []string, locale string) (string, bool) {
 	if at, ok := newChooser(tags).match(locale); ok {
 		return tags[at], true
@@ -91,8 +89,8 @@ func Choose(tags []string, locale string) (string, bool) {
 	return "", false
 }
 
-// BuiltInLanguage returns the language in which a reader of locale gets built-in
-// words: Chinese or English.
+// BuiltInLanguage returns the language of built-in words for a reader of locale: Chinese or
+// English.
 func BuiltInLanguage(locale string) string {
 	primary := locale
 	if end := strings.IndexAny(locale, "-_"); end >= 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// compiledMail is what `go tool task generate:mail` made of mail.mjml.
+// compiledMail is the output of `go tool task generate:mail` for mail.mjml.
 //
 //go:embed mail.html
 var compiledMail string
@@ -22,8 +22,8 @@ const (
 	darkWords     = "#161a22"
 )
 
-// fragments are the parts of a mail by the names of their block comments; "head"
-// is everything before the first.
+// fragments returns the parts of a mail by the names of their block comments. "head" is the part
+// before the first comment.
 func fragments() map[string]string {
 	list := map[string]string{}
 	_, page, _ := strings.Cut(compiledMail, "\n") // the first line names the source
@@ -39,8 +39,8 @@ func fragments() map[string]string {
 	return list
 }
 
-// mailOf returns the page and the plain text of a mail: its blocks between the
-// shop's logo and the end.
+// mailOf returns the page and the plain text of a mail: its blocks, with the shop's logo before
+// and the closing part after them.
 func mailOf(k Kind, lang string, title Pattern, blocks []Block, brand Shop) (page, plainText Pattern) {
 	m := mailWriter{kind: k, parts: fragments()}
 	blocks = blocks[:min(len(blocks), MaxBlocks)] // saving refuses more
@@ -181,11 +181,11 @@ func luminance(colour string) float64 {
 	return 0.2126*part(16) + 0.7152*part(8) + 0.0722*part(0)
 }
 
-// readableContrast is what WCAG 2 asks of words at level AA.
+// readableContrast is the contrast that WCAG 2 requires of text at level AA.
 const readableContrast = 4.5
 
-// WordsOn returns the colour of words on a button of that colour: white where it
-// can be read, else nearly black. One of the two can always be read.
+// WordsOn returns the text colour for a button of the given colour: white if it is readable,
+// otherwise nearly black. One of them is always readable.
 func WordsOn(colour string) string {
 	if Contrast(colour, "#ffffff") >= readableContrast {
 		return "#ffffff"
@@ -193,8 +193,8 @@ func WordsOn(colour string) string {
 	return "#000000"
 }
 
-// wordsLike returns colour for words on a light ground, or nearly black if it
-// could not be read there.
+// wordsLike returns colour as the text colour on a light ground, or nearly black if colour is not
+// readable there.
 func wordsLike(colour string) string {
 	if Contrast(colour, "#f6f1ee") >= readableContrast {
 		return colour

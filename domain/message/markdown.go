@@ -18,8 +18,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown reads Markdown without HTML, which stands as it was typed, and
-// without code by indentation, which is not meant in a letter. Line breaks count.
+// markdown parses Markdown without HTML, which is shown as it was typed, and without indented
+// code, which is not meant in a letter. Line breaks are kept.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser(), parser.NewCodeBlockParser())...),
@@ -36,12 +36,12 @@ func without(all []util.PrioritizedValue, unwanted ...any) []util.PrioritizedVal
 	})
 }
 
-// marks stand for variables and the ends of optional parts while Markdown is
-// rendered. They consist of letters and digits, which pass every step unchanged.
+// markForm is the form of marks, which replace variables and the ends of optional parts while
+// Markdown is rendered. Marks consist of letters and digits, which rendering leaves unchanged.
 const markForm = "xq7dropbell%c%04dz"
 
-// ofPart and ofAddress are the numbers of the marks b and e: of an optional part that the
-// text names, and of an address in parentheses behind the words of a link.
+// ofPart and ofAddress are the numbers in the marks b (begin) and e (end). ofPart marks an
+// optional part of the text, ofAddress the address in parentheses after the words of a link.
 const ofPart, ofAddress = 0, 1
 
 var marks = regexp.MustCompile(`xq7dropbell([vbe])(\d{4})z`)
@@ -68,9 +68,8 @@ func (m *marked) add(parts []part) {
 	}
 }
 
-// formatted returns p, a text in Markdown, as HTML and as plain text. A text that is
-// nested too deep stands as it was typed: rendering it takes time that grows with the
-// third power of its depth.
+// formatted returns p, a Markdown text, as HTML and as plain text. A text that is nested too deep
+// is returned as it was typed: the time to render it grows with the third power of its depth.
 func formatted(p Pattern) (page, plainText Pattern) {
 	m := &marked{}
 	m.add(p.parts)
@@ -89,14 +88,14 @@ func formatted(p Pattern) (page, plainText Pattern) {
 	return m.cut(b.String(), true), m.cut(plainBlocks(tree, source), false)
 }
 
-// asTyped is a text as one paragraph of a page.
+// asTyped returns a text as one paragraph of a page.
 func asTyped(p Pattern) Pattern {
 	return Pattern{append(append([]part{{literal: "<p>"}}, escaped(p).parts...), part{literal: "</p>\n"})}
 }
 
-// cut turns a rendered text with marks into a pattern. In a page bare links
-// become anchors, and values are escaped as their place demands. An address inside an
-// optional part is no optional part of its own: without a value the whole part is left out.
+// cut turns a rendered text with marks into a pattern. In a page bare links become anchors, and
+// values are escaped according to their place. An address inside an optional part makes no
+// optional part of its own: if its value is missing, the whole part is left out.
 func (m *marked) cut(s string, page bool) Pattern {
 	stack := [][]part{nil}
 	put := func(q ...part) { stack[len(stack)-1] = append(stack[len(stack)-1], q...) }
@@ -157,8 +156,8 @@ func inPage(q part, before string) []part {
 	return []part{q}
 }
 
-// Followed reports whether a reader may be sent to the address: it is http or
-// https and names a host.
+// Followed reports whether readers may be sent to the address: it must be http or https and have
+// a host.
 func Followed(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
@@ -237,7 +236,7 @@ func plainInline(w *strings.Builder, parent ast.Node, source []byte) {
 	}
 }
 
-// resolved takes back what protects characters from Markdown.
+// resolved removes the escapes that protect characters from Markdown.
 func resolved(raw []byte) []byte {
 	return util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(raw)))
 }

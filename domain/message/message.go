@@ -1,14 +1,14 @@
-// Package message holds the texts of all messages: those that staff write for a shop or
-// a drop, per kind, channel and language; the built-in texts; and the one renderer that
-// previews and every sender use. A text is compiled once for each version, and its
-// variables are filled in afterwards.
+// Package message holds the texts of all messages: texts that staff write for a shop or a drop,
+// per kind, channel and language, and the built-in texts. It has the only renderer, which
+// previews and all senders use. A text is compiled once for each version, and its variables are
+// filled in afterwards.
 package message
 
 import (
 	"time"
 )
 
-// Kind says on what occasion a message is sent.
+// Kind is the occasion of a message.
 type Kind string
 
 // The kinds.
@@ -19,13 +19,13 @@ const (
 	Notice     Kind = "notice"
 	Campaign   Kind = "campaign"
 	Test       Kind = "test"
-	// Verification has the code that proves a phone number. It is about no shop and no
-	// drop, and only a text message.
+	// Verification is a message with the code that proves a phone number. It exists as a text
+	// message only, and is about no shop and no drop.
 	Verification Kind = "verification"
 )
 
-// Written are the kinds whose texts staff write for a shop or a drop. The text
-// of a campaign is part of the campaign.
+// Written returns the kinds whose texts staff write for a shop or a drop. The text of a campaign
+// is part of the campaign.
 func Written() []Kind { return []Kind{Reminder, Correction, Cancelled, Notice} }
 
 // Channel is the name of a channel.
@@ -46,7 +46,7 @@ func Channels() []Channel { return []Channel{App, Email, SMS, WebPush, Webhook} 
 // Titled reports whether messages of the channel have a title: a subject in mail.
 func (c Channel) Titled() bool { return c != SMS }
 
-// The kinds of versions that are no messages but what messages are made of.
+// The kinds of versions that are not messages but are used by messages.
 const (
 	// Names are the name and the description of a drop in one language.
 	Names Kind = "names"
@@ -54,7 +54,7 @@ const (
 	Settings Kind = "settings"
 )
 
-// A Key is what one text is for. Names and settings have no channel, settings no
+// A Key identifies the use of one text. Names and settings have no channel; settings have no
 // language.
 type Key struct {
 	Kind     Kind
@@ -62,8 +62,8 @@ type Key struct {
 	Language string // a canonical BCP 47 tag
 }
 
-// A Text is what staff write for one key. Which fields count depends on the
-// channel: mails have Blocks, all others a Body.
+// A Text is the text that staff write for one key. The fields used depend on the channel: mails
+// have Blocks, other channels a Body.
 type Text struct {
 	Title  string  `json:"title,omitempty"` // the subject of a mail, the name of a drop
 	Body   string  `json:"body,omitempty"`  // the description of a drop
@@ -72,7 +72,7 @@ type Text struct {
 	Shop *Shop `json:"shop,omitempty"`
 }
 
-// BlockType is what a block of a mail shows.
+// BlockType is the kind of a block of a mail.
 type BlockType string
 
 // The types of blocks.
@@ -88,8 +88,8 @@ const (
 // BlockTypes returns every type of block.
 func BlockTypes() []BlockType { return []BlockType{Heading, Words, Image, Button, Coupon, Footer} }
 
-// A Block is a part of a mail. Text is what it says, of an image what is read to
-// those who do not see it; URL is the address of an image.
+// A Block is a part of a mail. Text is its text, or for an image the alternative text. URL is the
+// address of an image.
 type Block struct {
 	Type BlockType `json:"type"`
 	Text string    `json:"text,omitempty"`
@@ -98,19 +98,19 @@ type Block struct {
 
 // Shop are the settings of a shop that its messages follow.
 type Shop struct {
-	// Language is what readers get for whose own language there is no text.
+	// Language is the language for readers in whose own language there is no text.
 	Language string `json:"language,omitempty"`
 	// Logo is the https address of an image, Colour the brand's "#rrggbb".
 	Logo   string `json:"logo,omitempty"`
 	Colour string `json:"colour,omitempty"`
-	// PartPrice is what one part of an SMS costs, in ten-thousandths of a unit of
-	// Currency; 0 = unknown.
+	// PartPrice is the price of one part of an SMS, in ten-thousandths of a unit of Currency; 0 =
+	// unknown.
 	PartPrice int64  `json:"part_price,omitempty"`
 	Currency  string `json:"currency,omitempty"`
 }
 
-// A Version is one save of a text. Versions are never changed: a save adds one,
-// and of each place and key the one with the greatest ID counts.
+// A Version is one save of a text. Versions are never changed: a save adds a version. The version
+// with the greatest ID is the current one of its place and key.
 type Version struct {
 	ID       int64
 	Shop     int64 // the shop's number
@@ -135,14 +135,14 @@ type Content struct {
 	HTML  string
 }
 
-// A Reader is what rendering needs to know of a recipient.
+// A Reader is the data of a recipient that rendering uses.
 type Reader struct {
 	Name   string
 	Locale string // BCP 47; "" = unknown
 	Zone   *time.Location
 }
 
-// Facts are what one message is about, the same for all its recipients.
+// Facts are the facts that one message contains, the same for all its recipients.
 type Facts struct {
 	Kind Kind
 	Drop string // the name in the default language; Book has the others
@@ -152,8 +152,8 @@ type Facts struct {
 	Worth       Worth
 	OpensAt     time.Time
 	EndsAt      time.Time // of a campaign
-	// Minutes are left until the opening, or is how long a code is valid; Days are left
-	// until a coupon expires.
+	// Minutes is the time left until the opening, or the time for which a code is valid. Days is
+	// the time left until a coupon expires.
 	Minutes, Days int
 	// Link is where the coupon can be claimed or used; "" = nowhere.
 	Link string

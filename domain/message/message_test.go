@@ -28,8 +28,8 @@ func shanghai(t testing.TB) *time.Location {
 	return zone
 }
 
-// Every built-in text passes the rules that staff's own texts must pass, and says
-// whose shop, what it is worth, when, and where.
+// Every built-in text passes the rules for texts of staff, and contains the shop, the worth, the
+// time and the link.
 func TestBuiltInTexts(t *testing.T) {
 	for _, tag := range []string{"en", "zh"} {
 		for _, k := range append(Written(), Test) {
@@ -204,8 +204,8 @@ func TestCampaignsAreMarkdown(t *testing.T) {
 	}
 }
 
-// An optional part that holds a link in Markdown is left out as a whole without the
-// address, also from the text of a mail and where the address is the reader's own.
+// If an address is missing, an optional part with a Markdown link to it is left out as a whole.
+// This includes the plain text of a mail, and addresses that differ by reader.
 func TestOptionalPartsWithLinks(t *testing.T) {
 	for body, want := range map[string][2]string{ // with and without an address
 		"Hello.[[ Book now: [here]({{link}})]]":                    {"Hello. Book now: here (https://x.example/1)", "Hello."},
@@ -344,7 +344,7 @@ func TestSizeOfSMS(t *testing.T) {
 	}
 }
 
-// mail.html is what the tool made of mail.mjml.
+// mail.html is the output of the tool for mail.mjml.
 func TestCompiledMailIsFresh(t *testing.T) {
 	source, err := os.ReadFile("mail.mjml")
 	if err != nil {
@@ -361,8 +361,8 @@ func TestCompiledMailIsFresh(t *testing.T) {
 	}
 }
 
-// BenchmarkContent is what one recipient of a batch costs, after the first one of
-// a language and zone.
+// BenchmarkContent measures rendering for one recipient of a batch, after the first recipient of
+// the same language and zone.
 func BenchmarkContent(b *testing.B) {
 	named := Text{Title: "{{drop}} opens {{in}}", Blocks: []Block{{Type: Heading, Text: "Hi {{user|there}}"}, {Type: Coupon}, {Type: Button, Text: "Claim it"}}}
 	for name, f := range map[string]*Form{

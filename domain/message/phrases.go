@@ -12,8 +12,7 @@ import (
 	"dropbell/domain/wording"
 )
 
-// Worth is what a coupon is worth, in minor units of Currency. The zero value is
-// unknown.
+// Worth is the value of a coupon, in minor units of Currency. The zero value is an unknown value.
 type Worth struct {
 	// Percent off, up to Most; 0 = an amount.
 	Percent   int
@@ -33,8 +32,8 @@ type phrases struct {
 	unnamed string // a drop without a name
 }
 
-// phrasesFor returns the phrases of a text's language. Languages without phrases
-// of their own get numbers: 2026-11-20 20:00, 10 min.
+// phrasesFor returns the phrases of a text's language. A language without phrases gets numbers,
+// such as 2026-11-20 20:00 and 10 min.
 func phrasesFor(tag string) phrases {
 	base, _ := language.Make(tag).Base()
 	switch base.String() {
@@ -184,8 +183,8 @@ func zone(t time.Time, tag string) string {
 	return strings.ReplaceAll(wording.Zone(t, tag), "−", "-")
 }
 
-// Values returns the variables of f for one reader, who is called name and has the
-// link; drop is the name of the drop in the language of tag.
+// Values returns the variables of f for one reader. name is the reader's name and link the
+// reader's link; drop is the name of the drop in the language of tag.
 func (f Facts) Values(tag, drop string, zone *time.Location, name, link string) map[string]string {
 	v := f.values(tag, drop, zone)
 	v[VarUser], v[VarLink] = Printable(name), link

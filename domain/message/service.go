@@ -17,16 +17,16 @@ var (
 
 // Store keeps versions.
 type Store interface {
-	// Current returns the versions that count for the place and, of a drop, those
-	// of its shop; upTo leaves newer ones out, [Newest] none.
+	// Current returns the newest versions of each key of the place and, for a drop, of its shop.
+	// Versions newer than upTo are ignored; [Newest] = none is ignored.
 	Current(ctx context.Context, p Place, upTo int64) ([]Version, error)
 	// History returns the versions of one key of the place, the newest first.
 	History(ctx context.Context, p Place, k Key, limit int) ([]Version, error)
 	// Version returns [ErrNotFound] if there is none.
 	Version(ctx context.Context, id int64) (Version, error)
-	// Save adds a version with its audit entry. Versions become visible in the
-	// order of their ids. If the newest one of its key is not basedOn (0 = there is
-	// none), it returns [fault.ErrStale].
+	// Save adds a version with its audit entry. Versions become visible in the order of their
+	// ids. If the newest version of its key is not basedOn (0 = there is none), it returns
+	// [fault.ErrStale].
 	Save(ctx context.Context, v Version, basedOn int64, e staff.Entry) (Version, error)
 	// Look records that staff have looked at the messages of the drop.
 	Look(ctx context.Context, template int64, by string) error
@@ -46,11 +46,10 @@ func (s *Service) Book(ctx context.Context, by staff.Actor, p Place) (*Book, err
 	return NewBook(versions), err
 }
 
-// Save stores a text for the place; nil removes it, so that the shop's or the
-// built-in one counts again. basedOn is the version that was shown, 0 = none. It
-// returns a [fault.Fields] that names every broken rule, [fault.ErrStale] if the
-// text was changed since, or [staff.ErrForbidden]. A text that changes nothing
-// makes no version.
+// Save stores a text for the place. nil removes the text, so that the shop's or the built-in text
+// is used again. basedOn is the version that the form showed, 0 = none. A save without changes
+// makes no version. Save returns a [fault.Fields] that names every broken rule, [fault.ErrStale]
+// if the text was changed since, or [staff.ErrForbidden].
 func (s *Service) Save(ctx context.Context, by staff.Actor, p Place, k Key, t *Text, basedOn int64) (Version, error) {
 	return s.save(ctx, by, Version{Shop: p.Shop, Template: p.Template, Key: k, Text: t}, basedOn)
 }
@@ -107,8 +106,7 @@ func (s *Service) Look(ctx context.Context, by staff.Actor, p Place) error {
 	return s.Store.Look(ctx, p.Template, by.Label)
 }
 
-// Looked reports whether staff who may change the drop have ever looked at its
-// messages.
+// Looked reports whether staff who may change the drop have ever viewed its messages.
 func (s *Service) Looked(ctx context.Context, template int64) (bool, error) {
 	return s.Store.Looked(ctx, template)
 }
@@ -138,7 +136,7 @@ const Newest = -1
 
 // A Source hands out books by place and version.
 type Source interface {
-	// Book returns the texts of the place as they were up to a version, which a
-	// batch keeps from when it was cut (0 = the built-in ones), or [Newest].
+	// Book returns the texts of the place as of the version upTo (0 = the built-in texts), or the
+	// newest texts for [Newest]. A batch keeps the version at which it was cut.
 	Book(ctx context.Context, p Place, upTo int64) (*Book, error)
 }

@@ -5,21 +5,21 @@ import (
 	"unicode/utf16"
 )
 
-// The characters of GSM 03.38: those that take one of the 160 places of an SMS,
-// and those that take two.
+// The characters of GSM 03.38 that take one of the 160 places of an SMS, and the characters that
+// take two.
 const (
 	gsmBasic = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 	gsmTwo   = "\f^{}\\[~]|€"
 )
 
-// MaxSMSParts is how many parts an SMS may have; networks refuse longer ones or
-// tear them apart.
+// MaxSMSParts is the most parts of an SMS; networks refuse longer messages or deliver their parts
+// separately.
 const MaxSMSParts = 9
 
 // SMSSize is how long a text is as an SMS.
 type SMSSize struct {
-	// UCS2 says that a character is not in the GSM alphabet, so that a part has
-	// room for 70 places instead of 160; Foreign is the first such character.
+	// UCS2 says that a character is not in the GSM alphabet, so that a part has 70 places instead
+	// of 160. Foreign is the first such character.
 	UCS2    bool
 	Foreign string
 	Places  int // taken, of which a part has PerPart
@@ -27,8 +27,8 @@ type SMSSize struct {
 	Parts   int
 }
 
-// SizeOf returns how long text is as an SMS. In a message of several parts each
-// spends places on saying which it is, and no character is divided.
+// SizeOf returns the size of text as an SMS. In a message of several parts, each part uses some
+// places for its number, and no character is divided between parts.
 func SizeOf(text string) SMSSize {
 	s := SMSSize{}
 	var widths []int

@@ -28,7 +28,7 @@ const (
 // aliases are further names of variables, which campaigns have.
 var aliases = map[string]string{"name": VarUser, "coupon.name": VarDrop, "shop.name": VarShop}
 
-// Variables returns what texts of the kind may hold.
+// Variables returns the variables that texts of the kind may contain.
 func Variables(k Kind) []string {
 	switch k {
 	case Reminder:
@@ -47,7 +47,7 @@ func Variables(k Kind) []string {
 	return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarEndsAt, VarLink}
 }
 
-// A SyntaxError is a mistake in a text, with its line from 1. Key is that of the
+// A SyntaxError is an error in a text, with its line, counted from 1. Key is the key of its
 // message in the catalogues.
 type SyntaxError struct {
 	Line    int
@@ -71,11 +71,10 @@ type part struct {
 	line     int
 }
 
-// Parse reads a text for messages of the kind. {{user}} is a variable,
-// {{user|there}} the same with a fallback, [[ … {{link}} … ]] is left out if a
-// variable in it has no value. Nothing else is special. It returns a
-// [SyntaxError] about the first variable that is unknown, has no value in such
-// messages, or is not closed.
+// Parse reads a text for messages of the kind. {{user}} is a variable, and {{user|there}} is a
+// variable with a fallback. [[ … {{link}} … ]] is an optional part: it is left out if a variable
+// in it has no value. All other text is literal. Parse returns a [SyntaxError] about the first
+// variable that is unknown, has no value in such messages, or is not closed.
 func Parse(s string, k Kind) (Pattern, error) {
 	parts, _, err := parse(s, k, 1)
 	return Pattern{parts}, err
@@ -121,8 +120,8 @@ func parse(s string, k Kind, line int) (parts []part, lines int, err error) {
 	return parts, line, nil
 }
 
-// group returns what is inside an optional part and behind it; false if it is
-// not one: it ends on its line and holds a variable.
+// group returns the text inside an optional part and the text after it. It returns false if s is
+// no optional part: an optional part ends on its line and contains a variable.
 func group(s string) (inside, after string, ok bool) {
 	inside, after, ok = strings.Cut(s, "]]")
 	return inside, after, ok && strings.Contains(inside, "{{") && !strings.Contains(inside, "[[") && !strings.Contains(inside, "\n")
@@ -163,8 +162,8 @@ func head(s string) string {
 	return s
 }
 
-// patternOf reads a text; one that cannot be read or is too long, which saving refuses,
-// stands as it was written.
+// patternOf reads a text. A text that cannot be read or is too long is returned as a literal;
+// saving refuses such texts.
 func patternOf(s string, k Kind) Pattern {
 	if longer(s, MaxBody) || strings.Count(s, "{{") > maxPlaces {
 		return Pattern{[]part{{literal: s}}}
@@ -176,8 +175,8 @@ func patternOf(s string, k Kind) Pattern {
 	return p
 }
 
-// each calls visit with every variable of p. bare says that an empty value would
-// leave a hole: the variable has no fallback and is in no optional part.
+// each calls visit with every variable of p. bare says that an empty value would leave a gap in
+// the text: the variable has no fallback and is in no optional part.
 func (p Pattern) each(visit func(v part, bare bool)) { eachPart(p.parts, false, visit) }
 
 func eachPart(parts []part, optional bool, visit func(part, bool)) {
@@ -189,8 +188,8 @@ func eachPart(parts []part, optional bool, visit func(part, bool)) {
 	}
 }
 
-// Uses returns the variables in p, only those that leave a hole without a value
-// if bare; each once, in the order of their appearance.
+// Uses returns the variables in p, each once, in the order of their first places. With bare it
+// returns only variables whose empty value would leave a gap.
 func (p Pattern) Uses(bare bool) []string {
 	var names []string
 	p.each(func(v part, hole bool) {
@@ -201,8 +200,8 @@ func (p Pattern) Uses(bare bool) []string {
 	return names
 }
 
-// bind puts in every value that values knows, and keeps the other variables,
-// the reader's own.
+// bind fills in the variables that are in values. Other variables, whose values differ by reader,
+// are kept.
 func (p Pattern) bind(values map[string]string) Pattern {
 	var out []part
 	for _, q := range bindParts(p.parts, values) {
@@ -239,8 +238,8 @@ func bindParts(parts []part, values map[string]string) []part {
 	return out
 }
 
-// bindGroup returns what is left of an optional part: nothing if a value in it
-// is empty; all of it if no value in it depends on the reader.
+// bindGroup fills in an optional part. It returns nothing if a value in the part is empty. whole
+// says that no value in the part depends on the reader.
 func bindGroup(group []part, values map[string]string) (inner []part, whole bool) {
 	whole = true
 	for _, q := range group {
@@ -256,8 +255,8 @@ func bindGroup(group []part, values map[string]string) (inner []part, whole bool
 	return bindParts(group, values), whole
 }
 
-// With returns the text with the values. A variable without a value is its fallback, or
-// empty.
+// With returns the text with the values filled in. A variable without a value becomes its
+// fallback, or empty.
 func (p Pattern) With(values map[string]string) string {
 	all := make(map[string]string, len(values))
 	for _, name := range allVariables() {

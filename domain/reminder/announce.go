@@ -23,9 +23,9 @@ const (
 	AnnouncementFinished AnnouncementState = "finished"
 )
 
-// An Announcement is one message to those who were told, or expect, something
-// that no longer holds: a [delivery.KindCorrection] after a moved opening, a
-// [delivery.KindCancelled] after a drop was called off.
+// An Announcement is one message to users who were told, or expect, something that is no longer
+// true: a [delivery.KindCorrection] after a moved opening, or a [delivery.KindCancelled] after a
+// cancelled drop.
 type Announcement struct {
 	ID         int64
 	TemplateID int64
@@ -33,27 +33,27 @@ type Announcement struct {
 	// OpensAt is the opening that the announcement contains.
 	OpensAt time.Time
 	State   AnnouncementState
-	// StopReason says why the remaining users are skipped: the opening moved once
-	// more, or the drop was cancelled.
+	// StopReason says why the remaining users are skipped: the opening moved again, or the drop
+	// was cancelled.
 	StopReason     string
 	CreatedBy      string
 	CreatedAt      time.Time
 	WorthlessAfter time.Time
-	// PerPerson is for a correction: a user who has been sent this many earlier
-	// corrections of the template is left out.
+	// PerPerson applies to corrections: a user who has been sent this many earlier corrections of
+	// the template gets no further one.
 	PerPerson  int
 	CutAt      *time.Time
 	FinishedAt *time.Time
 }
 
-// AnnouncementStatus is an announcement with what became of its recipients.
+// AnnouncementStatus is an announcement with the outcomes of its recipients.
 type AnnouncementStatus struct {
 	Announcement
 	Channels [delivery.Channels]delivery.Counts
 }
 
-// Audience is how many users an announcement has per channel. One user counts
-// once on each channel, however many reminders there were.
+// Audience is the number of users that an announcement has per channel. A user counts once on
+// each channel, however many reminders the user had there.
 type Audience [delivery.Channels]int64
 
 // Messages returns the sum over the channels.
@@ -70,31 +70,30 @@ type Reach struct {
 	Audience
 	// Users is how many users the audience is, on whatever number of channels.
 	Users int64
-	// Again of them have been sent a correction of the template before.
+	// Again is the number of these users who have been sent a correction of the template before.
 	Again int64
-	// LeftOut is how many more users would be told, had they not been sent
+	// LeftOut is the number of users who are left out because they have been sent
 	// [Announcement.PerPerson] corrections already.
 	LeftOut int64
 }
 
-// MaxCorrections is how many corrections of one drop a user is sent at most,
-// however often its opening moves.
+// MaxCorrections is the most corrections of one drop that a user is sent, however often the
+// opening moves.
 const MaxCorrections = 3
 
-// An Order is what staff want to announce.
+// An Order is the announcement that staff request.
 type Order struct {
 	Kind delivery.Kind
-	// NobodyAgain leaves out users who have been sent a correction of the
-	// template before.
+	// NobodyAgain leaves out users who have been sent a correction of the template before.
 	NobodyAgain bool
 }
 
 // noticeLife is how long a notice of cancellation is still worth sending.
 const noticeLife = 24 * time.Hour
 
-// announcementFor returns the announcement that o means for t at now, or
-// [template.ErrTransition] where t's state does not fit, or a [fault.Fields]
-// for an unknown kind.
+// announcementFor returns the announcement that o requests for t at now. It returns
+// [template.ErrTransition] if the state of t does not fit, or a [fault.Fields] for an unknown
+// kind.
 func announcementFor(t template.Template, o Order, now time.Time) (Announcement, error) {
 	a := Announcement{TemplateID: t.ID, Kind: o.Kind, OpensAt: t.OpensAt, State: AnnouncementWaiting, PerPerson: MaxCorrections}
 	if o.NobodyAgain {
@@ -123,14 +122,14 @@ func announcementFor(t template.Template, o Order, now time.Time) (Announcement,
 type AnnouncementStore interface {
 	// Template returns [template.ErrNotFound] if there is none.
 	Template(ctx context.Context, id int64) (template.Template, error)
-	// Misled reports whether reminders went out for an opening of the
-	// template other than opensAt.
+	// Misled reports whether reminders were sent for an opening of the template other than
+	// opensAt.
 	Misled(ctx context.Context, templateID int64, opensAt time.Time) (bool, error)
 	// Reach counts the users a would be sent to.
 	Reach(ctx context.Context, a Announcement) (Reach, error)
-	// CreateAnnouncement stores a for the workers, with e and an event, or
-	// returns the one that exists for its template, kind and opening. If the
-	// template is no longer as a says it returns [fault.ErrStale].
+	// CreateAnnouncement stores a for the workers, with e and an event. If an announcement exists
+	// for the same template, kind and opening, it returns that announcement. If the template has
+	// changed and a no longer fits it, it returns [fault.ErrStale].
 	CreateAnnouncement(ctx context.Context, a Announcement, e staff.Entry) (Announcement, error)
 	// Announcements lists the template's announcements, newest first.
 	Announcements(ctx context.Context, templateID int64) ([]AnnouncementStatus, error)
@@ -142,7 +141,7 @@ type Announcements struct {
 	Now   func() time.Time
 }
 
-// Preview returns how many users Send would reach now. Its errors are those of Send.
+// Preview returns how many users Send would reach now. It has the same errors as Send.
 func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID int64, o Order) (Reach, error) {
 	a, _, err := s.prepare(ctx, by, templateID, o)
 	if err != nil {
@@ -151,10 +150,10 @@ func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID 
 	return s.Store.Reach(ctx, a)
 }
 
-// Send begins to send the correction or notice in the background, once per
-// template, kind and opening: a repeated call returns the first one. It
-// returns [template.ErrNotFound], [staff.ErrForbidden], or
-// [template.ErrTransition] where there is nothing to correct or to call off.
+// Send begins to send the correction or notice in the background, once per template, kind and
+// opening: a repeated call returns the existing announcement. It returns [template.ErrNotFound],
+// [staff.ErrForbidden], or [template.ErrTransition] if there is nothing to correct or no
+// cancellation to announce.
 func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int64, o Order) (Announcement, error) {
 	a, t, err := s.prepare(ctx, by, templateID, o)
 	if err != nil {

@@ -17,21 +17,21 @@ type AnnouncementCut struct {
 	Parts   []delivery.Range
 }
 
-// AnnouncingStore cuts announcements; its tokens and leases are those of
+// AnnouncingStore cuts announcements into batches. Its tokens and leases work as in
 // [FiringStore].
 type AnnouncingStore interface {
-	// BeginAnnouncing takes the lease of a waiting announcement, or of one whose
-	// cutting was abandoned, once the messages that it corrects are no longer
-	// being sent. Otherwise it returns [ErrNotFirable].
+	// BeginAnnouncing takes the lease of a waiting announcement, or of an announcement whose
+	// cutting was abandoned. It returns [ErrNotFirable] in any other state, and while the
+	// messages that the announcement corrects are still being sent.
 	BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (AnnouncementCut, error)
 	ReadAudience(ctx context.Context, c AnnouncementCut, part delivery.Range) (Due, error)
 	StoreAnnouncementBatches(ctx context.Context, c AnnouncementCut, bs []NewBatch) ([]int64, error)
 	KeepAnnouncing(ctx context.Context, c AnnouncementCut, lasting time.Duration) error
 	EndAnnouncing(ctx context.Context, c AnnouncementCut) error
-	// DueAnnouncements returns those that could be taken and were created
-	// longer ago than grace.
+	// DueAnnouncements returns announcements that BeginAnnouncing would lease and that were
+	// created longer ago than grace.
 	DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error)
-	// FinishAnnouncements finishes those whose batches are all done.
+	// FinishAnnouncements finishes announcements whose batches are all done.
 	FinishAnnouncements(ctx context.Context) (int, error)
 }
 
@@ -44,9 +44,8 @@ type Announcer struct {
 	LeaseFor time.Duration
 }
 
-// Cut cuts one announcement. It returns nil if there was nothing to do: the
-// announcement is cut already, stopped, not yet possible, or being cut by
-// another worker.
+// Cut cuts one announcement into batches. It returns nil if there is nothing to do: the
+// announcement is cut already, stopped, not yet possible, or being cut by another worker.
 func (x *Announcer) Cut(ctx context.Context, id int64) error {
 	cut, err := x.Store.BeginAnnouncing(ctx, id, x.LeaseFor)
 	if errors.Is(err, ErrNotFirable) {
@@ -73,8 +72,8 @@ func (x *Announcer) Cut(ctx context.Context, id int64) error {
 	return x.Store.EndAnnouncing(ctx, cut)
 }
 
-// Sweep queues what the event should have queued and finishes what is done;
-// it needs nothing in the queue to have survived.
+// Sweep queues announcements whose event did not queue them, and finishes announcements whose
+// batches are all done. It depends on nothing in the queue.
 func (x *Announcer) Sweep(ctx context.Context) error {
 	due, err := x.Store.DueAnnouncements(ctx, sweepGrace, 100)
 	if err != nil {

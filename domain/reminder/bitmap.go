@@ -1,6 +1,5 @@
-// Package reminder holds reservations and their firing: which reminders a user
-// reserved, when a slot is due, and how the due recipients are handed to
-// delivery, each once.
+// Package reminder holds reservations and their firing: which reminders a user reserved, when a
+// slot is due, and how each due recipient is handed to delivery exactly once.
 package reminder
 
 import (
@@ -22,8 +21,8 @@ type Reminder struct {
 // ErrNoSuchReminder is returned for minutes other than 5, 10, …, 60.
 var ErrNoSuchReminder = fault.New(fault.Invalid, "invalid_request", "minutes must be one of 5, 10, …, 60")
 
-// NewReminder returns the reminder minutes ahead on channel c, or
-// [ErrNoSuchReminder], or [delivery.ErrChannelUnavailable].
+// NewReminder returns the reminder on channel c that is sent minutes before the opening. It
+// returns [ErrNoSuchReminder] or [delivery.ErrChannelUnavailable].
 func NewReminder(c delivery.Channel, minutes int) (Reminder, error) {
 	if !c.Valid() {
 		return Reminder{}, delivery.ErrChannelUnavailable
@@ -48,11 +47,11 @@ type Bitmap struct{ bits uint64 }
 const (
 	// Bits is how many reminders there are: every slot on every channel.
 	Bits = template.Slots * delivery.Channels
-	// ChannelBits are the bits of channel 0, every slot; shifted left by
+	// ChannelBits are the bits of all slots of channel 0. Shifted left by
 	// channel·[template.Slots] they are the bits of that channel.
 	ChannelBits int64 = 1<<template.Slots - 1
-	// EveryChannel has the bit of slot 1 on each channel; shifted left by
-	// k−1 it selects slot k on all of them.
+	// EveryChannel has the bit of slot 1 of each channel. Shifted left by k−1 it has the bits of
+	// slot k of each channel.
 	EveryChannel = allBits / ChannelBits
 
 	allBits int64 = 1<<Bits - 1
@@ -76,8 +75,8 @@ func BitmapFrom(n int64) (Bitmap, error) {
 	return Bitmap{uint64(n)}, nil
 }
 
-// StoredBitmap is [BitmapFrom] for values the database has checked; bits that
-// cannot be are dropped.
+// StoredBitmap is [BitmapFrom] for values that the database has checked; bits above 59 and the
+// sign are dropped.
 func StoredBitmap(n int64) Bitmap { return Bitmap{uint64(n & allBits)} }
 
 // SlotMask returns slot s on every channel.

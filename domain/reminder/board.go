@@ -8,11 +8,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// BoardStore reads what staff watch.
+// BoardStore reads the reminders of a drop for staff.
 type BoardStore interface {
-	// Board returns the template's twelve current slots, the farthest first;
-	// for a draft the list is empty. Stopped slots of earlier openings that
-	// had fired follow in Earlier.
+	// Board returns the template's twelve current slots, the farthest from the opening first; for
+	// a draft the list is empty. Stopped slots of earlier openings that had fired are in Earlier.
 	Board(ctx context.Context, templateID int64) (Board, error)
 	// Growth returns the booking curve, at most points values.
 	Growth(ctx context.Context, templateID int64, points int) ([]Growth, error)
@@ -26,8 +25,8 @@ type Board struct {
 	Earlier []Row
 	// DeadLetters are the current rows' dead reminders that were not discarded.
 	DeadLetters int64
-	// Opened is how many users opened the link in a message about the drop, each
-	// once; it is kept for good.
+	// Opened is how many users opened the link in a message about the drop. Each user counts
+	// once, and the number is never deleted.
 	Opened int64
 }
 
@@ -47,11 +46,11 @@ func (b Board) Totals() [delivery.Channels]Cell {
 	return sum
 }
 
-// A BalanceLine compares what was kept with what the rows say.
+// A BalanceLine compares stored counters with counts of the rows.
 type BalanceLine struct {
 	Slot    Slot
 	Channel delivery.Channel
-	// Kept is what the counters say, Counted what the rows add up to.
+	// Kept is the number in the counters, Counted the number of rows.
 	Kept    delivery.Counts
 	Counted delivery.Counts
 	// Twice is how many users are in more than one batch of the slot and channel.

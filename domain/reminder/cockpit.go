@@ -10,14 +10,14 @@ import (
 // A Lane is one slot on one channel, in more detail than a [Cell].
 type Lane struct {
 	Cell
-	// Failed, a part of what is in flight, wait for a retry.
+	// Failed is the number of recipients in flight that wait for a retry.
 	Failed int64
-	// Late is how late the messages were that are out.
+	// Late says how late the sent messages were.
 	Late delivery.Lateness
 	// DoneAt is when the last batch was done; nil while one is not.
 	DoneAt *time.Time
-	// Expected is the messages per second that were forecast when the slot
-	// fired; 0 if nothing is known.
+	// Expected is the messages per second that were forecast when the slot fired; 0 = there was
+	// no forecast.
 	Expected float64
 }
 
@@ -60,22 +60,22 @@ type Cause struct {
 // A Cockpit is the state of one drop at one instant of the database's clock.
 type Cockpit struct {
 	At time.Time
-	// Rows are the slots of the present opening, the farthest first; empty
-	// for a draft.
+	// Rows are the slots of the present opening, the farthest from the opening first; empty for a
+	// draft.
 	Rows []CockpitRow
-	// Causes are those of the slots in Current, most frequent first.
+	// Causes are the causes in the slots of Current, most frequent first.
 	Causes []Cause
 	// DeadLetters are the dead letters of all rows that were not discarded.
 	DeadLetters int64
-	// Opened is that of the [Board].
+	// Opened is [Board.Opened].
 	Opened int64
-	// Sampled is true when the causes were counted among the latest failures
-	// only, because there are too many to count every second.
+	// Sampled says that Causes counts only the latest failures, because there are too many to
+	// count every second.
 	Sampled bool
 }
 
-// Current returns the slots that are being delivered, or else the last one
-// that was.
+// Current returns the slots that are being delivered. If there are none, it returns the slot that
+// fired last.
 func (c Cockpit) Current() []CockpitRow {
 	var running []CockpitRow
 	last := -1
@@ -93,7 +93,7 @@ func (c Cockpit) Current() []CockpitRow {
 	return []CockpitRow{c.Rows[last]}
 }
 
-// Sent sums what is out per channel over all slots.
+// Sent returns the number of sent messages per channel over all slots.
 func (c Cockpit) Sent() (sum [delivery.Channels]int64) {
 	for _, r := range c.Rows {
 		for i, l := range r.Lanes {
@@ -103,8 +103,8 @@ func (c Cockpit) Sent() (sum [delivery.Channels]int64) {
 	return sum
 }
 
-// Settled returns the rows that change only if dead letters are replayed, which
-// unfinishes their slot.
+// Settled returns the rows of finished slots. They change only when dead letters are replayed,
+// which makes their slot unfinished again.
 func (c Cockpit) Settled() []CockpitRow {
 	var out []CockpitRow
 	for _, r := range c.Rows {
@@ -115,15 +115,15 @@ func (c Cockpit) Settled() []CockpitRow {
 	return out
 }
 
-// CockpitStore reads what the cockpit of a drop shows.
+// CockpitStore reads the cockpit of a drop.
 type CockpitStore interface {
-	// Cockpit returns the template's state as of one instant. Rows of finished
-	// slots that are known from an earlier look are not read again.
+	// Cockpit returns the template's state as of one instant. Rows of finished slots that are in
+	// known, from an earlier call, are not read again.
 	Cockpit(ctx context.Context, templateID int64, known []CockpitRow) (Cockpit, error)
-	// Spans returns what went out within back from now, about as it did: a
-	// batch's messages count from its first start to its end.
+	// Spans returns the messages sent within the duration back before now. Their times are
+	// approximate: the messages of a batch are spread from its first start to its end.
 	Spans(ctx context.Context, templateID int64, back time.Duration) ([]Span, error)
-	// SlotSpans returns what went out of one slot, as Spans; none once its batches
-	// are past their retention.
+	// SlotSpans returns the messages sent for one slot, in the form of Spans. It returns none
+	// once the retention of the slot's batches is over.
 	SlotSpans(ctx context.Context, slotID int64) ([]Span, error)
 }

@@ -9,9 +9,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// Consents are a user's consents to one message each about one drop, as services such as
-// WeChat demand them: that to the push reminder of slot k is bit k-1. A consent is used up
-// when the message was taken, and goes with its reminder.
+// Consents are a user's consents to single messages about one drop, which services such as WeChat
+// demand. Bit k-1 is the consent to the push reminder of slot k. A consent is used up when the
+// message was taken, and is deleted with its reminder.
 type Consents uint16
 
 // StoredConsents returns the consents stored as n.
@@ -20,8 +20,8 @@ func StoredConsents(n int64) Consents { return Consents(n & (1<<template.Slots -
 // Has reports whether the message of the slot's reminder is consented to.
 func (c Consents) Has(s template.Slot) bool { return s >= 1 && c&(1<<(s-1)) != 0 }
 
-// Minutes returns how long before the opening the consented reminders are, the farthest
-// first.
+// Minutes returns, for each consented reminder, the minutes before the opening at which it is
+// sent, the farthest first.
 func (c Consents) Minutes() []int {
 	list := []int{}
 	for s := template.Slot(template.Slots); s >= 1; s-- {
@@ -32,11 +32,10 @@ func (c Consents) Minutes() []int {
 	return list
 }
 
-// SetConsent stores that the user has consented to the one message of the push reminder,
-// or has withdrawn that, and returns the consents that there are then. It may be repeated:
-// a reminder has one consent at most. It returns [ErrNoSuchReminder],
-// [template.ErrNotFound], [ErrNotReserved] if the reminder is not reserved, or, as a
-// [Refusal], [ErrAlreadyDue].
+// SetConsent stores that the user has consented to the one message of the push reminder, or has
+// withdrawn the consent. It returns the consents after the change. It may be repeated: a reminder
+// has one consent at most. It returns [ErrNoSuchReminder], [template.ErrNotFound],
+// [ErrNotReserved] if the reminder is not reserved, or [ErrAlreadyDue] in a [Refusal].
 func (s *Service) SetConsent(ctx context.Context, by user.ID, templateID int64, minutes int, given bool) (Consents, error) {
 	r, err := NewReminder(delivery.WebPush, minutes)
 	if err != nil {

@@ -8,27 +8,27 @@ import (
 	"dropbell/domain/task"
 )
 
-// readers is how many parts are read ahead while earlier ones are stored.
+// readers is the number of goroutines that read parts ahead while earlier parts are stored.
 const readers = 2
 
-// cutting divides the users of a slot, or of another audience, into stored
-// batches and wakes the workers meanwhile.
+// cutting divides the users of a slot, or of another audience, into batches, stores them and
+// wakes workers during the cutting.
 type cutting struct {
 	queue   Queue
 	parts   []delivery.Range
 	covered [delivery.Channels][]delivery.Range
 	read    func(ctx context.Context, part delivery.Range) (Due, error)
 	store   func(ctx context.Context, bs []NewBatch) ([]int64, error)
-	// renew keeps the right to cut, which lasts as long as lasting says.
+	// renew renews the right to cut, which lasts for lasting.
 	renew   func(ctx context.Context) error
 	lasting time.Duration
 	// enter, if set, waits for a turn to read; release ends it.
 	enter func(ctx context.Context) (release func(), err error)
 }
 
-// run returns how many users were found per channel, those covered included.
-// It keeps the right to cut all the while: storing extends it too, but reading
-// may take long, and where everything is covered nothing is stored.
+// run returns how many users were found per channel, including users in existing batches. It
+// renews the right to cut until it returns: storing batches extends the right too, but reading
+// may take long, and if all users are in existing batches nothing is stored.
 func (c cutting) run(ctx context.Context) (found [delivery.Channels]int64, err error) {
 	err = delivery.Keep(ctx, c.lasting, c.renew, func(ctx context.Context) (err error) {
 		found, err = c.cut(ctx)
@@ -103,16 +103,16 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 // storeGroup is how many batches are stored by one statement.
 const storeGroup = 50
 
-// A worker that is woken drains its channel. So the first batches have a task
-// each, for every worker there may be, and only some of the others have one:
-// busy workers find the rest.
+// A woken worker drains its channel. So each of the first wokenEach batches has a task, enough
+// for every worker, and after that only one batch in wokenEvery: busy workers find the other
+// batches.
 const (
 	wokenEach  = 64
 	wokenEvery = 8
 )
 
-// woken is how many parts of batches were stored by channel, see [delivery.Parts]: a
-// worker takes several small batches at a time.
+// woken is how many parts of batches were stored per channel, see [delivery.Parts]. Parts are
+// counted because a worker takes several small batches at a time.
 type woken [delivery.Channels]int
 
 // by reports whether a worker is woken for a new batch of so many parts.
@@ -126,7 +126,8 @@ func (w *woken) by(c delivery.Channel, parts int) bool {
 	return (before+step-1)/step != (w[c]+step-1)/step
 }
 
-// storeAll stores and wakes, given the parts that were stored before.
+// storeAll stores the batches and wakes workers. before counts the parts that were stored
+// earlier.
 func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 	var group []NewBatch
 	flush := func() error {
@@ -154,9 +155,9 @@ func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 	return flush()
 }
 
-// wake enqueues tasks for new batches, given the channel and the parts of each, and the
-// parts that were stored before. The id 0 is no batch. A queue that is away costs time, not reminders:
-// the sweep wakes workers.
+// wake enqueues tasks for new batches. batch returns the channel and the parts of the batch with
+// ids[i]; before counts the parts that were stored earlier. The id 0 means that the batch was not
+// stored. An outage of the queue delays reminders but loses none: the sweep wakes workers.
 func wake(ctx context.Context, queue Queue, ids []int64, batch func(i int) (c delivery.Channel, parts int), before *woken) {
 	var tasks []task.Task
 	for i, id := range ids {

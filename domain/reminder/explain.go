@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// StepKind says what happened, or will.
+// StepKind is the kind of a past or future event.
 type StepKind string
 
 // The kinds of steps in the order in which they usually come.
@@ -48,11 +48,11 @@ type Step struct {
 	Kind StepKind
 	// Planned is when it should have happened, if that was planned.
 	Planned *time.Time
-	// Reminder is which reminder the step is about, if it is about one. About
-	// an announcement or notice it has the channel and slot 0; a notice that was
-	// not sent off has no channel yet, so it is nil.
+	// Reminder is the reminder that the step is about; nil = none. For an announcement or notice
+	// it has the channel and slot 0. It is nil for a notice that was not sent off, because its
+	// channel is not known yet.
 	Reminder *Reminder
-	// Message is what kind of message the step is about, if it is about one.
+	// Message is the kind of message that the step is about, if it is about a message.
 	Message delivery.Kind
 	BatchID int64
 	// CouponID is which coupon the step is about, if it is about one.
@@ -65,8 +65,8 @@ type Step struct {
 	Detail   string
 	Provider string // that answered, by name; empty = the environment's
 	Attempts int
-	// Reported is what the provider reported of a sent message later, with its cause
-	// in Detail; empty = nothing.
+	// Reported is the status that the provider reported for a sent message later; empty = no
+	// report. The cause in the report is in Detail.
 	Reported feedback.Status
 	// From and To are the openings before and after a move.
 	From, To *time.Time
@@ -79,7 +79,7 @@ type Timeline struct {
 	Steps []Step
 }
 
-// Change of a template as the audit log has it.
+// A TemplateStep is a change of a template, read from the audit log.
 type TemplateStep struct {
 	At       time.Time
 	Kind     StepKind
@@ -87,26 +87,25 @@ type TemplateStep struct {
 	From, To *time.Time
 }
 
-// ExplainStore reads what explains an outcome.
+// ExplainStore reads the events that explain an outcome.
 type ExplainStore interface {
 	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
 	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
-	// Announced returns what became of corrections, cancellations and notices
-	// for the user.
+	// Announced returns the outcomes of the user's corrections, cancellations and notices.
 	Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 	TemplateSteps(ctx context.Context, templateID int64) ([]TemplateStep, error)
-	// Planned returns when slots, by their ids, were planned for that came into
-	// being after they were due, because the opening was moved so near.
+	// Planned returns the planned instants of slots that were due before they were created,
+	// because the opening was moved so near. The keys are slot ids.
 	Planned(ctx context.Context, templateID int64) (map[int64]time.Time, error)
-	// Withdrawn returns when the user last cancelled all that was left of a
-	// reservation; zero if never.
+	// Withdrawn returns when the user last cancelled all remaining reminders of a reservation;
+	// zero if never.
 	Withdrawn(ctx context.Context, templateID int64, by user.ID) (time.Time, error)
 }
 
-// CouponHistory reads what happened to coupons.
+// CouponHistory reads the history of coupons.
 type CouponHistory interface {
-	// Timeline returns what became of the user's coupons of the template, and
-	// the notices before they expire that were not sent off.
+	// Timeline returns the events of the user's coupons of the template, and the expiry notices
+	// that have not been sent off yet.
 	Timeline(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
 }
 
@@ -117,10 +116,10 @@ type Explainer struct {
 	Reminders *Service
 }
 
-// Explain returns the timeline of a user and a template, or [ErrNotReserved], or
-// [template.ErrNotFound]. A user who has cancelled all reminders, or has a
-// coupon, has a timeline too. Steps name the staff who changed the template, so
-// the timeline is for staff only.
+// Explain returns the timeline of a user and a template. A user who has cancelled all reminders,
+// or has a coupon, has a timeline too. Explain returns [ErrNotReserved] or
+// [template.ErrNotFound]. Steps name the staff who changed the template, so the timeline is for
+// staff only.
 func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (Timeline, error) {
 	t, err := x.Reminders.Templates.Template(ctx, templateID)
 	if err != nil {
@@ -170,7 +169,7 @@ func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64)
 	return append(reminded, announced...), err
 }
 
-// explain puts the steps in order of time; future steps stand last.
+// explain sorts the steps by time; future steps come last.
 func explain(v View, t template.Template, done []Delivered, planned map[int64]time.Time, changes []TemplateStep, own []Step) []Step {
 	steps := slices.Clone(own)
 	if !v.CreatedAt.IsZero() {

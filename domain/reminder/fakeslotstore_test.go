@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeSlotStore is a firing store of one slot in memory, too large to be cut
-// together with others; its clock runs offset away from the process's.
+// fakeSlotStore is a firing store of one slot in memory. The slot is too large to be cut together
+// with other slots. The store's clock differs from the process's by offset.
 type fakeSlotStore struct {
 	reminder.TogetherStore
 	mu       sync.Mutex

@@ -13,24 +13,24 @@ import (
 	"dropbell/domain/user"
 )
 
-// ErrNotFirable is returned for a slot that another worker fires, has fired or
-// that ended.
+// ErrNotFirable is returned for a slot that has ended, has been fired, or is being fired by
+// another worker.
 var ErrNotFirable = fault.New(fault.Conflict, "not_firable", "the slot is not waiting")
 
 // A Cut is the exclusive right to cut one slot's batches.
 type Cut struct {
 	Slot
 	Token string
-	// Wait is how long the slot still has to wait; if it is positive nothing
-	// else is meaningful.
+	// Wait is how long the slot still has to wait. If Wait is positive, the other fields mean
+	// nothing.
 	Wait time.Duration
 	// RemindOnce is [template.Template.RemindOnce] when the cut was claimed.
 	RemindOnce bool
-	// Expected is about how many reminders the slot has, on all channels.
+	// Expected is the approximate number of the slot's reminders on all channels.
 	Expected int64
 	// Covered are the ranges of batches that exist already, per channel, ascending.
 	Covered [delivery.Channels][]delivery.Range
-	// Parts divide the user ids so that no part needs much memory.
+	// Parts divide the user ids so that reading one part needs little memory.
 	Parts []delivery.Range
 }
 
@@ -45,34 +45,34 @@ type NewBatch struct {
 
 // FiringStore keeps slots and their batches.
 type FiringStore interface {
-	// BeginFiring makes a due, waiting slot firing, or takes over one whose
-	// firing process fell silent. It waits for reservations being committed;
-	// later ones are refused. Not yet due, or a slot whose users it
-	// leaves out is still going out: Cut.Wait. Else [ErrNotFirable].
+	// BeginFiring makes a due, waiting slot firing, or takes a slot over whose firing process
+	// stopped renewing its lease. It waits for reservations that are being committed; later
+	// reservations are refused. If the slot is not yet due, or if a slot whose users it leaves
+	// out is still being sent, Cut.Wait is positive. For a slot in any other state it returns
+	// [ErrNotFirable].
 	BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (Cut, error)
-	// ReadDue reads the users due in the part, without those that an earlier
-	// round of the slot, or with RemindOnce another opening's slot, has reached.
+	// ReadDue reads the users due in the part. It leaves out users who were reached by an earlier
+	// round of the slot or, with RemindOnce, by a slot of another opening.
 	ReadDue(ctx context.Context, c Cut, part delivery.Range) (Due, error)
 	// StoreBatches stores batches and extends the right to cut; it returns
 	// their ids, or [delivery.ErrLeaseLost] if another worker has taken over.
 	StoreBatches(ctx context.Context, c Cut, bs []NewBatch) ([]int64, error)
 	// KeepFiring renews the right to cut, or returns [delivery.ErrLeaseLost].
 	KeepFiring(ctx context.Context, c Cut, lasting time.Duration) error
-	// EndFiring records that every batch is stored and how many users were
-	// found per channel.
+	// EndFiring records that every batch is stored, and how many users were found per channel.
 	EndFiring(ctx context.Context, c Cut, reserved [delivery.Channels]int64) error
 	TogetherStore
-	// DueSlots returns slots that wait although they were due longer ago
-	// than grace, and those whose cutting was abandoned.
+	// DueSlots returns waiting slots that were due longer ago than grace, and slots whose cutting
+	// was abandoned.
 	DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error)
 	// FinishSlots finishes slots whose batches are all done.
 	FinishSlots(ctx context.Context) (int, error)
-	// Unfinished returns those of the slots that still have work to do.
+	// Unfinished returns the slots among slotIDs that are not finished.
 	Unfinished(ctx context.Context, slotIDs []int64) ([]int64, error)
-	// TakeBack and Overdue are those of [delivery.Store].
+	// TakeBack and Overdue are the methods of [delivery.Store] with these names.
 	TakeBack(ctx context.Context) (int, error)
 	Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error)
-	// WaitingSlots returns the template's slots that wait, and the others.
+	// WaitingSlots returns the template's waiting slots, and in gone its other slots.
 	WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []Slot, err error)
 }
 
@@ -82,27 +82,27 @@ type Queue interface {
 	Remove(ctx context.Context, tasks ...task.Task) error
 }
 
-// Timers holds the use cases of timers: at most twelve per template,
-// whatever the number of users.
+// Timers holds the use cases of timers. A template has at most twelve timers, whatever the number
+// of users.
 type Timers struct {
 	Store FiringStore
 	Queue Queue
 	Now   func() time.Time
-	// LeaseFor is how long a silent process keeps the right to cut.
+	// LeaseFor is how long the right to cut lasts without a renewal.
 	LeaseFor time.Duration
 	// WatchEvery is the watchdog's period.
 	WatchEvery time.Duration
-	// Firings is how many slots, or groups of small slots, this process cuts at a
-	// time; less than 1 = 1. Slots that need several reads to bound memory are cut
-	// one at a time, beside the others.
+	// Firings is how many slots, or groups of small slots, this process cuts at a time; less than
+	// 1 = 1. Huge slots, which are read in several parts to bound memory, do not count: they are
+	// cut one at a time, concurrently with other slots.
 	Firings int
 
 	firings firings
 	swept   atomic.Int64 // nanoseconds since 1970 when a watchdog last swept
 }
 
-// Schedule makes the template's timers agree with its slots. It may run any
-// number of times: a timer has one id per slot.
+// Schedule adds and removes timers so that they match the template's slots. It may run any number
+// of times: a timer has one id per slot.
 func (f *Timers) Schedule(ctx context.Context, templateID int64) error {
 	waiting, gone, err := f.Store.WaitingSlots(ctx, templateID)
 	if err != nil {
@@ -118,14 +118,13 @@ func (f *Timers) Schedule(ctx context.Context, templateID int64) error {
 	return errors.Join(f.Queue.Remove(ctx, remove...), f.Queue.Enqueue(ctx, add...))
 }
 
-// longestWait is how much too early a timer may wake and still stay awake
-// until its instant; queues know whole seconds only.
+// longestWait is the longest time for which a timer that woke too early waits for its instant.
+// Timers wake early because queues know whole seconds only.
 const longestWait = 3 * time.Second
 
-// Fire cuts a due slot into batches, stores them and wakes the workers during
-// the cut. A small slot is cut together with others that are due; see
-// [Timers.fireTogether]. Fire returns nil if there was nothing to do: fired
-// already, ended, or another worker fires it.
+// Fire cuts a due slot into batches, stores them and wakes the workers during the cut. A small
+// slot is cut together with other due slots; see [Timers.fireTogether]. Fire returns nil if there
+// is nothing to do because the slot has fired, has ended, or is being fired by another worker.
 func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 	cut, release, err := f.begin(ctx, slotID)
 	defer release()
@@ -154,9 +153,9 @@ func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 	return f.Queue.Enqueue(ctx, task.WatchSlot(slotID, f.Now().Add(f.WatchEvery)))
 }
 
-// begin waits for the database's clock if the timer woke a little early. release,
-// which may be called more than once, frees the place that the slot takes among
-// [Timers.Firings]; no place is held while waiting for the instant.
+// begin begins to fire the slot; if the timer woke a little early, it first waits for the instant
+// by the database's clock. release frees the slot's place among [Timers.Firings] and may be
+// called more than once. No place is held during the wait.
 func (f *Timers) begin(ctx context.Context, slotID int64) (cut Cut, release func(), err error) {
 	for {
 		if f.firings.cutHere(slotID) {
@@ -194,10 +193,9 @@ func (f *Timers) cutting(cut Cut) cutting {
 	return c
 }
 
-// Watch is the watchdog's look at slots that were fired together: it takes
-// batches back from workers that fell silent, goes on with abandoned cutting,
-// finishes what is finished, and looks again until the slots are. Each look is at
-// all there is, so of many at the same time one is enough.
+// Watch is one run of the watchdog for slots that were fired together. It sweeps, see
+// [Timers.Sweep], and enqueues the next run until the slots are finished. A sweep concerns all
+// slots, so concurrent watchdogs share one.
 func (f *Timers) Watch(ctx context.Context, slotIDs ...int64) error {
 	if last, now := f.swept.Load(), f.Now().UnixNano(); now-last >= int64(sweepAgain) && f.swept.CompareAndSwap(last, now) {
 		if err := f.Sweep(ctx); err != nil {
@@ -211,7 +209,7 @@ func (f *Timers) Watch(ctx context.Context, slotIDs ...int64) error {
 	return f.Queue.Enqueue(ctx, watch(open, f.Now().Add(f.WatchEvery)))
 }
 
-// watch returns the watchdog's next look at the slots.
+// watch returns the task of the watchdog's next run for the slots.
 func watch(slotIDs []int64, at time.Time) task.Task {
 	if len(slotIDs) == 1 {
 		return task.WatchSlot(slotIDs[0], at)
@@ -219,15 +217,16 @@ func watch(slotIDs []int64, at time.Time) task.Task {
 	return task.WatchSlots(slotIDs, at)
 }
 
-// sweepAgain is how soon after a watchdog's sweep another one sweeps again.
+// sweepAgain is the least time between two sweeps by watchdogs.
 const sweepAgain = time.Second
 
-// sweepGrace is how long the timer of a due slot is waited for.
+// sweepGrace is how long after its instant a slot's timer may fire before the sweep enqueues it
+// again.
 const sweepGrace = 1500 * time.Millisecond
 
-// Sweep finds in PostgreSQL what the queue should have done and has not:
-// slots due and not fired, cutting that was abandoned, batches that no worker works
-// on, slots whose batches are all done. It needs no timer to have survived.
+// Sweep finds in PostgreSQL the work that the queue has missed: due slots that were not fired,
+// abandoned cutting, batches that no worker processes, and unfinished slots whose batches are all
+// done. It depends on no timer.
 func (f *Timers) Sweep(ctx context.Context) error {
 	due, err := f.Store.DueSlots(ctx, sweepGrace, 100)
 	if err != nil {
@@ -256,7 +255,7 @@ func (f *Timers) Sweep(ctx context.Context) error {
 	return f.Queue.Enqueue(ctx, tasks...)
 }
 
-// wakers is how many workers the sweep wakes per channel; each drains.
+// wakers is how many workers the sweep wakes per channel; each worker drains the channel.
 const wakers = 4
 
 func bucket(now time.Time, size time.Duration) string {

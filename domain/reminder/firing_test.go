@@ -125,8 +125,8 @@ func TestATimerThatWakesEarlyWaits(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseSaysWhenATimerIsEarly: however wrong this machine's clock
-// is, the slot fires at its instant on the database's.
+// TestTheDatabaseSaysWhenATimerIsEarly: however wrong this machine's clock is, the slot fires at
+// its instant by the database's clock.
 func TestTheDatabaseSaysWhenATimerIsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, offset := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
@@ -186,8 +186,8 @@ func TestALostLeaseStopsSilently(t *testing.T) {
 	}
 }
 
-// TestSlowReadingKeepsTheRightToCut: also where all batches exist already, so
-// that nothing is stored.
+// TestSlowReadingKeepsTheRightToCut: the right to cut is renewed during slow reading, even if all
+// batches exist already and nothing is stored.
 func TestSlowReadingKeepsTheRightToCut(t *testing.T) {
 	for name, covered := range map[string][]delivery.Range{"nothing is covered": nil, "all is covered": {{From: 1, To: 100}}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestFailuresOfTheStoreArePassedOn(t *testing.T) {
 	}
 }
 
-// TestShutdownWhileCutting: a partial read must not be taken for the end of the
-// recipients.
+// TestShutdownWhileCutting: a read that the shutdown interrupts must not be taken for a complete
+// list of recipients.
 func TestShutdownWhileCutting(t *testing.T) {
 	for i := range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -278,8 +278,8 @@ func TestShutdownWhileCutting(t *testing.T) {
 	}
 }
 
-// TestAQueueThatIsAwayLosesNoBatch: batches are stored all the same, and the
-// sweep wakes workers for them.
+// TestAQueueThatIsAwayLosesNoBatch: during an outage of the queue batches are stored, and the
+// sweep wakes workers for them later.
 func TestAQueueThatIsAwayLosesNoBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(3000), parts: 1}, &fakeQueue{fail: errors.New("connection refused")}

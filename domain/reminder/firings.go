@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// firings bounds what one process cuts at a time, and remembers which slots it
-// has cut, so that the timers of slots that were cut together end at once. The
-// zero value is ready for use.
+// firings bounds the slots that one process cuts at a time. It also remembers which slots the
+// process has cut, so that the timers of slots that were cut together end at once. The zero value
+// is ready for use.
 type firings struct {
 	once   sync.Once
 	places chan struct{}
@@ -17,8 +17,7 @@ type firings struct {
 	known map[int64]struct{} // being cut here, or cut
 }
 
-// mostKnown bounds how many slots are remembered; a slot that is forgotten is
-// asked for in the store.
+// mostKnown bounds how many slots are remembered. For a forgotten slot the store is asked.
 const mostKnown = 20_000
 
 func (f *firings) prepare(places int) {
@@ -70,8 +69,8 @@ func (f *firings) remember(cuts []Cut) {
 	}
 }
 
-// forget is for slots whose cutting did not end here: their next timer asks the
-// store again.
+// forget removes slots whose cutting did not end in this process: their next timer asks the store
+// again.
 func (f *firings) forget(cuts []Cut) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,13 +16,13 @@ import (
 	"dropbell/domain/user"
 )
 
-// Links makes and reads the tokens of links that lead one recipient of a drop's
-// message to its claim address and are counted. The zero value makes none and
+// Links makes and reads the tokens of tracked links in messages about a drop. A tracked link
+// leads one recipient to the claim address and is counted. The zero value makes no tokens and
 // accepts none.
 type Links struct{ keys []*linkKey }
 
-// NewLinks returns links under the first of the secrets, which are separated by
-// commas; all of them are accepted.
+// NewLinks returns links for secrets, a list separated by commas. Tokens are made with the first
+// secret; tokens of all secrets are accepted.
 func NewLinks(secrets string) Links {
 	var l Links
 	for s := range strings.SplitSeq(secrets, ",") {
@@ -40,16 +40,16 @@ const LinkPath = "/d/"
 type Reader struct {
 	TemplateID int64
 	UserID     user.ID
-	// Slot is that of a reminder; 0 = the correction of an opening.
+	// Slot is the slot of a reminder; 0 = the correction of an opening.
 	Slot    template.Slot
 	Channel delivery.Channel
 }
 
-// A token is 8 bytes of signature and an encrypted body: slot and channel in one
-// byte, the drop in 3, the user in 5. Numbers that need more take 8 each. The
-// signature is also the initial value of the encryption, which makes equal readers'
-// tokens equal and says nothing of a user's number (a synthetic IV, as in RFC
-// 5297). A guess in 2^64 could count one opening; it could lead nowhere else.
+// A token is 8 bytes of signature and an encrypted body: slot and channel in one byte, the drop
+// in 3 bytes, the user in 5 bytes. Numbers that need more take 8 bytes each. The signature is
+// also the initial value of the encryption (a synthetic IV, as in RFC 5297): equal readers have
+// equal tokens, and a token reveals nothing of the user id. One guess in 2^64 would count one
+// opening; it could not lead to another address.
 const (
 	linkSignature = 8
 	linkNarrow    = 1 + 3 + 5
@@ -59,7 +59,7 @@ const (
 // Enabled reports whether links can be made.
 func (l Links) Enabled() bool { return len(l.keys) > 0 }
 
-// Token returns what goes into the address of the reader's link; empty without a
+// Token returns the part of the link's address that identifies the reader; empty without a
 // secret.
 func (l Links) Token(r Reader) string {
 	if !l.Enabled() {
@@ -103,8 +103,7 @@ func (l Links) Parse(token string) (Reader, error) {
 	return Reader{}, user.ErrLink
 }
 
-// Addresses returns the function that makes the links below the public address;
-// nil without a secret.
+// Addresses returns the function that makes links under the public address; nil without a secret.
 func (l Links) Addresses(public string) func(Reader) string {
 	if !l.Enabled() {
 		return nil
@@ -113,8 +112,8 @@ func (l Links) Addresses(public string) func(Reader) string {
 	return func(r Reader) string { return base + l.Token(r) }
 }
 
-// Example returns a link as long as the reader's that is never counted, for
-// previews; "" without a secret.
+// Example returns a link for previews. It is as long as the reader's link and is never counted;
+// "" without a secret.
 func (l Links) Example(public string, r Reader) string {
 	if !l.Enabled() {
 		return ""
@@ -176,8 +175,7 @@ func readerOf(b []byte) (r Reader, ok bool) {
 	return r, r.Channel.Valid()
 }
 
-// A linkKey is a secret made ready. It is safe for concurrent use, and keeps the
-// hashes it has prepared.
+// A linkKey is a prepared secret. It is safe for concurrent use and reuses its hash states.
 type linkKey struct {
 	prepared sync.Pool // of *linkHash
 	block    cipher.Block

@@ -42,9 +42,9 @@ func TestDropLinks(t *testing.T) {
 	}
 }
 
-// A token names exactly the reader it was made for and takes the same room for all
-// with ordinary numbers; after a change of secrets the old one still counts until
-// it is taken away; no altered token does.
+// A token identifies exactly the reader for whom it was made, and has the same length for all
+// readers with ordinary numbers. After a change of secrets, tokens of the old secret are accepted
+// until it is removed. No altered token is accepted.
 func TestDropLinkProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := reminder.Reader{
@@ -79,7 +79,7 @@ func TestDropLinkProperties(t *testing.T) {
 	})
 }
 
-// BenchmarkDropLink is what the link of one recipient costs.
+// BenchmarkDropLink measures making the link of one recipient.
 func BenchmarkDropLink(b *testing.B) {
 	link, r := reminder.NewLinks("0123456789abcdef0123456789abcdef").Addresses("https://drop.example"), reminder.Reader{TemplateID: 42, Slot: 12, Channel: delivery.SMS}
 	for b.Loop() {

@@ -12,32 +12,31 @@ import (
 // A Once is the idempotency key of a request to reserve, which belongs to Actor.
 type Once struct {
 	Actor, Key string
-	// Hash is of everything that makes it the same request.
+	// Hash is the hash of everything that identifies the same request.
 	Hash []byte
 	// Reference is the id of this request, which refusals quote.
 	Reference string
-	// Terms are filled in by [Service.ReserveOnce]. The store keeps them with its
-	// decision, for [Recall].
+	// Terms is set by [Service.ReserveOnce]. The store keeps it with its decision, for [Recall].
 	Terms []byte
 }
 
-// An Answer is what is said to a request to reserve, the first time and at every
-// repetition.
+// An Answer is the answer to a request to reserve. A repeated request gets the same answer.
 type Answer struct {
 	View    View
 	Created bool
-	// Refused is why nothing was reserved, nil if all was.
+	// Refused is the reason why nothing was reserved; nil = everything was reserved.
 	Refused error
 	// Reference is the id of the request that was decided.
 	Reference string
 }
 
-// ReserveOnce is [Service.Reserve] with an idempotency key. Key, reservation and
-// all that the answer follows from are committed together; a refusal by the
-// store is kept likewise. decided is false if the request is none for this way:
-// the key is known, or the request is refused before it reaches the store. Then
-// nothing was stored. If err is set, nothing was stored either, or, with
-// [fault.ErrOutcomeUnknown], all may be.
+// ReserveOnce is [Service.Reserve] with an idempotency key. The key, the reservation and the data
+// from which the answer is made are committed together. A refusal by the store is kept in the
+// same way.
+//
+// decided is false if the key is known, or if the request is refused before it reaches the store;
+// nothing was stored then, and the caller has to answer in another way. If err is set, nothing
+// was stored either, except that with [fault.ErrOutcomeUnknown] everything may have been stored.
 func (s *Service) ReserveOnce(ctx context.Context, r Request, once Once) (a Answer, decided bool, err error) {
 	known, err := s.terms(ctx, r)
 	if err != nil {
@@ -52,7 +51,7 @@ func (s *Service) ReserveOnce(ctx context.Context, r Request, once Once) (a Answ
 	return known.answer(r, d), true, nil
 }
 
-// Recall makes the first answer to r again from what the store kept for it: the
+// Recall makes the first answer to r again from the data that the store kept for it: the encoded
 // terms, and the numbers of its decision.
 func Recall(r Request, encoded []byte, decision []int64) (Answer, error) {
 	known, err := decodeTerms(encoded)
@@ -66,7 +65,7 @@ func Recall(r Request, encoded []byte, decision []int64) (Answer, error) {
 	return known.answer(r, d), nil
 }
 
-// terms are what an answer follows from beside the request and the decision: the
+// terms are the data of an answer that come neither from the request nor from the decision: the
 // template as it was known, and the instant of the request.
 type terms struct {
 	name      string
@@ -75,8 +74,8 @@ type terms struct {
 	reference string
 }
 
-// answer depends on nothing but its parameters, so that a repetition is answered
-// as the first request was.
+// answer depends only on its receiver and parameters, so that a repetition gets the answer of the
+// first request.
 func (t terms) answer(r Request, d Decision) Answer {
 	a := Answer{Reference: t.reference}
 	if !d.Applied {
@@ -89,8 +88,8 @@ func (t terms) answer(r Request, d Decision) Answer {
 	return a
 }
 
-// termsFormat is the first byte of encoded terms. Terms of a format are read for
-// as long as idempotency keys live after the last program that wrote it.
+// termsFormat is the first byte of encoded terms. Each format must be readable until the
+// idempotency keys of the last program that wrote it have expired.
 const termsFormat = 1
 
 var errTerms = errors.New("reminder: the stored terms of an answer cannot be read")

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// OpeningStore keeps the users who opened the link in a message of a drop.
+// OpeningStore records which users opened the link in a message of a drop.
 type OpeningStore interface {
-	// Open notes the readers. A reader is noted once for a drop, whatever the
-	// message; repeating it changes nothing. It returns [LockedOpenings] if it noted the
-	// readers of all other drops.
+	// Open records the readers. A reader is recorded once for a drop, whatever the message;
+	// repeating changes nothing. It returns [LockedOpenings] if rows of some drops were locked;
+	// the readers of all other drops are recorded then.
 	Open(ctx context.Context, readers []Reader) error
 }
 
@@ -27,29 +27,29 @@ func (e *LockedOpenings) Error() string {
 const (
 	// openingGroup is how many openings one statement stores.
 	openingGroup = 500
-	// openingQueue is how many may wait while the store does not answer: 10 MB.
+	// openingQueue is how many openings may wait while the store does not answer: 10 MB.
 	openingQueue = 200_000
-	// openingTimeout ends one statement, openingPause is waited after one that failed.
+	// openingTimeout bounds one statement; openingPause is the pause after a statement that
+	// failed.
 	openingTimeout = 5 * time.Second
 	openingPause   = time.Second
 )
 
-// Openings records the users who opened links, in groups. A caller waits a bounded
-// time, so that a store that does not answer delays no user; an opening that is not
-// stored by then stays in the queue and is tried until it is stored. It ends with
-// [Openings.Close].
+// Openings records the users who opened links, in groups. Callers wait for a bounded time, so
+// that a store that does not answer delays no user. An opening that is not stored by then stays
+// in the queue and is tried until it is stored. [Openings.Close] ends the recording.
 type Openings struct {
 	Store OpeningStore
-	// Failed, if set, is called with the error of every statement that failed and
-	// how many openings wait for the next.
+	// Failed, if set, is called after every statement that failed, with its error and the number
+	// of openings that wait for the next statement.
 	Failed func(err error, waiting int)
-	// Pause is waited after a statement that failed; 0 = [openingPause].
+	// Pause is the pause after a statement that failed; 0 = [openingPause].
 	Pause time.Duration
 
 	mu      sync.Mutex
 	waiting []openingOf
-	// locked are openings of drops whose rows were locked; they wait for again, which only
-	// [Openings.run] uses.
+	// locked are openings of drops whose rows were locked. They are tried again when again fires;
+	// only [Openings.run] uses again.
 	locked  []openingOf
 	again   <-chan time.Time
 	wake    chan struct{}
@@ -63,7 +63,7 @@ type openingOf struct {
 	stored chan struct{}
 }
 
-// Start begins to store what [Openings.Note] is told.
+// Start begins to store the openings passed to [Openings.Note].
 func (o *Openings) Start() {
 	o.wake, o.stop, o.stopped = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	if o.Pause == 0 {
@@ -72,8 +72,8 @@ func (o *Openings) Start() {
 	go o.run()
 }
 
-// Note reports whether the opening was stored before ctx ended. If not, it is still
-// stored later, unless so many wait that there is no room for it.
+// Note queues the opening and reports whether it was stored before ctx ended. An opening that was
+// not stored is stored later, unless the queue was full or closed.
 func (o *Openings) Note(ctx context.Context, r Reader) bool {
 	o.mu.Lock()
 	if o.closed || len(o.waiting)+len(o.locked) >= openingQueue {
@@ -95,7 +95,7 @@ func (o *Openings) Note(ctx context.Context, r Reader) bool {
 	}
 }
 
-// Close stores what waits, until ctx ends.
+// Close stores the waiting openings, until ctx ends.
 func (o *Openings) Close(ctx context.Context) {
 	o.mu.Lock()
 	first := !o.closed
@@ -110,8 +110,8 @@ func (o *Openings) Close(ctx context.Context) {
 	}
 }
 
-// run stores one group after another. Once it is told to stop it ends with the first
-// group that fails, or when nothing waits. Openings of drops that are locked then are lost.
+// run stores one group after another. After a stop it ends with the first group that fails, or
+// when no opening waits. Openings of drops that are still locked then are lost.
 func (o *Openings) run() {
 	defer close(o.stopped)
 	for ending := false; ; {
@@ -158,8 +158,7 @@ func (o *Openings) group() []openingOf {
 	return o.waiting[:min(len(o.waiting), openingGroup)]
 }
 
-// retry lets openings of drops that were locked wait with the others. It returns false if
-// there are none.
+// retry puts openings of locked drops back into the queue. It returns false if there are none.
 func (o *Openings) retry() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeOpenings stores readers in memory; while failing is set it refuses, and a
-// statement waits for gate if there is one.
+// fakeOpenings stores readers in memory. While failing is set, it returns an error. If gate is
+// set, a statement waits for it.
 type fakeOpenings struct {
 	mu      sync.Mutex
 	failing error
@@ -78,8 +78,8 @@ func TestOpeningsAreStored(t *testing.T) {
 	}
 }
 
-// A store that does not answer delays a caller no longer than its context, and the
-// openings are stored once it answers again.
+// A store that does not answer delays a caller no longer than the caller's context. The openings
+// are stored once the store answers again.
 func TestOpeningsWaitForTheStore(t *testing.T) {
 	o, f := newOpenings(t)
 	gate := make(chan struct{})
@@ -107,7 +107,7 @@ func TestOpeningsWaitForTheStore(t *testing.T) {
 	}
 }
 
-// Closing stores what waits, and gives up with the context.
+// Closing stores the waiting openings, and gives up when the context ends.
 func TestClosingOpenings(t *testing.T) {
 	o, f := newOpenings(t)
 	gate := make(chan struct{})

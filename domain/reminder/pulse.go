@@ -12,9 +12,9 @@ const (
 	PulseSteps = 48
 )
 
-// A Pulse is how many messages of one drop went out over the last minutes, per
-// channel and step of [PulseStep]. The zero Pulse is that of a drop nothing is
-// known about. It is a value: changing it returns another.
+// A Pulse is how many messages of one drop were sent in the last minutes, per channel and step of
+// [PulseStep]. The zero Pulse belongs to a drop of which nothing is known. A Pulse is a value:
+// methods that change it return another.
 type Pulse struct {
 	at    time.Time // up to when it is known
 	last  int64     // number of the step that at lies in
@@ -33,7 +33,7 @@ func stepOf(t time.Time) int64 { return t.UnixNano() / int64(PulseStep) }
 // At is the instant up to which the pulse is known.
 func (p Pulse) At() time.Time { return p.at }
 
-// Until returns the pulse with nothing more up to now.
+// Until returns the pulse up to now, without further messages.
 func (p Pulse) Until(now time.Time) Pulse {
 	if !now.After(p.at) {
 		return p
@@ -49,8 +49,8 @@ func (p Pulse) Until(now time.Time) Pulse {
 	return p
 }
 
-// Plus returns the pulse with s, spread evenly over its time. The parts of s before the
-// pulse's beginning or after its end are left out.
+// Plus returns the pulse with the messages of s, spread evenly over the time of s. Messages
+// before the beginning or after the end of the pulse are left out.
 func (p Pulse) Plus(s Span) Pulse {
 	if s.Sent <= 0 || !s.Channel.Valid() {
 		return p
@@ -79,8 +79,8 @@ func (p *Pulse) add(c delivery.Channel, step int64, n float64) {
 	}
 }
 
-// PerSecond returns the messages per second of each step, oldest first. The
-// last step is still going on and counts as if it were over.
+// PerSecond returns the messages per second of each step, oldest first. The last step is not over
+// yet, but is divided by a whole [PulseStep] too.
 func (p Pulse) PerSecond(c delivery.Channel) [PulseSteps]float64 {
 	out := p.steps[c]
 	for i := range out {

@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// ReceiptHead is what a receipt says before its rows.
+// ReceiptHead is the part of a receipt before its rows.
 type ReceiptHead struct {
 	Slot
 	ShopNumber int64
@@ -21,7 +21,7 @@ type ReceiptHead struct {
 	Kept [delivery.Channels]delivery.Counts
 }
 
-// ReceiptRow is what became of one recipient on one channel.
+// ReceiptRow is the outcome of one recipient on one channel.
 type ReceiptRow struct {
 	UserID   user.ID
 	Channel  delivery.Channel
@@ -29,14 +29,15 @@ type ReceiptRow struct {
 	Reason   string // one of the delivery.Reason… keys, or empty
 	Attempts int
 	At       time.Time // when the outcome was recorded; zero while in flight
-	// Reported is what the provider reported of a sent message later; empty = nothing.
+	// Reported is the status that the provider reported for a sent message later; empty = no
+	// report.
 	Reported feedback.Status
 }
 
-// ReceiptWriter writes the receipt of one slot: comma-separated lines that
-// end in a line feed, fields without commas, quotes or line feeds. Lines that
-// begin with # are about the slot; the last one is "# sha256," and the hex
-// digest of every byte before that line.
+// ReceiptWriter writes the receipt of one slot: lines that end in a line feed, with fields
+// separated by commas. Fields contain no commas, quotes or line feeds. Lines that begin with #
+// are about the slot. The last line is "# sha256," and the hex digest of all bytes before that
+// line.
 type ReceiptWriter struct {
 	to      io.Writer
 	digest  io.Writer
@@ -53,7 +54,7 @@ func NewReceiptWriter(w io.Writer) *ReceiptWriter {
 	return &ReceiptWriter{to: w, digest: h, sum: func() []byte { return h.Sum(nil) }}
 }
 
-// Head writes what comes before the rows.
+// Head writes the lines before the rows.
 func (r *ReceiptWriter) Head(h ReceiptHead) error {
 	for _, f := range [][2]string{
 		{"template", strconv.FormatInt(h.TemplateID, 10)},
@@ -93,8 +94,8 @@ func (r *ReceiptWriter) Row(row ReceiptRow) error {
 	return r.writeLine()
 }
 
-// Close writes what the rows add up to, in the form of the head, and the
-// digest. It does not close the writer beneath.
+// Close writes the sums of the rows, in the form of the head, and the digest. It does not close
+// the underlying writer.
 func (r *ReceiptWriter) Close() error {
 	if err := r.balance("counted", r.counted); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (r *ReceiptWriter) Close() error {
 	return err
 }
 
-// Counted returns what the rows so far add up to per channel.
+// Counted returns the counts of the rows so far per channel.
 func (r *ReceiptWriter) Counted() [delivery.Channels]delivery.Counts { return r.counted }
 
 func (r *ReceiptWriter) balance(name string, all [delivery.Channels]delivery.Counts) error {

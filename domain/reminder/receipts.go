@@ -11,22 +11,20 @@ import (
 // ErrNoSlot is returned when there is no such slot.
 var ErrNoSlot = fault.New(fault.NotFound, "slot_not_found", "there is no such slot; open it from the drop's page")
 
-// ReceiptStore reads what receipts are made of.
+// ReceiptStore reads the data of receipts.
 type ReceiptStore interface {
 	// ReceiptHead returns [ErrNoSlot] if there is none.
 	ReceiptHead(ctx context.Context, slotID int64) (ReceiptHead, error)
-	// Receipt writes the slot's receipt, see [ReceiptWriter], as of one
-	// instant and without holding more than a batch in memory. It returns
-	// [ErrNoSlot] before anything is written.
+	// Receipt writes the slot's receipt, see [ReceiptWriter], as of one instant. It holds at most
+	// one batch in memory. It returns [ErrNoSlot] before anything is written.
 	Receipt(ctx context.Context, slotID int64, w io.Writer) error
 }
 
-// Receipts holds the use cases around the receipt of a slot: the list of all its
-// recipients and the outcome of each.
+// Receipts holds the use cases around the receipt of a slot, the list of all its recipients with
+// their outcomes.
 type Receipts struct{ Store ReceiptStore }
 
-// Head returns what the receipt begins with, or [ErrNoSlot], or
-// [staff.ErrForbidden].
+// Head returns the head of the receipt, or [ErrNoSlot], or [staff.ErrForbidden].
 func (s *Receipts) Head(ctx context.Context, by staff.Actor, slotID int64) (ReceiptHead, error) {
 	h, err := s.Store.ReceiptHead(ctx, slotID)
 	if err != nil {
@@ -35,8 +33,8 @@ func (s *Receipts) Head(ctx context.Context, by staff.Actor, slotID int64) (Rece
 	return h, by.May(staff.View, h.ShopNumber)
 }
 
-// Write writes the receipt to w. Errors of Head come before the first byte;
-// a receipt without its last line, the digest, is incomplete.
+// Write writes the receipt to w. The errors of Head are returned before the first byte is
+// written. A receipt without its last line, the digest, is incomplete.
 func (s *Receipts) Write(ctx context.Context, by staff.Actor, slotID int64, w io.Writer) error {
 	if _, err := s.Head(ctx, by, slotID); err != nil {
 		return err

@@ -29,12 +29,11 @@ type Reservation struct {
 	UpdatedAt time.Time
 }
 
-// A Refusal is the set of requested reminders that cause a fault. It unwraps to
-// the fault.
+// A Refusal is a fault and the requested reminders that cause it. It unwraps to the fault.
 type Refusal struct {
 	Fault     *fault.Fault
 	Offending []Reminder
-	// Also, if set, is the set that causes another fault.
+	// Also, if set, has the reminders that cause another fault.
 	Also *Refusal
 }
 
@@ -50,8 +49,8 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Cause returns the first clause of the fault's text: the error that each of the
-// offending reminders has, without the advice to the caller.
+// Cause returns the first clause of the fault's text, without the advice to the caller: the error
+// that each of the offending reminders has.
 func (r *Refusal) Cause() string {
 	what, _, _ := strings.Cut(r.Fault.Text, "; ")
 	return what
@@ -68,7 +67,7 @@ func refuse(f *fault.Fault, b Bitmap) error {
 	return &Refusal{Fault: f, Offending: b.Reminders()}
 }
 
-// refuseBoth is refuse for two reasons, of which the first is the fault.
+// refuseBoth is refuse for two faults; the first is the fault of the Refusal.
 func refuseBoth(first *fault.Fault, a Bitmap, second *fault.Fault, b Bitmap) error {
 	if a.IsEmpty() || b.IsEmpty() {
 		return cmp.Or(refuse(first, a), refuse(second, b))
@@ -76,26 +75,26 @@ func refuseBoth(first *fault.Fault, a Bitmap, second *fault.Fault, b Bitmap) err
 	return &Refusal{first, a.Reminders(), &Refusal{Fault: second, Offending: b.Reminders()}}
 }
 
-// Decision is what the store found, in one statement under one database
-// clock, when it tried to apply a change.
+// Decision is the state that the store found when it tried to apply a change. It is read in one
+// statement, by the database's clock.
 type Decision struct {
-	// Applied says that the change is committed; After is the row then
-	// (empty = the row is gone) and Created whether it is new.
+	// Applied says that the change is committed. After is the row after the change (empty = the
+	// row is gone), and Created says whether the row is new.
 	Applied bool
 	Created bool
 	After   Bitmap
-	// Before is the row as the statement saw it, Open the reminders whose
-	// slots were still waiting and not due. Meaningful if not applied.
+	// Before is the row that the statement found; Open are the reminders whose slots were waiting
+	// and not due. Both mean something only if Applied is false.
 	Before Bitmap
 	Open   Bitmap
 	// Opened says that the opening itself had passed.
 	Opened bool
-	// Repeated says that the idempotency key of the change was known: nothing was
-	// decided or changed, and nothing else in here means anything.
+	// Repeated says that the idempotency key of the change was known: nothing was decided or
+	// changed, and the other fields mean nothing.
 	Repeated bool
 }
 
-// reserveError explains a verdict that refused to add asked.
+// reserveError explains a decision that refused to add asked.
 func (v Decision) reserveError(asked Bitmap) error {
 	if v.Opened {
 		return template.ErrOpened
@@ -107,7 +106,7 @@ func (v Decision) reserveError(asked Bitmap) error {
 	return refuse(ErrAlreadyReserved, asked)
 }
 
-// cancelError explains a verdict that refused to remove asked; an empty asked means all
+// cancelError explains a decision that refused to remove asked. An empty asked means all
 // reminders that can still be cancelled.
 func (v Decision) cancelError(asked Bitmap) error {
 	if v.Before.IsEmpty() {
@@ -124,7 +123,7 @@ func (v Decision) cancelError(asked Bitmap) error {
 	return refuse(ErrNotReserved, asked)
 }
 
-// possibleError explains a verdict that found nothing of asked to remove.
+// possibleError explains a decision that found no reminder of asked to remove.
 func (v Decision) possibleError(asked Bitmap) error {
 	if err := refuse(ErrAlreadyDue, v.Before.Intersect(asked)); err != nil {
 		return err

@@ -28,8 +28,8 @@ var (
 
 func of(rs ...Reminder) Bitmap { return BitmapOf(rs...) }
 
-// refusalCase is a verdict that refused a change; offending is nil when the
-// error names no reminder.
+// refusalCase is a decision that refused a change. offending is nil if the error names no
+// reminder.
 type refusalCase struct {
 	name      string
 	verdict   Decision
@@ -80,8 +80,8 @@ func TestWhyCancellingWasRefused(t *testing.T) {
 	}
 }
 
-// TestARefusalIsAlwaysExplained: for all states of the store, a change that was not
-// applied must never look like a success.
+// TestARefusalIsAlwaysExplained: in all states of the store, a change that was not applied never
+// looks like a success.
 func TestARefusalIsAlwaysExplained(t *testing.T) {
 	some := rapid.Map(rapid.Int64Range(0, 1<<60-1), StoredBitmap)
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,32 +18,32 @@ type Change struct {
 	TemplateID int64
 	UserID     user.ID
 	Bits       Bitmap // empty in a cancellation = all that can still be cancelled
-	// Possible makes a cancellation one of those of Bits that are reserved and
-	// can still be cancelled, instead of all of Bits or none.
+	// Possible changes a cancellation: it removes the reminders of Bits that are reserved and can
+	// still be cancelled. Without Possible a cancellation removes all of Bits or nothing.
 	Possible bool
-	// Once, if set, is the idempotency key of a reservation. It is stored with the
-	// reservation, or with its refusal, in one transaction; if it is known already,
-	// nothing is decided or changed.
+	// Once, if set, is the idempotency key of a reservation. The key is stored with the
+	// reservation, or with its refusal, in one transaction. If the key is known already, nothing
+	// is decided or changed.
 	Once *Once
 }
 
 // Store keeps reservations.
 type Store interface {
-	// Reserve adds all of c.Bits or nothing, durably, judged by the
-	// database's clock in the statement that stores them.
+	// Reserve adds all of c.Bits or nothing, durably. The statement that stores the reminders
+	// also decides, by the database's clock, whether they are in time.
 	Reserve(ctx context.Context, c Change) (Decision, error)
-	// Cancel removes all of c.Bits or nothing, judged likewise, or what of them
-	// is possible.
+	// Cancel removes all of c.Bits or nothing, and decides like Reserve. With c.Possible it
+	// removes the reminders of c.Bits that can still be cancelled.
 	Cancel(ctx context.Context, c Change) (Decision, error)
-	// SetConsent stores that the user has, or has not, consented to the message of the
-	// slot's push reminder, and returns the reservation; see [Service.SetConsent].
+	// SetConsent stores whether the user has consented to the message of the slot's push
+	// reminder, and returns the reservation; see [Service.SetConsent].
 	SetConsent(ctx context.Context, templateID int64, by user.ID, s template.Slot, given bool) (Reservation, error)
 	// Reservation returns [ErrNotReserved] if there is none.
 	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
-	// Reservations lists a user's reservations by descending template id,
-	// those below before (0 = from the newest).
+	// Reservations lists a user's reservations by descending template id. It begins below the
+	// template id before; 0 = with the newest.
 	Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]Reservation, error)
-	// Delivered returns what became of the user's fired reminders of these templates.
+	// Delivered returns the outcomes of the user's fired reminders of these templates.
 	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 }
 
@@ -62,8 +62,8 @@ type Service struct {
 	Now    func() time.Time
 }
 
-// Drop returns a template as users may see it, at most a second out of date, or
-// [template.ErrNotFound]: drafts are for staff.
+// Drop returns a template as users may see it, at most a second out of date. It returns
+// [template.ErrNotFound] for drafts too, which only staff may see.
 func (s *Service) Drop(ctx context.Context, id int64) (template.Template, error) {
 	t, err := s.Templates.Template(ctx, id)
 	if err == nil && t.Stored == template.Draft {
@@ -83,12 +83,11 @@ type Request struct {
 	Reminders  []Reminder
 }
 
-// Reserve adds the reminders, all or none, and reports whether the
-// reservation is new. It returns [template.ErrNotFound],
-// [template.ErrNotOpen], [template.ErrOpened],
-// [delivery.ErrChannelUnavailable], a [fault.Fields], or a [Refusal] naming
-// every reminder that is already due or already reserved, and [user.ErrErased] for a
-// user who was erased. When it returns nil the reservation is committed.
+// Reserve adds the reminders, all or none, and reports whether the reservation is new. When it
+// returns nil the reservation is committed. It returns [template.ErrNotFound],
+// [template.ErrNotOpen], [template.ErrOpened], [delivery.ErrChannelUnavailable], a
+// [fault.Fields], or a [Refusal] with every reminder that is already due or already reserved. It
+// returns [user.ErrErased] for a user who was erased.
 func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
 	known, err := s.terms(ctx, r)
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *Service) terms(ctx context.Context, r Request) (terms, error) {
 	return terms{name: t.Name, opensAt: t.OpensAt, at: now.Truncate(time.Microsecond)}, s.check(now, t, r)
 }
 
-// store goes on when the caller hangs up.
+// store continues when the caller disconnects.
 func (s *Service) store(ctx context.Context, c Change) (Decision, error) {
 	storing, cancel := detach.Context(ctx)
 	defer cancel()
@@ -150,10 +149,10 @@ func (s *Service) check(now time.Time, t template.Template, r Request) error {
 	return refuse(delivery.ErrChannelUnavailable.Because("this channel has no configured sender"), missing)
 }
 
-// Cancel removes the reminders, all or none; without any it removes those that are not
-// due yet. It returns the reservation that remains. It works on templates in every
-// state and returns [ErrNotReserved] or [ErrAlreadyDue], the latter two as a [Refusal]
-// when particular reminders are to blame.
+// Cancel removes the reminders, all or none; if rs is empty, it removes all reminders that are
+// not due yet. It returns the reservation that remains. It works for templates in every state. It
+// returns [ErrNotReserved] or [ErrAlreadyDue], as a [Refusal] if particular reminders are the
+// cause.
 func (s *Service) Cancel(ctx context.Context, by user.ID, templateID int64, rs []Reminder) (View, error) {
 	t, err := s.Templates.Template(ctx, templateID)
 	if err != nil {
@@ -162,8 +161,8 @@ func (s *Service) Cancel(ctx context.Context, by user.ID, templateID int64, rs [
 	return s.remove(ctx, t, Change{TemplateID: templateID, UserID: by, Bits: BitmapOf(rs...)})
 }
 
-// CancelChannel removes the reminders of the channel that are not due yet, and
-// returns what remains, or the errors of [Service.Cancel].
+// CancelChannel removes the reminders of the channel that are not due yet. It returns the
+// reservation that remains, or the errors of [Service.Cancel].
 func (s *Service) CancelChannel(ctx context.Context, by user.ID, templateID int64, c delivery.Channel) (View, error) {
 	t, err := s.Templates.Template(ctx, templateID)
 	if err != nil {
@@ -207,8 +206,8 @@ func (s *Service) Reservation(ctx context.Context, by user.ID, templateID int64)
 	return s.view(ctx, t, r)
 }
 
-// Reservations lists the user's reservations, newest template first; before
-// is the last template id of the page before, 0 at first.
+// Reservations lists the user's reservations, newest template first. before is the last template
+// id of the previous page; 0 for the first page.
 func (s *Service) Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]View, error) {
 	rs, err := s.Store.Reservations(ctx, by, before, limit)
 	if err != nil || len(rs) == 0 {
@@ -241,9 +240,9 @@ func (s *Service) view(ctx context.Context, t template.Template, r Reservation) 
 	return compose(s.Now(), t, r, done), nil
 }
 
-// compose puts together what is known at now; a reminder with no outcome for the
-// current opening is waiting, or due once its instant has passed; it is cancelled
-// when the drop is over before.
+// compose builds the view of a reservation at now. A reminder without an outcome for the current
+// opening is waiting, or due once its instant has passed. It is cancelled if the drop ended
+// before its instant.
 func compose(now time.Time, t template.Template, r Reservation, done []Delivered) View {
 	v := View{Reservation: r, ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt, Items: make([]Item, 0, r.Slots.Len())}
 	for _, rem := range r.Slots.Reminders() {

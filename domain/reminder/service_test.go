@@ -19,8 +19,7 @@ var (
 	early = opens.Add(-3 * time.Hour)
 )
 
-// memory is a store that follows the contract for one user at a time; now is
-// its clock.
+// memory is a store that keeps the contract for one user at a time; now is its clock.
 type memory struct {
 	rows    map[int64]reminder.Bitmap
 	done    []reminder.Delivered
@@ -108,8 +107,8 @@ func (c catalogue) Template(_ context.Context, id int64) (template.Template, err
 	return template.Template{}, template.ErrNotFound
 }
 
-// newService is a service at an instant, with template 1 open for reservations and
-// 2, 3, 4 a draft, a closed and a cancelled one. Only app and email have senders.
+// newService returns a service at an instant. Template 1 is open for reservations; templates 2, 3
+// and 4 are a draft, closed and cancelled. Only app and email have senders.
 func newService(now time.Time) (*reminder.Service, *memory) {
 	m := &memory{rows: map[int64]reminder.Bitmap{}, now: now}
 	c := catalogue{}
@@ -179,8 +178,8 @@ func TestReserveIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseIsTheJudge: the service's clock may be wrong either way, and the
-// store's decision holds.
+// TestTheDatabaseIsTheJudge: whether the service's clock is ahead or behind, the store's decision
+// holds.
 func TestTheDatabaseIsTheJudge(t *testing.T) {
 	s, m := newService(early)
 	m.now = opens // the service believes that hours are left

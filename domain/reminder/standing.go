@@ -8,29 +8,28 @@ import (
 	"dropbell/domain/template"
 )
 
-// A Standing says what happened to a slot: its state, and once each recipient
-// has an outcome what came of it. Each page shows the standing, not the state.
+// A Standing is the state of a slot as pages show it: the [SlotState], and for a finished slot
+// the result for its recipients.
 type Standing string
 
-// The standings that are no [SlotState] of their own.
+// The standings other than the [SlotState] values.
 const (
 	// Overdue: due by now and not fired.
 	Overdue Standing = "overdue"
 	// Unbooked: fired, and no user had booked it.
 	Unbooked Standing = "unbooked"
-	// FellAway: no user had booked it, and none could any more once the opening was
-	// moved so near that the slot lay in the past.
+	// FellAway: no user had booked the slot, and no user could, because the opening was moved so
+	// near that the slot lay in the past.
 	FellAway Standing = "fell_away"
 	// Unreached: fired, and no recipient was reminded.
 	Unreached Standing = "unreached"
 	// Incomplete: some recipients were reminded, others failed or were too late.
 	Incomplete Standing = "incomplete"
-	// Reminded: each recipient was reminded, or skipped for a reason of theirs.
+	// Reminded: each recipient was reminded, or skipped for a reason of the recipient.
 	Reminded Standing = "reminded"
 )
 
-// Standing returns what happened to the slot, whose recipients' outcomes are
-// counted in c.
+// Standing returns the standing of the slot. c counts the outcomes of its recipients.
 func (s Slot) Standing(c delivery.Counts, now time.Time) Standing {
 	switch {
 	case s.Overdue(now):
@@ -63,7 +62,7 @@ func (r Row) Counts() (sum delivery.Counts) {
 	return sum
 }
 
-// Reported sums what providers reported of the row's messages.
+// Reported sums the providers' reports on the row's messages.
 func (r Row) Reported() (sum feedback.Tally) {
 	for _, c := range r.Cells {
 		sum = sum.Plus(c.Reported)
@@ -71,7 +70,7 @@ func (r Row) Reported() (sum feedback.Tally) {
 	return sum
 }
 
-// Reported sums what providers reported of the messages of the board's current rows.
+// Reported sums the providers' reports on the messages of the board's current rows.
 func (b Board) Reported() (sum feedback.Tally) {
 	for _, r := range b.Rows {
 		sum = sum.Plus(r.Reported())
@@ -79,8 +78,8 @@ func (b Board) Reported() (sum feedback.Tally) {
 	return sum
 }
 
-// Booked returns how many reminders of the cell the slot counts: the booked ones until
-// it begins to fire, and from then on its recipients.
+// Booked returns how many reminders of the cell the slot counts: the booked reminders until the
+// slot begins to fire, and its recipients from then on.
 func (s Slot) Booked(c Cell) int64 {
 	if s.FiredAt != nil {
 		return c.Reserved
@@ -104,20 +103,20 @@ func (r CockpitRow) Booked() (n int64) {
 	return n
 }
 
-// A Progress is how far the reminders of one opening have come. Each page that shows
-// one of these numbers takes it from here.
+// A Progress counts the reminders of one opening by their state. All pages that show one of these
+// numbers take it from here.
 type Progress struct {
-	// Booked are all reminders of the opening: those that wait, those of slots
-	// that have fired, and those of slots that ended without firing.
+	// Booked is the number of all reminders of the opening, whether their slot waits, has fired
+	// or has ended without firing.
 	Booked int64
-	// Waiting are those of slots that wait to be fired.
+	// Waiting is the number of reminders of slots that wait to be fired.
 	Waiting int64
-	// Counts are those of slots that have fired.
+	// Counts counts the reminders of slots that have fired.
 	delivery.Counts
 }
 
-// Expected is how many reminders there are to deliver: those that wait and those
-// of slots that have fired.
+// Expected returns how many reminders are to be delivered: the reminders of waiting slots and of
+// slots that have fired.
 func (r Progress) Expected() int64 { return r.Waiting + r.Reserved }
 
 // Progress sums the slots of the present opening.
@@ -145,19 +144,20 @@ func (r Progress) plus(state SlotState, booked int64, c delivery.Counts) Progres
 	return r
 }
 
-// A MoveEffect is what moving the opening does to the reminders.
+// A MoveEffect is the effect of moving the opening on the reminders.
 type MoveEffect struct {
-	// Booked reminders there are; Reminded were sent with the old opening.
+	// Booked is the number of booked reminders; Reminded is how many reminders were sent with the
+	// old opening.
 	Booked, Reminded int64
-	// Lost is how many of the slots could be booked before the move and lie in
-	// the past of the new opening: they cannot be booked any more.
+	// Lost is the number of slots that could be booked before the move and lie in the past with
+	// the new opening: they cannot be booked any more.
 	Lost int
-	// Late is how many reminders are booked on slots that lie in the past of the
-	// new opening. They go out at once.
+	// Late is the number of reminders booked on slots that lie in the past with the new opening.
+	// They are sent at once.
 	Late int64
 }
 
-// MoveTo returns what moving the opening to opensAt does at now.
+// MoveTo returns the effect of moving the opening to opensAt at now.
 func (b Board) MoveTo(opensAt, now time.Time) (s MoveEffect) {
 	seen := map[template.Slot]bool{}
 	for _, r := range b.Rows {
@@ -180,9 +180,8 @@ func (b Board) MoveTo(opensAt, now time.Time) (s MoveEffect) {
 	return s
 }
 
-// PastAtMove returns how many of the slots lay in the past of the opening when it
-// was moved there: they could not be booked any more, and their
-// reminders went out at once.
+// PastAtMove returns the number of slots that were already past when the opening was moved to its
+// present instant. They could not be booked any more, and their reminders were sent at once.
 func (b Board) PastAtMove() int {
 	past := map[template.Slot]bool{}
 	for _, r := range b.Rows {

@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// A finished slot says what came of it: only one whose recipients were reminded is
-// as it should be.
+// The standing of a finished slot depends on its recipients' outcomes. Only a slot whose
+// recipients were reminded is in order.
 func TestStanding(t *testing.T) {
 	now := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	fired := now.Add(-time.Minute)
@@ -48,8 +48,8 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// boardOf is the board of an opening whose slots wait, those due by now excepted:
-// they have fired for what was booked.
+// boardOf returns the board of an opening. Slots that are due by now have fired, for the booked
+// number of reminders; the other slots wait.
 func boardOf(opensAt, now time.Time, booked int64) (b reminder.Board) {
 	for _, s := range template.AllSlots() {
 		row := reminder.Row{Slot: reminder.Slot{Slot: s, OpensAt: opensAt, DueAt: s.DueAt(opensAt), State: reminder.Waiting}}
@@ -63,8 +63,8 @@ func boardOf(opensAt, now time.Time, booked int64) (b reminder.Board) {
 	return b
 }
 
-// Waiting and fired reminders are one number together; a slot that has fired counts its
-// recipients, not the booked reminders.
+// Booked sums waiting and fired reminders. A slot that has fired counts its recipients, not the
+// booked reminders.
 func TestProgress(t *testing.T) {
 	now := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	b := boardOf(now.Add(32*time.Minute), now, 10) // 35 to 60 minutes before have fired
@@ -95,8 +95,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A reminder time falls away if it could be booked and lies in the past of the new
-// opening.
+// A reminder time is lost if it could be booked and lies in the past with the new opening.
 func TestMoveTo(t *testing.T) {
 	now := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	b := boardOf(now.Add(2*time.Hour), now, 10)

@@ -21,29 +21,29 @@ type Found struct {
 	Reserved [delivery.Channels]int64
 }
 
-// TogetherStore cuts many small slots by few statements. The cuts of a group
-// share a token; each slot is fenced for itself.
+// TogetherStore cuts many small slots with few statements. The cuts of a group share a token, but
+// each slot is fenced separately.
 type TogetherStore interface {
-	// BeginTogether makes other slots firing, under the token of c, that
-	// BeginFiring would: due or abandoned, small, and without users to leave out.
-	// It returns a bounded number of them, and none whose row is locked. Cut.Parts is
-	// not set. After an error none is claimed for longer than lasting.
+	// BeginTogether makes other slots firing, under the token of c. It selects slots that
+	// BeginFiring would accept and that are small and have no users to leave out. It returns a
+	// bounded number of cuts, and skips slots whose row is locked. Cut.Parts is not set. After an
+	// error, no slot stays claimed for longer than lasting.
 	BeginTogether(ctx context.Context, c Cut, lasting time.Duration) ([]Cut, error)
 	// ReadTogether reads the users due in each of the cuts.
 	ReadTogether(ctx context.Context, cuts []Cut) ([]Due, error)
-	// StoreTogether stores batches and extends the right to cut. It returns the id
-	// of each batch, 0 for those of a slot that another worker has taken over.
+	// StoreTogether stores batches and extends the right to cut. It returns the id of each batch,
+	// or 0 if another worker has taken the batch's slot over.
 	StoreTogether(ctx context.Context, cuts []Cut, bs []OwnedBatch) ([]int64, error)
-	// KeepTogether renews the right to cut, or returns [delivery.ErrLeaseLost] if
-	// none of the slots is left.
+	// KeepTogether renews the right to cut. It returns [delivery.ErrLeaseLost] if other workers
+	// have taken all slots over.
 	KeepTogether(ctx context.Context, cuts []Cut, lasting time.Duration) error
-	// EndTogether is EndFiring for each.
+	// EndTogether is EndFiring for each cut.
 	EndTogether(ctx context.Context, found []Found) error
 }
 
-// SmallSlot is how many reminders a slot has at most to be cut together with
-// others. GroupSlots and GroupReminders bound a group, and so what it takes of
-// memory; hugeSlot is from where on reading is divided for the same reason.
+// SmallSlot is the most reminders of a slot that is cut together with other slots. GroupSlots and
+// GroupReminders bound a group and so its memory. A slot with more than hugeSlot reminders is
+// read in parts, to bound memory too.
 const (
 	SmallSlot      = 20_000
 	GroupSlots     = 250
@@ -51,15 +51,14 @@ const (
 	hugeSlot       = 4_000_000
 )
 
-// small reports whether the slot is one that [TogetherStore.BeginTogether] finds.
+// small reports whether [TogetherStore.BeginTogether] would select the slot.
 func (c Cut) small() bool { return c.Expected <= SmallSlot && c.Round == 0 && !c.RemindOnce }
 
 func (c Cut) huge() bool { return c.Expected > hugeSlot }
 
-// fireTogether cuts a small slot and others that are due: on an evening with
-// thousands of openings at the same instant, each slot's own transactions would
-// take longer than its reminders. A worker that dies leaves all of them to the
-// sweep, as it leaves one.
+// fireTogether cuts a small slot and other due slots together. If thousands of drops open at the
+// same instant, separate transactions for each slot would take longer than its reminders. If the
+// worker dies, the sweep finds all of these slots.
 func (f *Timers) fireTogether(ctx context.Context, first Cut) error {
 	cuts := []Cut{first}
 	more, errMore := f.Store.BeginTogether(ctx, first, f.LeaseFor)

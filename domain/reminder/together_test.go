@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// eveningStore is a firing store of many slots that share an instant, each with
-// users of its own: slot n has n of them in the app.
+// eveningStore is a firing store of many slots with the same instant. Slot n has n users in the
+// app, and slots share no users.
 type eveningStore struct {
 	reminder.FiringStore
 	mu      sync.Mutex
@@ -74,8 +74,7 @@ func (e *eveningStore) BeginTogether(context.Context, reminder.Cut, time.Duratio
 	return cuts, nil
 }
 
-// counts returns how many users of the slot are in batches and were counted at
-// its end.
+// counts returns how many users of the slot are in batches, and how many were counted at its end.
 func (e *eveningStore) counts(id int64) (stored int, ended int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +142,7 @@ func (e *eveningStore) EndTogether(_ context.Context, found []reminder.Found) er
 	return nil
 }
 
-// fireAll is what the queue does: each slot's timer, so many at a time.
+// fireAll calls each slot's timer, as the queue does, a bounded number at a time.
 func fireAll(t *testing.T, timers *reminder.Timers, slots, atATime int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -160,8 +159,8 @@ func fireAll(t *testing.T, timers *reminder.Timers, slots, atATime int) {
 	all.Wait()
 }
 
-// TestSmallSlotsAreCutTogether: a thousand timers of one instant ask the store
-// about few slots, and each slot has its own batches and its own count.
+// TestSmallSlotsAreCutTogether: a thousand timers of one instant ask the store about few slots,
+// and each slot has separate batches and a separate count.
 func TestSmallSlotsAreCutTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slots = 1000
@@ -188,8 +187,8 @@ func TestSmallSlotsAreCutTogether(t *testing.T) {
 	})
 }
 
-// TestSmallBatchesWakeAWorkerTogether: sixteen batches of a few recipients, or the
-// thousand recipients of a full one, have one task.
+// TestSmallBatchesWakeAWorkerTogether: sixteen batches of a few recipients have one task, like a
+// full batch of a thousand recipients.
 func TestSmallBatchesWakeAWorkerTogether(t *testing.T) {
 	for drops, want := range map[int64]int{1: 1, 16: 1, 17: 2, 100: 7} { // drop n has n users
 		e, q := eveningOf(drops, time.Now()), &fakeQueue{}
@@ -262,8 +261,8 @@ func TestAGroupThatFailsIsTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestASlotIsCutWithoutOthersToo: those that could not be claimed are left to
-// their timers, and the failure is reported.
+// TestASlotIsCutWithoutOthersToo: if other slots cannot be claimed, they are left to their
+// timers, and the failure is reported.
 func TestASlotIsCutWithoutOthersToo(t *testing.T) {
 	e, q := eveningOf(3, time.Now()), &fakeQueue{}
 	e.alone = errors.New("connection refused")
@@ -277,8 +276,8 @@ func TestASlotIsCutWithoutOthersToo(t *testing.T) {
 	}
 }
 
-// TestFiringsAreBounded: no more slots are cut at a time than were allowed, and
-// of those too large for one read one at a time, without keeping others waiting.
+// TestFiringsAreBounded: no more slots are cut at a time than allowed. Slots that are too large
+// for one read are cut one at a time, and do not keep other slots waiting.
 func TestFiringsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		size   int64
@@ -318,8 +317,8 @@ func TestFiringsAreBounded(t *testing.T) {
 	})
 }
 
-// TestATimerThatWaitsTakesNoPlace: timers of the next instant do not keep those
-// that are due from being fired.
+// TestATimerThatWaitsTakesNoPlace: timers of the next instant do not delay the firing of slots
+// that are due.
 func TestATimerThatWaitsTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, q := eveningOf(5, time.Now().Add(2*time.Second)), &fakeQueue{}
@@ -340,8 +339,8 @@ func TestATimerThatWaitsTakesNoPlace(t *testing.T) {
 	})
 }
 
-// TestManyWatchdogsSweepOnce: a look is at everything, so those of a thousand
-// slots that fired together need one.
+// TestManyWatchdogsSweepOnce: a sweep concerns all slots, so the watchdogs of a thousand slots
+// that fired together need one sweep.
 func TestManyWatchdogsSweepOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, q := &fakeSweepStore{open: true}, &fakeQueue{}

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// LateFrom is from when on the slot is late.
+// LateFrom returns the instant from which the slot is late.
 func (s Slot) LateFrom() time.Time {
 	if s.PlannedAt.After(s.DueAt) {
 		return s.PlannedAt
@@ -17,8 +17,8 @@ func (s Slot) LateFrom() time.Time {
 	return s.DueAt
 }
 
-// FiredLate returns how long after it could have been the slot was fired (see
-// [figure.Late]); 0 if it was not yet.
+// FiredLate returns how long after the earliest possible instant the slot was fired (see
+// [figure.Late]); 0 if it has not fired.
 func (s Slot) FiredLate() time.Duration {
 	if s.FiredAt == nil {
 		return 0
@@ -26,8 +26,8 @@ func (s Slot) FiredLate() time.Duration {
 	return figure.Late(s.LateFrom(), *s.FiredAt)
 }
 
-// overdueAfter is how late a slot may fire before the console shows it as
-// overdue; a delay of a few seconds comes from the timers.
+// overdueAfter is how late a slot may fire before the console shows it as overdue. Timers alone
+// may cause a delay of a few seconds.
 const overdueAfter = 5 * time.Second
 
 // Overdue reports whether the slot should have fired by now and has not.
@@ -35,8 +35,8 @@ func (s Slot) Overdue(now time.Time) bool {
 	return s.State == Waiting && now.Sub(s.LateFrom()) > overdueAfter
 }
 
-// Upcoming reports whether the slot waits for an instant that is still to come. A
-// move of the opening can leave slots waiting that are due at once.
+// Upcoming reports whether the slot waits for an instant in the future. After a move of the
+// opening, waiting slots may already be due.
 func (s Slot) Upcoming(now time.Time) bool { return s.State == Waiting && s.DueAt.After(now) }
 
 // SlotState is where a slot is between waiting and finished.
@@ -61,11 +61,11 @@ type Slot struct {
 	Slot       template.Slot
 	OpensAt    time.Time
 	DueAt      time.Time
-	// PlannedAt is later than DueAt if the opening was moved so near that the
-	// slot was due before it was created. Zero = DueAt.
+	// PlannedAt is later than DueAt if the opening was moved so near that the slot was already
+	// due when it was created. Zero = DueAt.
 	PlannedAt time.Time
-	// Round is positive if the opening was moved away after the slot had fired,
-	// and back: it is for those whom the rounds before it did not reach.
+	// Round is positive if the opening was moved away after the slot had fired, and back again.
+	// The slot is then for users whom its earlier rounds did not reach.
 	Round      int
 	State      SlotState
 	StopReason string
@@ -74,13 +74,13 @@ type Slot struct {
 	FinishedAt *time.Time
 }
 
-// A Cell is one channel of a slot: how many have it booked now, and once the
-// slot has fired what became of those who had.
+// A Cell is one channel of a slot: the number of users who have booked it now and, once the slot
+// has fired, the outcomes of its recipients.
 type Cell struct {
 	Channel delivery.Channel
 	Booked  int64
 	delivery.Counts
-	// Reported are the parts of Sent of which the provider has reported.
+	// Reported counts the messages among Sent on which the provider has reported.
 	Reported feedback.Tally
 }
 
@@ -100,8 +100,8 @@ type Item struct {
 	Reason string
 }
 
-// View is a reservation as the API shows it to its user, the farthest reminder
-// first.
+// View is a reservation as the API shows it to its user. The reminder farthest from the opening
+// comes first.
 type View struct {
 	Reservation
 	ShopNumber   int64
@@ -112,9 +112,9 @@ type View struct {
 
 // Delivered is one outcome of one user, found by one indexed read.
 type Delivered struct {
-	// Kind is [delivery.KindReminder] unless an announcement was delivered;
-	// then SlotID is the announcement's id, Slot is 0, and DueAt and FiredAt
-	// are when it was created.
+	// Kind is [delivery.KindReminder] unless an announcement was delivered. For an announcement,
+	// SlotID is the announcement's id, Slot is 0, and DueAt and FiredAt are the instant of its
+	// creation.
 	Kind       delivery.Kind
 	SlotID     int64
 	TemplateID int64
@@ -131,8 +131,7 @@ type Delivered struct {
 	Attempts   int
 	At         time.Time // when the outcome was recorded; zero while in flight
 	TextsUpTo  int64     // the newest version of a text that counts for the message
-	// Reported is what the provider reported of the message later; the zero Report if
-	// nothing.
+	// Reported is the provider's later report on the message; the zero Report if there is none.
 	Reported feedback.Report
 }
 

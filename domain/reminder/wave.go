@@ -9,18 +9,18 @@ import (
 // WaveSteps is how many columns a [Wave] has at most.
 const WaveSteps = 120
 
-// A Wave is what went out of one slot over time, per channel.
+// A Wave is the number of messages sent for one slot over time, per channel.
 type Wave struct {
-	// From is when the first message went out, Step the time of one column: a
-	// second, or more where the slot took longer than [WaveSteps] seconds.
+	// From is the instant of the first message. Step is the duration of one column: a second, or
+	// more if the slot took longer than [WaveSteps] seconds.
 	From time.Time
 	Step time.Duration
 	// Sent are messages per column.
 	Sent [][delivery.Channels]int64
 }
 
-// WaveOf returns the wave of the spans of one slot; the zero Wave if nothing
-// went out. Its columns add up to the spans' messages.
+// WaveOf returns the wave of the spans of one slot; the zero Wave if no message was sent. The sum
+// of its columns is the number of messages in the spans.
 func WaveOf(spans []Span) Wave {
 	var w Wave
 	var to time.Time

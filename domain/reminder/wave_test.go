@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// Columns of a wave add up to what went out, whatever the spans.
+// The sum of a wave's columns is the number of sent messages, whatever the spans.
 func TestWaveAddsUp(t *testing.T) {
 	start := time.Date(2026, 11, 20, 11, 30, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,7 +16,7 @@ import (
 // BulkKind is the kind of jobs that take a step of many templates.
 const BulkKind = "templates.bulk"
 
-// A Selection is a set of templates: those with the ids, or all that match the
+// A Selection is a set of templates: the templates with the ids, or all templates that match the
 // filter.
 type Selection struct {
 	IDs    []int64    `json:"ids,omitempty"`
@@ -67,19 +67,19 @@ func (t Template) Taken(tr Transition, now time.Time) bool {
 	return s == Cancelled
 }
 
-// A Rehearsal is what a bulk step would do now.
+// A Rehearsal is the effect that a bulk step would have now.
 type Rehearsal struct {
 	Can   int
-	Taken int // are there already
-	// Cannot counts those whose state forbids it, by state; Broken those that
-	// break a rule, such as an opening in the past.
+	Taken int // are in the step's state already
+	// Cannot counts the templates whose state forbids the step, by state. Broken counts the
+	// templates that break a rule, for example have an opening in the past.
 	Cannot map[State]int
 	Broken int
-	// More is set if only the first templates of many were looked at.
+	// More is set if the selection has further templates that were not examined.
 	More bool
 }
 
-// Refused returns how many cannot take the step.
+// Refused returns how many templates cannot take the step.
 func (r Rehearsal) Refused() int {
 	sum := r.Broken
 	for _, n := range r.Cannot {
@@ -88,11 +88,11 @@ func (r Rehearsal) Refused() int {
 	return sum
 }
 
-// Total returns how many were looked at.
+// Total returns how many templates were examined.
 func (r Rehearsal) Total() int { return r.Can + r.Taken + r.Refused() }
 
-// Bulks holds the use cases around one step for many templates, and works
-// them off as a [job.Runner].
+// Bulks holds the use cases around one step for many templates, and carries them out as a
+// [job.Runner].
 type Bulks struct {
 	Templates *Service
 	Jobs      *job.Service
@@ -105,7 +105,7 @@ const (
 	undoable = 5000
 )
 
-// Rehearse says what b would do. It changes nothing.
+// Rehearse returns the effect that b would have. It changes nothing.
 func (s *Bulks) Rehearse(ctx context.Context, by staff.Actor, b Bulk) (r Rehearsal, err error) {
 	if err := s.check(by, b); err != nil {
 		return r, err
@@ -152,7 +152,7 @@ func (s *Bulks) check(by staff.Actor, b Bulk) error {
 	return e.Err()
 }
 
-// Start begins the step for all of them in the background; another call with the same
+// Start begins the step for all selected templates in the background. Another call with the same
 // key returns the first job.
 func (s *Bulks) Start(ctx context.Context, by staff.Actor, b Bulk, title, requestKey string) (job.Job, error) {
 	if err := s.check(by, b); err != nil {
@@ -165,27 +165,27 @@ func (s *Bulks) Start(ctx context.Context, by staff.Actor, b Bulk, title, reques
 	return s.Jobs.Start(ctx, by, job.New{Kind: BulkKind, Title: title, Params: params, Total: int64(len(b.IDs)), RequestKey: requestKey}, staff.ManageTemplates)
 }
 
-// A bulkCursor is the last template that was looked at: its place among the
-// ids, or in the order of the list.
+// A bulkCursor is the position of the last examined template: its index among the ids, or its
+// position in the order of the list.
 type bulkCursor struct {
 	Place   int       `json:"place,omitempty"`
 	OpensAt time.Time `json:"opens_at,omitzero"`
 	ID      int64     `json:"id,omitempty,string"`
-	// Pending are those that are going to be changed; Last is set when there
-	// are none behind them.
+	// Pending are the templates to be changed next. Last is set if no templates follow after
+	// them.
 	Pending []int64 `json:"pending,omitempty"`
 	Last    bool    `json:"last,omitempty"`
 }
 
-// BulkResult is what came of a bulk job so far.
+// BulkResult is the result of a bulk job so far.
 type BulkResult struct {
 	Changed int64 `json:"changed"`
-	// IDs are those that were changed, as far as they are remembered.
+	// IDs are the changed templates; empty if they are too many for an undo.
 	IDs []int64 `json:"ids,omitempty"`
 }
 
-// page returns the next templates after the cursor. The order does not change
-// by the step, so that a template that leaves the filter is not missed.
+// page returns the next templates after the cursor. The step does not change the order, so a
+// template that stops matching the filter makes page miss no other template.
 func (s *Bulks) page(ctx context.Context, by staff.Actor, b Bulk, at bulkCursor, limit int) ([]Template, bulkCursor, error) {
 	if b.All {
 		list, err := s.Templates.Templates(ctx, by, Query{Search: b.Search, States: b.States, Shops: b.Shops, From: b.From, To: b.To,
@@ -201,8 +201,9 @@ func (s *Bulks) page(ctx context.Context, by staff.Actor, b Bulk, at bulkCursor,
 	return list, at, err
 }
 
-// named returns the templates with the ids, in their order. One that is not
-// there, or not for this actor, is nothing but its id: its step will say why not.
+// named returns the templates with the ids, in the order of ids. For a template that does not
+// exist, or that the actor may not see, it returns a template with the id alone: its step will
+// return the reason.
 func (s *Bulks) named(ctx context.Context, by staff.Actor, ids []int64) ([]Template, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -225,9 +226,9 @@ func (s *Bulks) named(ctx context.Context, by staff.Actor, ids []int64) ([]Templ
 	return list, nil
 }
 
-// Step alternates: it looks at the next templates and saves which of them it
-// is going to change, then changes these. So what a step did that was not
-// saved is known to be the job's own work when it is repeated. See [job.Runner].
+// Step alternates between two kinds of work: it selects the next templates to change and saves
+// their ids, and then it changes these templates. So if a change was not saved and is repeated,
+// the changed templates are known to be the job's own work. See [job.Runner].
 func (s *Bulks) Step(ctx context.Context, j job.Job) (p job.Progress, err error) {
 	var b Bulk
 	var at bulkCursor
@@ -253,7 +254,7 @@ func (s *Bulks) Step(ctx context.Context, j job.Job) (p job.Progress, err error)
 	return p, nil
 }
 
-// plan looks at the next templates. Those that are where the step leads are done.
+// plan selects the next templates. Templates already in the step's state count as done.
 func (s *Bulks) plan(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, p *job.Progress) error {
 	list, next, err := s.page(ctx, j.Actor, b, *at, bulkStep)
 	if err != nil {
@@ -272,7 +273,7 @@ func (s *Bulks) plan(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, p *
 	return nil
 }
 
-// work changes what was planned.
+// work changes the planned templates.
 func (s *Bulks) work(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, result *BulkResult, p *job.Progress) error {
 	for i, id := range at.Pending {
 		t, err := s.change(ctx, j, b, id)
@@ -295,9 +296,8 @@ func (s *Bulks) work(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, res
 	return nil
 }
 
-// change takes the step of one template, unless an earlier attempt took it
-// already. An edit in between does not prevent it, since the step does not
-// depend on the version.
+// change takes the step of one template, unless an earlier attempt took it already. A concurrent
+// edit does not prevent the step, since the step does not depend on the version.
 func (s *Bulks) change(ctx context.Context, j job.Job, b Bulk, id int64) (t Template, err error) {
 	for range 3 {
 		if t, err = s.Templates.Template(ctx, j.Actor, id); err != nil || t.Taken(b.Transition, s.Templates.Now()) {
@@ -310,7 +310,7 @@ func (s *Bulks) change(ctx context.Context, j job.Job, b Bulk, id int64) (t Temp
 	return t, err
 }
 
-// refusal reports whether err is about one template and not about the machine.
+// refusal reports whether err is about one template and not about the system.
 func refusal(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.NotFound, fault.Conflict, fault.Denied:

@@ -23,7 +23,7 @@ func brokenFields(err error) []string {
 	return names
 }
 
-// promised are changes of what users were promised: each names its field.
+// promised are changes of terms that users were promised: each names its field.
 var promised = map[string]func(*template.Spec){
 	"shop_number":    func(s *template.Spec) { s.ShopNumber++ },
 	"kind":           func(s *template.Spec) { s.Kind, s.Threshold = template.ThresholdOff, 5000 },
@@ -73,8 +73,8 @@ func TestEveryBrokenPromiseIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestSameInstantIsNoChange: the same end of validity in another zone, or
-// behind another pointer, breaks no promise.
+// TestSameInstantIsNoChange: the same end of validity, given in another zone or by another
+// pointer, is no change of a promise.
 func TestSameInstantIsNoChange(t *testing.T) {
 	tpl, now := inState(template.Scheduled)
 	until := opens.Add(72 * time.Hour)
@@ -164,8 +164,8 @@ func TestTheEndMayMoveWhileItLiesAhead(t *testing.T) {
 	}
 }
 
-// TestAnOldNameStandsInNobodysWay: a name that was once accepted does not keep a live
-// drop from being changed.
+// TestAnOldNameStandsInNobodysWay: a live drop whose name was accepted under older rules can
+// still be changed.
 func TestAnOldNameStandsInNobodysWay(t *testing.T) {
 	tpl, now := inState(template.Open)
 	tpl.Name = "two\nlines"

@@ -41,8 +41,8 @@ func (t Template) Resume(now time.Time) (Template, error) {
 	return t, nil
 }
 
-// Close returns t as ended: nothing more is reserved, reminded or claimed;
-// coupons that were issued keep their validity.
+// Close returns t as ended. No further reservations, reminders and claims are possible; issued
+// coupons stay valid.
 func (t Template) Close(now time.Time) (Template, error) {
 	if err := t.in(now, Scheduled, Open, SoldOut, Paused); err != nil {
 		return t, err
@@ -63,10 +63,10 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 	return t, nil
 }
 
-// Edit returns t with the new spec. A draft may change in every way. Once it is
-// published, only name, description, claim link, a later or earlier opening and
-// closing, and more stock are accepted; the error names each other field. Fields that
-// do not belong to the kind and the target are left out.
+// Edit returns t with the new spec. All fields of a draft may change. After publication only
+// name, description, claim link, an earlier or later opening and closing, and more stock are
+// accepted; the error names every other changed field. Fields that do not belong to the kind and
+// the target are ignored.
 func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	var promised Spec
 	if t.Stored != Draft {
@@ -110,7 +110,7 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	return t, nil
 }
 
-// checkPromises refuses changes of what is fixed by publication.
+// checkPromises refuses changes of fields that are fixed by publication.
 func (t Template) checkPromises(s Spec) error {
 	t.Spec = t.Own() // programs before this one kept more
 	e := &fault.Fields{}
@@ -136,8 +136,8 @@ func (t Template) checkPromises(s Spec) error {
 	return e.Err()
 }
 
-// same reports whether the two decide the same; of instants only the time matters, not
-// the zone they are written in.
+// same reports whether s and o have the same effect. Instants are compared as times, whatever
+// their zones.
 func (s Spec) same(o Spec) bool {
 	if !s.OpensAt.Equal(o.OpensAt) || !s.ClosesAt.Equal(o.ClosesAt) || !sameInstant(s.ValidUntil, o.ValidUntil) {
 		return false

@@ -271,8 +271,8 @@ func TestDraftMayChangeInEveryWay(t *testing.T) {
 	}
 }
 
-// TestADropEndsWithItsCoupons: when a coupon would have expired as soon as it
-// is issued, nothing is open any more.
+// TestADropEndsWithItsCoupons: once a coupon would expire as soon as it is issued, the drop is no
+// longer open.
 func TestADropEndsWithItsCoupons(t *testing.T) {
 	closes := opens.Add(time.Hour)
 	for _, c := range []struct {

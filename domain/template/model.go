@@ -12,12 +12,12 @@ import (
 	"dropbell/domain/staff"
 )
 
-// A Model is a drop that was saved under a name, for new drops of its shop to start
-// from. It does not change with the drop.
+// A Model is a copy of a drop that was saved under a name, as a starting point for new drops of
+// its shop. Later changes of the drop do not change it.
 type Model struct {
 	ID int64
-	// Name is the model's. Drop is the drop as it was when it was saved, with its
-	// shop; it has no life, and its instants are those of then.
+	// Name is the name of the model. Drop is the drop as it was when the model was saved, with
+	// its shop. Drop has no state, and its instants are the instants at that time.
 	Name string
 	Drop Template
 }
@@ -35,16 +35,16 @@ var (
 	ErrTooManyModels = fault.New(fault.Conflict, "too_many_models", "the shop has too many models; delete one first")
 )
 
-// ModelStore keeps models. Of changes to the models of one shop at the same time one
-// follows the other.
+// ModelStore keeps models. Concurrent changes to the models of one shop are serialized.
 type ModelStore interface {
-	// Models returns those of the shops (none = of all), by name.
+	// Models returns the models of the shops (none = of all shops), by name.
 	Models(ctx context.Context, shops []int64) ([]Model, error)
-	// Model returns one, deleted or not as asked, else [ErrModelNotFound]. One that was
-	// deleted longer than [staff.DraftsKept] ago is gone.
+	// Model returns the model with the id. deleted says whether a deleted or an existing model is
+	// meant; if there is none, it returns [ErrModelNotFound]. A model that was deleted longer
+	// than [staff.DraftsKept] ago does not exist any more.
 	Model(ctx context.Context, id int64, deleted bool) (Model, error)
-	// SaveModel returns m with its id, [ErrModelTaken], or [ErrTooManyModels] if the
-	// shop has most others.
+	// SaveModel stores m and returns it with its id. It returns [ErrModelTaken], or
+	// [ErrTooManyModels] if the shop has most other models.
 	SaveModel(ctx context.Context, m Model, most int, e staff.Entry) (Model, error)
 	// RenameModel returns [ErrModelNotFound] and [ErrModelTaken].
 	RenameModel(ctx context.Context, id int64, name string, e staff.Entry) error
@@ -68,12 +68,12 @@ func (s Models) Of(ctx context.Context, by staff.Actor) ([]Model, error) {
 	return s.Store.Models(ctx, by.Shops)
 }
 
-// Model returns one of the actor's shops, else [ErrModelNotFound].
+// Model returns a model of the actor's shops, or [ErrModelNotFound].
 func (s Models) Model(ctx context.Context, by staff.Actor, id int64) (Model, error) {
 	return s.visible(ctx, by, id, false)
 }
 
-// Save saves the drop as it is now under a name. It returns a [fault.Fields],
+// Save saves a copy of the drop as it is now under a name. It returns a [fault.Fields],
 // [ErrModelTaken], [ErrTooManyModels], [ErrNotFound] or [staff.ErrForbidden].
 func (s Models) Save(ctx context.Context, by staff.Actor, drop int64, name string) (Model, error) {
 	t, err := s.Templates.own(ctx, by, drop)
@@ -127,9 +127,9 @@ func (s Models) Delete(ctx context.Context, by staff.Actor, id int64) (Model, er
 	return m, s.Store.DeleteModel(ctx, id, m.entry(by, "model.delete", m.Name, nil))
 }
 
-// Restore takes a deletion back; doing so twice is doing so once. It returns
-// [ErrModelNotFound] if there is nothing to restore, [ErrModelTaken] if another
-// model has the name by now, [ErrTooManyModels] or [staff.ErrForbidden].
+// Restore restores a deleted model; a second call changes nothing. It returns [ErrModelNotFound]
+// if there is nothing to restore, [ErrModelTaken] if another model has the name by now,
+// [ErrTooManyModels] or [staff.ErrForbidden].
 func (s Models) Restore(ctx context.Context, by staff.Actor, id int64) (Model, staff.Undone, error) {
 	if m, err := s.own(ctx, by, id, false); !errors.Is(err, ErrModelNotFound) {
 		return m, staff.UndidBefore, err
@@ -170,8 +170,8 @@ func (m Model) entry(by staff.Actor, action string, before, after any) staff.Ent
 		ShopNumber: m.Drop.ShopNumber, Before: before, After: after}
 }
 
-// Opening returns the model's drop as it is when it opens at the instant: its other
-// instants are as far from the opening as they were.
+// Opening returns the model's drop with its opening at the given instant. The other instants keep
+// their distance from the opening.
 func (m Model) Opening(at time.Time) Template {
 	t := m.Drop
 	shift := at.Sub(t.OpensAt)

@@ -11,15 +11,15 @@ import (
 // MaxNoticeDays is the farthest that a notice can be from a coupon's expiry.
 const MaxNoticeDays = 30
 
-// NoticeDays is a set of days before the expiry of a coupon on which its owner
-// gets a notice; bit d is d days, 0 the last day itself.
+// NoticeDays is the set of days before the expiry of a coupon on which its owner gets a notice.
+// Bit d is d days before; bit 0 is the last day itself.
 type NoticeDays uint32
 
 // invalidDays marks a list with an invalid day.
 const invalidDays = NoticeDays(1) << 31
 
-// NoticeDaysOf returns the set of the days given, which is invalid if one of
-// them is not between 0 and [MaxNoticeDays].
+// NoticeDaysOf returns the set of the given days. The set is invalid if a day is not between 0
+// and [MaxNoticeDays].
 func NoticeDaysOf(days ...int) (n NoticeDays) {
 	for _, d := range days {
 		if d < 0 || d > MaxNoticeDays {
@@ -50,7 +50,7 @@ func (n NoticeDays) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// ParseNoticeDays reads what [NoticeDays.String] writes; anything else is an
+// ParseNoticeDays reads the text that [NoticeDays.String] returns. Any other text gives an
 // invalid set, which [Spec.Check] refuses.
 func ParseNoticeDays(s string) NoticeDays {
 	var days []int
@@ -78,8 +78,8 @@ func ChannelNames(set delivery.ChannelSet) []string {
 // invalidChannels has a bit that is no channel's.
 const invalidChannels = delivery.ChannelSet(1) << 7
 
-// ParseChannels returns the set of the channels named; an unknown name makes
-// it one that [Spec.Check] refuses.
+// ParseChannels returns the set of the named channels. An unknown name gives an invalid set,
+// which [Spec.Check] refuses.
 func ParseChannels(names ...string) (set delivery.ChannelSet) {
 	for _, name := range names {
 		for _, part := range words(name) {
@@ -97,9 +97,8 @@ func words(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '，' || r == '、' })
 }
 
-// WithNotices returns s with notices on these days over these channels; the
-// app's inbox if none is named. Without days there are no channels either, so
-// that equal specs are equal.
+// WithNotices returns s with notices on these days over these channels; no channel = the app's
+// inbox. Without days the channels are cleared too, so that equal specs compare as equal.
 func (s Spec) WithNotices(days NoticeDays, over delivery.ChannelSet) Spec {
 	if days == 0 {
 		over = 0

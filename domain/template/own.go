@@ -1,7 +1,7 @@
 package template
 
-// Own returns s without what does not belong to its kind and target: nothing is
-// stored, and shown, that no rule looks at. A percentage may have a threshold.
+// Own returns s without the fields that do not belong to its kind and target, so that a field
+// that no rule checks is neither stored nor shown. A percentage may have a threshold.
 func (s Spec) Own() Spec {
 	switch s.Kind {
 	case AmountOff:

@@ -24,7 +24,8 @@ func anySpec(t *rapid.T) template.Spec {
 	return s
 }
 
-// Of all fields sent, the stored spec has those of its kind and target, and no others.
+// The stored spec has only the fields that belong to its kind and target, whatever fields were
+// sent.
 func TestOnlyTheKindsOwnFieldsAreStored(t *testing.T) {
 	own := map[template.Kind]string{template.AmountOff: "amount", template.ThresholdOff: "amount threshold", template.PercentOff: "threshold percent most"}
 	rapid.Check(t, func(t *rapid.T) {

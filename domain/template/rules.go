@@ -21,12 +21,12 @@ const (
 	MaxHorizon     = 2 * 365 * 24 * time.Hour
 )
 
-// Check returns a [fault.Fields] that names every rule s breaks, or nil.
-// Whether the opening lies ahead is asked at publication, not of a draft.
+// Check returns a [fault.Fields] that names every rule that s breaks, or nil. Whether the opening
+// is in the future is checked at publication, not for drafts.
 func (s Spec) Check() error { return s.check(Spec{}) }
 
-// check accepts the currency and the name of the published spec, even if today's
-// rules would refuse them.
+// check is Check for a published drop with the spec promised: its currency and name are accepted
+// even if today's rules would refuse them.
 func (s Spec) check(promised Spec) error {
 	e := &fault.Fields{}
 	if s.ShopNumber <= 0 {
@@ -49,8 +49,7 @@ func (s Spec) checkDiscount(e *fault.Fields, promised string) {
 	if !money.ValidCurrency(s.Currency) && (s.Currency != promised || promised == "") {
 		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
 	}
-	// Fields that the kind does not use are not stored, see Own, and judged all the
-	// same.
+	// Fields that the kind does not use are not stored, see Own, but are checked too.
 	var off, threshold, most money.Amount // the least of each
 	percent := 0
 	switch s.Kind {
@@ -105,8 +104,8 @@ func (s Spec) checkReach(e *fault.Fields) {
 	CheckClaimURL(e, s.ClaimURL)
 }
 
-// CheckClaimURL adds to e if a claim address is neither empty nor one that
-// readers can be sent to.
+// CheckClaimURL adds an error to e unless the claim address is empty or readers may be sent
+// there.
 func CheckClaimURL(e *fault.Fields, address string) {
 	if address != "" && (!message.Followed(address) || !utf8.ValidString(address) || len(address) > 500) {
 		e.Add("claim_url", "rule.claim_url", "must be an http or https address of at most 500 characters")
@@ -145,8 +144,8 @@ func (s Spec) checkTimes(e *fault.Fields) {
 	}
 }
 
-// CheckOpening returns a [fault.Fields] unless the opening lies ahead of now
-// and near enough to be meant.
+// CheckOpening returns a [fault.Fields] unless the opening is after now, and not so far ahead
+// that it must be a mistake.
 func (s Spec) CheckOpening(now time.Time) error {
 	e := &fault.Fields{}
 	if !s.OpensAt.After(now) {
@@ -176,8 +175,8 @@ func checkText(e *fault.Fields, name, text string, least, most int) {
 	}
 }
 
-// ShopName returns the name of a shop as it is stored, without blanks around
-// it, or a [fault.Fields]. It is one line.
+// ShopName returns the name of a shop as it is stored: one line, without surrounding blanks. It
+// returns a [fault.Fields] if the name is invalid.
 func ShopName(typed string) (string, error) {
 	name, e := strings.TrimSpace(typed), &fault.Fields{}
 	if strings.ContainsAny(name, lineBreaks) {

@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// ruleCase changes a valid spec; broken is what Check must name, exactly.
+// ruleCase changes a valid spec. broken is the exact list of rules that Check must name.
 type ruleCase struct {
 	name   string
 	change func(*template.Spec)
@@ -104,8 +104,8 @@ func TestDiscountRules(t *testing.T) {
 	})
 }
 
-// TestUnusedFieldsAreJudged: fields that a kind does not use are not stored, but
-// values that are invalid for every kind are refused.
+// TestUnusedFieldsAreJudged: fields that a kind does not use are not stored, but a value that is
+// invalid for every kind is refused.
 func TestUnusedFieldsAreJudged(t *testing.T) {
 	percent := func(s *template.Spec) { s.Kind, s.AmountOff, s.PercentOff, s.MaxOff = template.PercentOff, 0, 20, 500 }
 	runRules(t, []ruleCase{

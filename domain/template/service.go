@@ -15,16 +15,16 @@ import (
 type Change struct {
 	// Template is the new value; Template.Version is the version it is based on.
 	Template Template
-	// Schedule says what happens to the reminder slots.
+	// Schedule is the effect on the reminder slots.
 	Schedule Schedule
 	Event    string // name of the event to announce
 	Entry    staff.Entry
-	// RequestKey makes a creation repeatable: a second one with the same key
-	// returns the first's template. Empty = none.
+	// RequestKey makes a creation repeatable: a second creation with the same key returns the
+	// template of the first. Empty = not repeatable.
 	RequestKey string
 }
 
-// Schedule says what a change does to the reminder slots.
+// Schedule is the effect of a change on the reminder slots.
 type Schedule int
 
 // The effects on the slots.
@@ -63,8 +63,8 @@ type Store interface {
 	Templates(ctx context.Context, q Query) ([]Template, error)
 	// Insert creates a draft and returns it with its id.
 	Insert(ctx context.Context, c Change) (Template, error)
-	// Save stores the change if the version is still current, else it
-	// returns [fault.ErrStale].
+	// Save stores the change if the version is still current, otherwise it returns
+	// [fault.ErrStale].
 	Save(ctx context.Context, c Change) (Template, error)
 	// DueToClose returns published templates whose end has passed; see
 	// [Spec.EndsAt].
@@ -77,8 +77,8 @@ type Service struct {
 	Now   func() time.Time
 }
 
-// Create stores a draft. It returns a [fault.Fields] that names every broken
-// rule, or [staff.ErrForbidden].
+// Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
+// [staff.ErrForbidden].
 func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, requestKey string) (Template, error) {
 	if err := by.May(staff.ManageTemplates, spec.ShopNumber); err != nil {
 		return Template{}, err
@@ -103,7 +103,7 @@ func (s *Service) Template(ctx context.Context, by staff.Actor, id int64) (Templ
 	return t, by.May(staff.View, t.ShopNumber)
 }
 
-// Templates lists what the actor may see.
+// Templates lists the templates that the actor may see.
 func (s *Service) Templates(ctx context.Context, by staff.Actor, q Query) ([]Template, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -127,9 +127,9 @@ type Edition struct {
 	RemindOnce bool
 }
 
-// Edit replaces the spec of a version; see [Template.Edit] for what may change
-// when. A spec that changes nothing makes no version. It returns
-// [fault.ErrStale] if the version is no longer current.
+// Edit replaces the spec of a version; [Template.Edit] says which fields may change in which
+// state. A spec without changes makes no new version. Edit returns [fault.ErrStale] if the
+// version is no longer current.
 func (s *Service) Edit(ctx context.Context, by staff.Actor, id int64, e Edition) (Template, error) {
 	old, err := s.load(ctx, by, id)
 	if err != nil {
@@ -169,10 +169,9 @@ const (
 	Cancelling Transition = "cancel"
 )
 
-// Do takes a step of template id for the given reason. It returns
-// [ErrTransition] where the state does not allow it. A version other than 0 must
-// be current, else [fault.ErrStale] is returned; without one, a concurrent
-// change does not prevent the step.
+// Do takes a step of template id for the given reason. It returns [ErrTransition] if the state
+// does not allow the step. A version other than 0 must be current, otherwise [fault.ErrStale] is
+// returned. With version 0 a concurrent change does not prevent the step.
 func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
 	for try := 1; ; try++ {
 		t, err := s.doOnce(ctx, by, id, version, tr, reason)
@@ -182,8 +181,7 @@ func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, tr 
 	}
 }
 
-// doTries is how often a step is decided anew; before each time a concurrent
-// change was stored.
+// doTries is how often a step is tried again after a concurrent change was stored.
 const doTries = 10
 
 func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
@@ -201,8 +199,8 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 	return s.Store.Save(ctx, changeOf(by, tr, old, next, reason))
 }
 
-// CloseEnded closes up to limit templates whose end has passed and returns how
-// many it closed. It may run anywhere, any number of times.
+// CloseEnded closes up to limit templates whose end has passed, and returns how many it closed.
+// Any process may call it, any number of times.
 func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	due, err := s.Store.DueToClose(ctx, limit)
 	if err != nil {
@@ -210,8 +208,8 @@ func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	}
 	closed := 0
 	for _, old := range due {
-		// The database's clock has judged that it is due. By a slower local clock
-		// it would be recorded as closed early.
+		// The database's clock has decided that the template is due. By a slower local clock the
+		// template would be recorded as closed early.
 		next, ended, why := old, s.Now(), staff.ReasonClosesAt
 		if ended.Before(old.EndsAt()) {
 			ended = old.EndsAt()
@@ -255,8 +253,8 @@ func (t Template) step(tr Transition, now time.Time) (Template, error) {
 	return t, fault.ErrInvalid.Because("unknown transition %q", tr)
 }
 
-// Allows returns [ErrTransition] with the reason if t's state does not allow
-// the step at now. Whether a draft's spec can be published is not asked.
+// Allows returns [ErrTransition] with the reason if the state of t does not allow the step at
+// now. It does not check whether a draft's spec can be published.
 func (t Template) Allows(tr Transition, now time.Time) error {
 	if _, err := t.step(tr, now); errors.Is(err, ErrTransition) {
 		return err

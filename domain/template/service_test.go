@@ -96,8 +96,8 @@ func (s *busyStore) Save(ctx context.Context, c template.Change) (template.Templ
 	return s.fakeStore.Save(ctx, c)
 }
 
-// TestAPauseIsNotBasedOnAVersion: a pause without a version is taken despite a
-// concurrent edit; one with a version is refused.
+// TestAPauseIsNotBasedOnAVersion: a pause without a version succeeds despite a concurrent edit. A
+// pause with an outdated version is refused.
 func TestAPauseIsNotBasedOnAVersion(t *testing.T) {
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	for _, c := range []struct {
@@ -269,8 +269,8 @@ func TestListsShowOnlyTheActorsShops(t *testing.T) {
 	}
 }
 
-// TestCloseEndedSkipsWhatSomebodyElseChanged: of several sweeps at once each
-// template is closed by one, and a failure keeps those that follow for later.
+// TestCloseEndedSkipsWhatSomebodyElseChanged: if several sweeps run at once, each template is
+// closed by one of them. A failure leaves the following templates for the next sweep.
 func TestCloseEndedSkipsWhatSomebodyElseChanged(t *testing.T) {
 	service, store := serviceAt(template.Open)
 	for id := range int64(4) {
@@ -295,8 +295,8 @@ func TestCloseEndedSkipsWhatSomebodyElseChanged(t *testing.T) {
 	}
 }
 
-// TestCloseEndedBehindTheDatabasesClock: a worker whose clock is slow closes
-// nothing early, as staff would.
+// TestCloseEndedBehindTheDatabasesClock: the templates that a worker with a slow clock closes are
+// not recorded as closed early by staff.
 func TestCloseEndedBehindTheDatabasesClock(t *testing.T) {
 	service, store := serviceAt(template.Open)
 	store.due = []template.Template{store.held, store.held}
@@ -326,8 +326,8 @@ func TestCloseEndedWhenTheCouponsHaveExpired(t *testing.T) {
 	}
 }
 
-// TestAnEditThatChangesNothing makes no version, whatever zone its instants
-// are written in; one that is based on an old version is refused all the same.
+// TestAnEditThatChangesNothing: an edit without changes makes no version, whatever zone its
+// instants are written in. If it is based on an old version, it is refused nevertheless.
 func TestAnEditThatChangesNothing(t *testing.T) {
 	for _, state := range []template.State{template.Draft, template.Scheduled, template.Open, template.Paused} {
 		service, store := serviceAt(state)

@@ -6,8 +6,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Setup is how far an installation, or the shops of a member, have come: each step
-// is read from what is stored.
+// Setup is the progress of setting up an installation, or the shops of a member. Each step is
+// derived from stored data.
 type Setup struct {
 	// Shop: there is a shop.
 	Shop bool

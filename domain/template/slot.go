@@ -14,8 +14,8 @@ const (
 // Slot is a place before the opening: slot k is k·[SlotMinutes] ahead, 1…[Slots].
 type Slot int
 
-// SlotOfMinutes returns the slot that lies minutes before the opening, or
-// false unless minutes is one of 5, 10, …, 60.
+// SlotOfMinutes returns the slot at minutes before the opening. It returns false unless minutes
+// is one of 5, 10, …, 60.
 func SlotOfMinutes(minutes int) (Slot, bool) {
 	if minutes%SlotMinutes != 0 || minutes < SlotMinutes || minutes > Slots*SlotMinutes {
 		return 0, false

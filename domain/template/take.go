@@ -11,32 +11,30 @@ import (
 // A Wish is a step that a member decided to take, looking at a template.
 type Wish struct {
 	Step Transition
-	// Version is the version that the form showed. Publishing requires it, so
-	// that it does not publish changes made since; other steps do not depend on
-	// it. 0 = the form does not say.
+	// Version is the version that the form showed; 0 = the form showed none. Publishing requires
+	// it, so that changes made since are not published. Other steps do not depend on it.
 	Version int64
 	// Reason says why, for the audit log.
 	Reason string
 }
 
-// An Outcome says what came of a [Wish].
+// An Outcome is the outcome of a [Wish].
 type Outcome int
 
 const (
 	// Taken says that the step was taken.
 	Taken Outcome = iota + 1
-	// AlreadyTaken: the template was already in the state that the step leads to.
-	// The form was sent twice, or another member was faster.
+	// AlreadyTaken says that the template was already in the state to which the step leads. The
+	// form was sent twice, or another member was faster.
 	AlreadyTaken
-	// Changed says that nothing was done, since the template is not what the
-	// member was shown.
+	// Changed says that nothing was done because the template has changed since the form was
+	// shown.
 	Changed
 )
 
-// Take takes a step of template id on behalf of a member whose form showed what
-// the step does. It returns the template as it is now. A refusal of the kinds
-// [fault.Conflict] and [fault.Invalid] comes with the template too, so that the
-// form can be shown again.
+// Take takes a step of template id for a member whose form showed the effect of the step. It
+// returns the template as it is now. Errors of the kinds [fault.Conflict] and [fault.Invalid]
+// come with the template too, so that the form can be shown again.
 func (s *Service) Take(ctx context.Context, by staff.Actor, id int64, w Wish) (Template, Outcome, error) {
 	t, err := s.own(ctx, by, id)
 	switch {
@@ -67,9 +65,8 @@ func (s *Service) Take(ctx context.Context, by staff.Actor, id int64, w Wish) (T
 	return t, Changed, nil
 }
 
-// Redo is [Service.Do] for a caller whose earlier attempt may have been stored
-// without having been answered: a step that fails counts as taken if the
-// template is what the step makes of it.
+// Redo is [Service.Do] for a caller whose earlier attempt may have been stored without an answer.
+// A step that fails counts as taken if the template is in the state to which the step leads.
 func (s *Service) Redo(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
 	t, err := s.Do(ctx, by, id, version, tr, reason)
 	if err == nil {
@@ -81,7 +78,7 @@ func (s *Service) Redo(ctx context.Context, by staff.Actor, id, version int64, t
 	return t, err
 }
 
-// own returns the template to members who may change it.
+// own returns the template if the member may change it.
 func (s *Service) own(ctx context.Context, by staff.Actor, id int64) (Template, error) {
 	t, err := s.Template(ctx, by, id)
 	if err != nil {
@@ -90,9 +87,8 @@ func (s *Service) own(ctx context.Context, by staff.Actor, id int64) (Template, 
 	return t, by.May(staff.ManageTemplates, t.ShopNumber)
 }
 
-// was reports whether the step was taken, as far as the state shows. A published
-// template may never have been paused, so its state does not show whether it was
-// resumed.
+// was reports whether the template's state shows that the step was taken. It is false for
+// resuming: a published template may never have been paused.
 func (t Template) was(step Transition) bool {
 	return step != Resuming && t.Stored == step.leadsTo()
 }

@@ -25,8 +25,8 @@ func (s *overtakenStore) Save(ctx context.Context, c template.Change) (template.
 	return s.fakeStore.Save(ctx, c)
 }
 
-// TestTakingAStep: a wish is done, was done already, or meets a template that is
-// not what was shown; a refusal comes with the template that it is about.
+// TestTakingAStep: a wish is carried out, was carried out already, or finds a template that
+// differs from the form. A refusal comes with its template.
 func TestTakingAStep(t *testing.T) {
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	publish := template.Wish{Step: template.Publishing, Version: 3}
@@ -68,8 +68,8 @@ func TestTakingAStep(t *testing.T) {
 	}
 }
 
-// TestRedo: an attempt that is repeated counts if it was stored, and is refused
-// for what refused it otherwise.
+// TestRedo: a repeated attempt succeeds if the first attempt was stored. Otherwise it is refused
+// with the error of the first attempt.
 func TestRedo(t *testing.T) {
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	for _, c := range []struct {

@@ -16,9 +16,8 @@ import (
 // State is where a template is in its life.
 type State string
 
-// The states as staff and users see them. Open, SoldOut and Ended after
-// closes_at follow from the clock and the stock; only draft, published, paused,
-// closed and cancelled are stored.
+// The states as staff and users see them. Only draft, published, paused, closed and cancelled are
+// stored. Open, SoldOut and, after closes_at, Ended follow from the clock and the stock.
 const (
 	Draft     State = "draft"
 	Scheduled State = "scheduled"
@@ -45,7 +44,7 @@ const (
 	PercentOff   Kind = "percent_off"
 )
 
-// Target is what the coupon can be used for.
+// Target is the scope in which the coupon can be used.
 type Target string
 
 // The targets.
@@ -83,8 +82,8 @@ var (
 	ErrNotMovable = ErrTransition.Because("the drop has opened; its opening can no longer be moved").Told("fault.drop_not_movable")
 )
 
-// Spec is what staff decide about a template. Amounts are minor units of
-// Currency; instants are whole seconds.
+// Spec is the part of a template that staff decide. Amounts are in minor units of Currency;
+// instants are whole seconds.
 type Spec struct {
 	ShopNumber   int64
 	Name         string
@@ -106,14 +105,14 @@ type Spec struct {
 	Obtain       Obtain
 	ClaimMode    ClaimMode
 	ClaimURL     string
-	// NotifyDays are the days before the expiry on which owners get a notice, and
-	// NotifyOver the channels. A change concerns coupons issued later.
+	// NotifyDays are the days before the expiry on which owners get a notice; NotifyOver are the
+	// channels. A change applies to coupons that are issued later.
 	NotifyDays NoticeDays
 	NotifyOver delivery.ChannelSet
 }
 
-// EndsAt returns the end of claiming: closes_at, or the end of the coupons'
-// validity if that is earlier.
+// EndsAt returns the end of claiming: closes_at, or the end of the coupons' validity if it is
+// earlier.
 func (s Spec) EndsAt() time.Time {
 	if s.ValidUntil != nil && s.ValidUntil.Before(s.ClosesAt) {
 		return *s.ValidUntil
@@ -127,8 +126,8 @@ type Template struct {
 	Spec
 	ShopName     string
 	ShopTimezone string
-	// ShopClaimURL is where coupons of the shop are claimed whose templates name no
-	// address; see [Template.ClaimAddress].
+	// ShopClaimURL is the claim address of the shop, used if the template has none; see
+	// [Template.ClaimAddress].
 	ShopClaimURL string
 	// Issued is how many coupons there are, less those Returned to stock.
 	Issued, Returned int64
@@ -139,13 +138,13 @@ type Template struct {
 	UpdatedAt   time.Time
 	PublishedAt *time.Time
 	EndedAt     *time.Time
-	// RemindOnce says that the last move of the opening was made for users who
-	// were not reminded yet: a user who has been sent the reminder of a slot and
-	// channel for an earlier opening is not sent it again.
+	// RemindOnce says that the last move of the opening was made with reminders only for users
+	// who were not reminded yet. A user who has been sent the reminder of a slot and channel for
+	// an earlier opening does not get it again.
 	RemindOnce bool
 }
 
-// State returns what the template is at now.
+// State returns the state of the template at now.
 func (t Template) State(now time.Time) State {
 	if t.Stored != Published && t.Stored != Paused {
 		return t.Stored
@@ -168,8 +167,8 @@ func (t Template) ClosedEarly() bool {
 	return t.Stored == Closed && (t.EndedAt == nil || t.EndedAt.Before(t.EndsAt()))
 }
 
-// OverAt returns [Spec.EndsAt], or when staff closed the drop if that was
-// before it. A cancelled drop has the end that was planned.
+// OverAt returns when staff closed the drop, or [Spec.EndsAt] if the drop was not closed before.
+// For a cancelled drop it is the planned end.
 func (t Template) OverAt() time.Time {
 	if t.ClosedEarly() && t.EndedAt != nil {
 		return *t.EndedAt
@@ -188,9 +187,9 @@ func (t Template) Zone() *time.Location {
 	return time.UTC
 }
 
-// AcceptsReservations returns nil while reminders can be reserved. It returns
-// [ErrNotFound] for a draft, whose existence is not public, [ErrOpened] from the
-// opening on, and [ErrNotOpen] after the end.
+// AcceptsReservations returns nil while reminders can be reserved. It returns [ErrNotFound] for a
+// draft, whose existence is not public, [ErrOpened] after the opening, and [ErrNotOpen] after the
+// end.
 func (t Template) AcceptsReservations(now time.Time) error {
 	switch t.State(now) {
 	case Draft:
@@ -204,8 +203,8 @@ func (t Template) AcceptsReservations(now time.Time) error {
 	return nil
 }
 
-// ClaimAddress returns where the coupon can be claimed: the template's own
-// address, else the shop's; empty = nowhere.
+// ClaimAddress returns the address where the coupon can be claimed: the template's address,
+// otherwise the shop's; empty = there is none.
 func (t Template) ClaimAddress() string {
 	if t.ClaimURL != "" {
 		return t.ClaimURL
@@ -213,7 +212,7 @@ func (t Template) ClaimAddress() string {
 	return strings.ReplaceAll(t.ShopClaimURL, "{id}", strconv.FormatInt(t.ID, 10))
 }
 
-// Worth returns what the coupon is worth, for messages.
+// Worth returns the value of the coupon, for messages.
 func (s Spec) Worth() message.Worth {
 	w := message.Worth{Amount: s.AmountOff, Most: s.MaxOff, Threshold: s.Threshold, Currency: s.Currency}
 	if s.Kind == PercentOff {
@@ -227,12 +226,12 @@ type Shop struct {
 	Number   int64
 	Name     string
 	Timezone string // IANA
-	// ClaimURL is where coupons are claimed whose templates name no address of their
-	// own; {id} stands for the template's number. Empty = nowhere.
+	// ClaimURL is the claim address of coupons whose templates have no address. {id} is replaced
+	// by the template's number. Empty = there is none.
 	ClaimURL string
 }
 
-// Shown is what the audit log keeps of a shop.
+// Shown is the part of a shop that the audit log keeps.
 func (s Shop) Shown() map[string]string {
 	return map[string]string{"name": s.Name, "timezone": s.Timezone, "claim_url": s.ClaimURL}
 }

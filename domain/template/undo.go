@@ -16,11 +16,10 @@ const ReopenWithin = 15 * time.Minute
 // Reopening takes back a closing; see [Template.Reopen].
 const Reopening Transition = "reopen"
 
-// Reopen returns t as it was before staff closed it: published, or paused if it
-// was. It returns [ErrTransition] unless t is closed, and [staff.ErrTooLate] once
-// something has happened that an opened drop would not have let happen: a reminder
-// time went by without its reminders, the drop ended by itself, the gate in Redis
-// gave its stock back, or [ReopenWithin] has passed.
+// Reopen returns t as it was before staff closed it: published, or paused if paused is set. It
+// returns [ErrTransition] unless t is closed. It returns [staff.ErrTooLate] if the closing cannot
+// be taken back: a reminder time has passed without its reminders, the drop has ended by itself,
+// the gate in Redis has given its stock back, or [ReopenWithin] has passed.
 func (t Template) Reopen(now time.Time, paused bool) (Template, error) {
 	if t.Stored != Closed {
 		return t, ErrTransition.Because("the template is %s; this needs closed", t.State(now)).Told("fault.template_is." + string(t.State(now)))
@@ -68,9 +67,8 @@ type Undo struct {
 	WasPaused bool
 }
 
-// Undo takes the step back if nothing has changed since. It returns
-// [staff.ErrTooLate] with the reason if it can no longer be taken back. Undoing
-// twice is undoing once.
+// Undo takes the step back if nothing has changed since. It returns [staff.ErrTooLate] with the
+// reason if the step can no longer be taken back. A second undo changes nothing.
 func (s *Service) Undo(ctx context.Context, by staff.Actor, id int64, u Undo) (Template, staff.Undone, error) {
 	t, err := s.own(ctx, by, id)
 	if err != nil {
@@ -119,13 +117,13 @@ func (u Undo) of(t Template, now time.Time) (Template, error) {
 	return next, err
 }
 
-// ErrDraftInUse refuses to delete a draft that something else names.
+// ErrDraftInUse refuses to delete a draft that a campaign, a batch of codes or a link names.
 var ErrDraftInUse = fault.New(fault.Conflict, "draft_in_use", "a campaign, a batch of codes or a link names this draft; remove that first")
 
 // DraftStore deletes and restores drafts.
 type DraftStore interface {
-	// DeleteDraft deletes the draft with the version, so that it can be restored.
-	// It returns [fault.ErrStale] if there is none, and [ErrDraftInUse].
+	// DeleteDraft deletes the draft with the version, so that it can be restored. It returns
+	// [fault.ErrStale] if there is no such draft, or [ErrDraftInUse].
 	DeleteDraft(ctx context.Context, id, version int64, e staff.Entry) error
 	// DeletedDraft returns [ErrNotFound] if there is none to restore.
 	DeletedDraft(ctx context.Context, id int64) (staff.DeletedDraft, error)
@@ -136,7 +134,7 @@ type DraftStore interface {
 // DeletableAt returns [ErrTransition] unless t is a draft.
 func (t Template) DeletableAt(now time.Time) error { return t.in(now, Draft) }
 
-// Delete deletes a draft. It returns [ErrTransition] for anything else, and
+// Delete deletes a draft. It returns [ErrTransition] for a template that is no draft, and
 // [fault.ErrStale] if the version is no longer current.
 func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64, reason string) (Template, error) {
 	t, err := s.own(ctx, by, id)
@@ -154,8 +152,7 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64,
 	return t, s.Store.DeleteDraft(ctx, id, version, entry(by, "template.delete", t, reason, t.Spec, nil))
 }
 
-// DeletedDraft returns a deleted draft to staff who may restore it, else
-// [ErrNotFound].
+// DeletedDraft returns a deleted draft to staff who may restore it, and [ErrNotFound] to others.
 func (s *Service) DeletedDraft(ctx context.Context, by staff.Actor, id int64) (staff.DeletedDraft, error) {
 	d, err := s.Store.DeletedDraft(ctx, id)
 	if err == nil {
@@ -164,8 +161,8 @@ func (s *Service) DeletedDraft(ctx context.Context, by staff.Actor, id int64) (s
 	return d, err
 }
 
-// Restore makes a deleted draft a draft again. A draft that was restored before
-// is returned as it is. It returns [ErrNotFound] if there is nothing to restore.
+// Restore makes a deleted draft a draft again. A draft that was restored before is returned
+// unchanged. It returns [ErrNotFound] if there is nothing to restore.
 func (s *Service) Restore(ctx context.Context, by staff.Actor, id int64) (Template, staff.Undone, error) {
 	if t, err := s.own(ctx, by, id); !errors.Is(err, ErrNotFound) {
 		return t, staff.UndidBefore, err

@@ -23,8 +23,8 @@ func ten(plus time.Duration) time.Time {
 	return time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).Add(plus)
 }
 
-// TestReopening: a closing can be taken back until something has happened that the
-// drop would not have let happen.
+// TestReopening: a closing can be taken back until something has happened that would not have
+// happened in an open drop.
 func TestReopening(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -67,8 +67,8 @@ func TestReopening(t *testing.T) {
 	}
 }
 
-// TestUndoing: nothing is undone that has changed since; undoing twice is undoing
-// once.
+// TestUndoing: a step is not undone if the template has changed since. A second undo changes
+// nothing.
 func TestUndoing(t *testing.T) {
 	pause := func(v int64) template.Undo { return template.Undo{Step: template.Pausing, Version: v} }
 	s, store := serviceAt(template.Paused)
@@ -110,8 +110,8 @@ func TestUndoing(t *testing.T) {
 	}
 }
 
-// TestDeletingDrafts: drafts alone are deleted, as the form showed them, and had
-// back once.
+// TestDeletingDrafts: only drafts are deleted, only in the version that the form showed, and they
+// are restored once.
 func TestDeletingDrafts(t *testing.T) {
 	for _, state := range template.States() {
 		s, store := serviceAt(state)

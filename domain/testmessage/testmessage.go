@@ -1,5 +1,5 @@
-// Package testmessage sends the messages by which staff test a channel or a provider: how many
-// a member may send, what they say, and the outcome of each.
+// Package testmessage sends the messages by which staff test a channel or a provider: the limit
+// for a member, the content, and the outcome of each message.
 package testmessage
 
 import (
@@ -16,11 +16,10 @@ import (
 
 // Faults of test messages.
 var (
-	// ErrNotTestable is returned for the app, which has no provider: its inbox
-	// is read from what was recorded.
+	// ErrNotTestable is returned for the app, which has no provider: its inbox is derived from
+	// recorded batches.
 	ErrNotTestable = fault.New(fault.Invalid, "channel_not_testable", "this channel has no provider that could be tested; test another channel")
-	// ErrTooManyTests is returned to a member who sends too many, with the time to
-	// wait.
+	// ErrTooManyTests is returned to a member who sends too many tests, with the time to wait.
 	ErrTooManyTests = fault.New(fault.Throttled, "too_many_tests", "too many test messages; wait a moment")
 )
 
@@ -40,11 +39,11 @@ const (
 	TestDone    TestState = "done"
 )
 
-// TestResult is what came of a test message.
+// TestResult is the result of a test message.
 type TestResult string
 
-// The results: the provider's answer by [Status], or unknown, because the worker
-// died during the call.
+// The results: the provider's answer by [Status], or unknown because the worker died during the
+// call.
 const (
 	TestDelivered TestResult = "delivered"
 	TestTransient TestResult = "transient"
@@ -57,21 +56,20 @@ const (
 type ChannelTest struct {
 	ID      int64
 	Channel delivery.Channel
-	// Provider is the id of the configured provider that is tested; 0 = whichever the
-	// channel's messages go to.
+	// Provider is the id of the configured provider to test; 0 = the provider that the channel's
+	// messages use.
 	Provider int64
-	// Recipient is an address or, ByUser, the number of a user. It is
-	// forgotten as soon as there is a result.
+	// Recipient is an address or, with ByUser, the id of a user. It is deleted as soon as there
+	// is a result.
 	Recipient string
 	ByUser    bool
 	// TemplateID is the drop whose name and opening are in the message; 0 = none.
 	TemplateID int64
 	Locale     string
-	// Draft is the text that is tried, as its editor shows it; nil = the text for
-	// test messages.
+	// Draft is the text to test, as its editor shows it; nil = the text for test messages.
 	Draft *message.Draft
-	// DueAt is in the idempotency key, so that providers take two tests for
-	// different messages.
+	// DueAt is part of the idempotency key, so that providers treat two tests as different
+	// messages.
 	DueAt      time.Time
 	State      TestState
 	Result     TestResult // empty until done
@@ -130,21 +128,19 @@ type TakenTest struct {
 
 // TestStore keeps test messages.
 type TestStore interface {
-	// CreateTest stores t for the workers, with its audit entry, or returns
-	// [ErrTooManyTests] wrapped in a [fault.RetryAfter].
+	// CreateTest stores t for the workers, with its audit entry. It returns [ErrTooManyTests]
+	// wrapped in a [fault.RetryAfter] if the member has sent too many.
 	CreateTest(ctx context.Context, t ChannelTest, e staff.Entry) (ChannelTest, error)
 	// Test returns one test, or [ErrNoWork] if there is none.
 	Test(ctx context.Context, id int64) (ChannelTest, error)
 	// Tests lists the channel's last tests, newest first.
 	Tests(ctx context.Context, c delivery.Channel, limit int) ([]ChannelTest, error)
-	// TakeTest hands a waiting test to one worker for a while, or returns
-	// [ErrNoWork].
+	// TakeTest leases a waiting test to one worker, or returns [ErrNoWork].
 	TakeTest(ctx context.Context, id int64, lasting time.Duration) (TakenTest, error)
-	// EndTest records the result and forgets the recipient, unless the test is
-	// out of the worker's hands.
+	// EndTest records the result and deletes the recipient, unless the worker no longer holds the
+	// test.
 	EndTest(ctx context.Context, t TakenTest) error
-	// OpenTests gives up tests whose worker has been silent for too long and
-	// returns waiting ones.
+	// OpenTests ends tests whose worker has not answered for too long, and returns waiting tests.
 	OpenTests(ctx context.Context, limit int) ([]int64, error)
 }
 
@@ -156,10 +152,9 @@ type ChannelTests struct {
 	Patience time.Duration
 }
 
-// Start enqueues a test message. It is sent even if the channel is paused or its
-// circuit open, so that operators can find out whether to resume. It returns a
-// [fault.Fields], [ErrChannelUnavailable], [ErrNotTestable] or
-// [ErrTooManyTests].
+// Start enqueues a test message. It is sent even if the channel is paused or its circuit is open,
+// so that operators can find out whether to resume. Start returns a [fault.Fields],
+// [ErrChannelUnavailable], [ErrNotTestable] or [ErrTooManyTests].
 func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (ChannelTest, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return ChannelTest{}, err
@@ -177,10 +172,10 @@ func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (C
 		After: map[string]string{"to": to}})
 }
 
-// SendDraft sends a text that is being written to the member who writes it: the
-// recipient in w is the member's own. It returns a [fault.Fields] that names every
-// rule that the draft breaks, and the errors of [ChannelTests.Start]. The
-// outcome of the message is in [ChannelTests.Outcome].
+// SendDraft sends a text that is being written to the member who writes it: the recipient in w is
+// the member's own. [ChannelTests.Outcome] returns its outcome. SendDraft returns a
+// [fault.Fields] that names every rule that the draft breaks, or the errors of
+// [ChannelTests.Start].
 func (s *ChannelTests) SendDraft(ctx context.Context, by staff.Actor, shop int64, w TestWish, d message.Draft) (ChannelTest, error) {
 	if err := mayTry(by, shop, d.Kind); err != nil {
 		return ChannelTest{}, err
@@ -198,9 +193,8 @@ func (s *ChannelTests) SendDraft(ctx context.Context, by staff.Actor, shop int64
 		After: map[string]string{"kind": string(d.Kind), "language": d.Language}})
 }
 
-// mayTry returns an error unless the member may write texts of the kind for the
-// shop; 0 = a campaign of no shop, which members who are limited to shops cannot
-// write.
+// mayTry returns an error unless the member may write texts of the kind for the shop. Shop 0 is a
+// campaign of no shop, which members who are limited to shops cannot write.
 func mayTry(by staff.Actor, shop int64, k message.Kind) error {
 	switch {
 	case k != message.Campaign:
@@ -223,8 +217,8 @@ func checkDraft(c delivery.Channel, d message.Draft) error {
 // testLook is how often the result of a test is looked for.
 const testLook = 100 * time.Millisecond
 
-// Outcome looks until the test has a result or [ChannelTests.Patience] is over, and
-// returns the test as it is then.
+// Outcome waits until the test has a result, at most for [ChannelTests.Patience], and returns the
+// test.
 func (s *ChannelTests) Outcome(ctx context.Context, t ChannelTest) (ChannelTest, error) {
 	look := time.NewTicker(testLook)
 	defer look.Stop()
@@ -249,13 +243,12 @@ func (s *ChannelTests) Tests(ctx context.Context, by staff.Actor, c delivery.Cha
 	return s.Store.Tests(ctx, c, limit)
 }
 
-// A Tester sends test messages through the senders that everything goes
-// through. It is the workers' part.
+// A Tester sends test messages through the senders of ordinary messages. Workers use it.
 type Tester struct {
 	Store   TestStore
 	Senders map[delivery.Channel]delivery.Sender
-	// Through returns the sender of one configured provider, enabled or not; nil = there
-	// is none.
+	// Through returns the sender of one configured provider, enabled or not; nil = there is no
+	// such provider.
 	Through func(c delivery.Channel, provider int64) delivery.Sender
 	Now     func() time.Time
 	// Texts has the texts of messages; nil = the built-in ones.
@@ -269,8 +262,8 @@ const (
 	testsAtOnce = 10
 )
 
-// Run sends the test unless another worker has it. Nothing is sent twice: a
-// test whose worker dies is given up.
+// Run sends the test unless another worker has leased it. Nothing is sent twice: a test whose
+// worker dies is not repeated.
 func (s *Tester) Run(ctx context.Context, id int64) error {
 	t, err := s.Store.TakeTest(ctx, id, testLease)
 	if err != nil {
@@ -308,8 +301,8 @@ func (s *Tester) send(ctx context.Context, t TakenTest) delivery.Result {
 	return delivery.Attempt(ctx, sender, []delivery.Message{m})[0]
 }
 
-// content is what the test says: a draft as its editor shows it, or the text for
-// test messages; values are its variables.
+// content returns the content of the test: the draft as its editor shows it, or the text for test
+// messages. values returns its variables.
 func (s *Tester) content(ctx context.Context, t TakenTest) (c delivery.Content, values func() map[string]string, err error) {
 	var book *message.Book
 	if s.Texts != nil {
@@ -336,7 +329,7 @@ func (t *TakenTest) record(r delivery.Result) {
 		delivery.Throttled: TestThrottled, delivery.Permanent: TestPermanent}[r.Status]
 }
 
-// Sweep runs what no task has run and gives up what was left in mid-call.
+// Sweep runs tests that no task has run, and ends tests whose worker died during the call.
 func (s *Tester) Sweep(ctx context.Context) error {
 	ids, err := s.Store.OpenTests(ctx, testsAtOnce)
 	if err != nil {
