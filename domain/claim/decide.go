@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// The reasons for which a gate answers [template.ErrNotOpen], each in words
-// that say what the user can do.
+// The reasons for which a gate answers [template.ErrNotOpen]. Each text says what
+// the user can do.
 var (
 	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled; its coupons can no longer be claimed")
 	ErrPaused      = template.ErrNotOpen.Because("this drop is paused; try again later")
@@ -16,8 +16,9 @@ var (
 	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code; claim it with POST /claims")
 )
 
-// Admit returns nil if a coupon of t can be issued by this origin now, else the
-// refusal; see [Gate] for their order. Stock and limit are not looked at.
+// Admit returns nil if a coupon of t can be issued by this origin now, otherwise
+// the refusal; see [Gate] for the order of refusals. Stock and limit are not
+// checked.
 func Admit(t template.Template, by Origin, now time.Time) error { return admit(&t, by, now) }
 
 func admit(t *template.Template, by Origin, now time.Time) error {
@@ -38,9 +39,9 @@ func admit(t *template.Template, by Origin, now time.Time) error {
 	return nil
 }
 
-// Offer returns nil if a coupon of t would be issued to the next one who comes
-// this way now, else the refusal: that of [Admit], or [ErrSoldOut]. Whether
-// they have as many as they may is not looked at.
+// Offer returns nil if the next user who claims by this origin now would get a
+// coupon of t. Otherwise it returns the refusal of [Admit], or [ErrSoldOut]. The
+// limit per user is not checked.
 func Offer(t template.Template, by Origin, now time.Time) error { return offer(&t, by, now) }
 
 func offer(t *template.Template, by Origin, now time.Time) error {
@@ -65,7 +66,7 @@ func obtainable(t *template.Template, by Origin) error {
 	return nil
 }
 
-// closedBy reports whether it is too late for this origin. Staff can grant
+// closedBy reports whether a claim of this origin comes too late. Staff can grant
 // coupons after the window has passed, but not after they have closed the drop
 // themselves, and never a coupon that has expired already.
 func closedBy(t *template.Template, by Origin, now time.Time) bool {
@@ -93,7 +94,7 @@ type Holder struct {
 	UserID     user.ID
 }
 
-// A RepeatKey is what a repetition is recognised by.
+// A RepeatKey identifies a request, so that its repetition is recognised.
 type RepeatKey struct {
 	Origin Origin
 	Key    string
@@ -106,12 +107,13 @@ type Decider struct {
 	At        time.Time // by the database's clock, after the templates were locked
 	Templates map[int64]template.Template
 	Counts    map[Holder]int
-	// Known holds what was issued before to requests of this group, by key
-	// and, for those that a gate accepted, by id.
+	// Known holds the claims issued before to requests of this group, by origin and
+	// key. KnownID holds the same by claim id, for requests that a gate accepted.
 	Known   map[RepeatKey]*Claim
 	KnownID map[ID]*Claim
-	// Void says of keys what refuses them, although the template would not:
-	// the redeem code was revoked. Repetitions are answered all the same.
+	// Void holds keys that are refused for a reason outside the template, with the
+	// refusal: the redeem code was revoked. A repetition is still answered with its
+	// claim.
 	Void map[RepeatKey]error
 	// Size is how many requests there are, if that is known.
 	Size int
@@ -120,21 +122,21 @@ type Decider struct {
 	issued map[int64]int64
 }
 
-// An Issue is a coupon to be written. The writer fills in Claim.CouponID,
-// which every repetition within the group shares.
+// An Issue is a coupon to be written. The writer fills in Claim.CouponID. All
+// repetitions within the group share this Claim.
 type Issue struct {
 	Request   Request
 	Claim     *Claim
 	ExpiresAt time.Time
 }
 
-// A Verdict is what became of one request of a group.
+// A Verdict is the result of one request of a group.
 type Verdict struct {
 	Claim *Claim // nil if refused
 	Err   error
 }
 
-// Decide answers r; see [Gate] for what a refusal can be.
+// Decide answers r; see [Gate] for the possible refusals.
 func (d *Decider) Decide(r Request) Verdict {
 	if known, ok := d.repeated(r); ok {
 		if known.TemplateID != r.TemplateID || known.UserID != r.UserID {
@@ -169,13 +171,13 @@ func (d *Decider) refusal(r Request) error {
 	if !ok {
 		return template.ErrNotFound
 	}
-	if r.AcceptedAt.IsZero() { // else a gate has let it in while it was open
+	if r.AcceptedAt.IsZero() { // otherwise a gate accepted the request while the drop was open
 		if err := Admit(t, r.Origin, d.At); err != nil {
 			return err
 		}
 	}
 	switch {
-	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // it has not, or by a wrong clock
+	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // a gate accepted the request too early, by a wrong clock
 		return ErrNotStarted
 	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
 		return ErrSoldOut
