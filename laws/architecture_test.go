@@ -132,7 +132,7 @@ func workerRefusal(s source, own string, isOwn bool) string {
 }
 
 // isFixture reports whether a package serves tests alone: fakes of providers, fixtures and
-// contract tests, whose names end in "test".
+// contracts, whose names end in "test".
 func isFixture(dir string) bool { return strings.HasSuffix(dir, "test") }
 
 // consoleRefusal keeps the subjects of the console apart: web/console gathers their

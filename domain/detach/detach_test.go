@@ -52,7 +52,7 @@ func (o own) Value(key any) any {
 }
 
 // TestSelf: Context returns a detached context unchanged, also a context that only adds values
-// to it. A derived context that was cancelled is not returned.
+// to it. A derived context with a cancellation of its own gets a new detached context.
 func TestSelf(t *testing.T) {
 	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
