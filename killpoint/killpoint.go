@@ -1,11 +1,11 @@
-// Package killpoint names the instants at which a failure is most harmful: right
-// before and right after each commit, answer of a provider, entry of a stream
-// and removal from the outbox. In the programs of lab/chaos/killable a process
-// dies, stands still, fails or loses an answer at one of them when a test requests it. No other
-// program contains what does that: there a point compares a variable with nil.
+// Package killpoint names the instants at which a failure is most harmful: right before and
+// right after each commit, answer of a provider, entry of a stream and removal from the outbox.
+// In the programs of lab/chaos/killable a test can make a process die, halt, fail or lose an
+// answer at one of these instants. No other program contains the code for that: there a point
+// only compares a variable with nil.
 //
-// A point is named once, by the operation that it surrounds. docs/proof.md says
-// which test walks the list of them.
+// A point is named once, by the operation that it surrounds. docs/proof.md says which test goes
+// through the list of points.
 package killpoint
 
 import (
@@ -16,9 +16,9 @@ import (
 // handle is called at each side of every point; nil = a point does nothing.
 var handle func(point string, p Phase) error
 
-// Handle lets f decide at each side of every point which error the operation
-// returns, nil for none. It is called once, before any point is passed, by the
-// programs of lab/chaos/killable alone.
+// Handle lets f decide, before and after every point, which error the operation
+// returns; nil for none. Only the programs of lab/chaos/killable call Handle, once,
+// before any point is passed.
 func Handle(f func(point string, p Phase) error) { handle = f }
 
 // Before is the instant right before the operation is executed or committed.
@@ -85,8 +85,8 @@ type Failure string
 const (
 	// Kill ends the process with SIGKILL.
 	Kill Failure = "kill"
-	// Halt stops the process with SIGSTOP, with all locks that it holds, until the test
-	// lets it go on. The file [Hit] then has its number.
+	// Halt stops the process with SIGSTOP, together with all locks that it holds, until
+	// the test continues it. The file [Hit] then contains the process id.
 	Halt Failure = "halt"
 	// Fail returns an error instead of carrying the operation out.
 	Fail Failure = "error"
@@ -94,7 +94,7 @@ const (
 	Lose Failure = "lost"
 )
 
-// Failures returns what can happen in the phase.
+// Failures returns the failures that are possible in the phase.
 func Failures(p Phase) []Failure {
 	if p == BeforeIt {
 		return []Failure{Kill, Halt, Fail}
@@ -102,20 +102,20 @@ func Failures(p Phase) []Failure {
 	return []Failure{Kill, Lose}
 }
 
-// Armed returns the name of the file that makes the failure happen at the next
-// process that passes the point, in the folder that [Variable] names. That
-// process renames it to [Hit]. A process that passes a point without a file
-// leaves one that is named [Reached].
+// Armed returns the name of a file in the folder that [Variable] names. The file
+// makes the failure happen at the next process that passes the point. That process
+// renames the file to [Hit]. A process that passes a point without such a file
+// creates a file named [Reached].
 func Armed(point string, p Phase, f Failure) string {
 	return "armed." + point + "." + string(p) + "." + string(f)
 }
 
-// Hit is what the file is called once the failure has happened.
+// Hit is the name of the file once the failure has happened.
 func Hit(point string, p Phase, f Failure) string {
 	return "hit." + point + "." + string(p) + "." + string(f)
 }
 
-// Reached is left by the first process that passes the point.
+// Reached is the name of the file that the first process passing the point creates.
 func Reached(point string) string { return "reached." + point }
 
 // Variable names the folder.

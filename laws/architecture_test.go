@@ -1,5 +1,5 @@
-// Package laws holds the tests of the whole tree: which packages may import which,
-// where a context may appear, how large a file may grow, and the words that users read.
+// Package laws holds the tests of the whole tree: the permitted imports of each
+// package, the use of contexts, the size of files, and the words that users read.
 package laws
 
 import (
@@ -28,7 +28,7 @@ var pureStd = []string{
 // textLibraries turn text into text, and are used by the texts of messages only.
 var textLibraries = []string{"github.com/yuin/goldmark", "golang.org/x/text/language"}
 
-// viewLibraries is what the views may use beside the standard library.
+// viewLibraries are the libraries, besides the standard library, that the views may use.
 var viewLibraries = []string{"github.com/a-h/templ", "github.com/nicksnyder/go-i18n", "golang.org/x/text"}
 
 func within(name string, roots ...string) bool {
@@ -98,9 +98,9 @@ func refusal(s source, imp string) string {
 // api joins the operations of the subjects of the JSON API, which have a package each.
 const api = "web/api"
 
-// apiRefusal says why the package dir below api may not import own. Subjects import the
-// pipeline, which every request passes, and the parts that answers of several subjects
-// share.
+// apiRefusal says why the package dir below api may not import own. Subjects may import
+// the pipeline, which every request passes, and the parts, which the answers of several
+// subjects share.
 func apiRefusal(dir, own string) string {
 	const pipeline, parts = api + "/pipeline", api + "/parts"
 	switch {
@@ -114,8 +114,8 @@ func apiRefusal(dir, own string) string {
 	return ""
 }
 
-// workerRefusal keeps the rooms of worker apart: worker/program opens what they need and runs
-// what they do, and each imports only worker/shell.
+// workerRefusal keeps the packages of worker apart: worker/program opens their dependencies
+// and runs them, and each of them imports only worker/shell.
 func workerRefusal(s source, own string, isOwn bool) string {
 	const shell, program, fixture = "worker/shell", "worker/program", "worker/workertest"
 	switch {
@@ -132,11 +132,12 @@ func workerRefusal(s source, own string, isOwn bool) string {
 }
 
 // isFixture reports whether a package serves tests alone: fakes of providers, fixtures and
-// contracts, which are named …test.
+// contracts, whose names end in "test".
 func isFixture(dir string) bool { return strings.HasSuffix(dir, "test") }
 
-// consoleRefusal keeps the subjects of the console apart: web/console gathers
-// their routes, and each imports only the shell, with the packages below it.
+// consoleRefusal keeps the subjects of the console apart: web/console gathers their
+// routes, and each subject imports only the shell and the packages below the
+// subject itself.
 func consoleRefusal(s source, own string, isOwn bool) string {
 	const console, shell, fixture = "web/console", "web/console/shell", "web/console/consoletest"
 	switch {
@@ -179,8 +180,8 @@ func adapterRefusal(s source, own string, isOwn bool) string {
 	return "an adapter serves the domain and knows nobody above it"
 }
 
-// stores is the adapter whose packages are one per subject; stores itself opens
-// the database and no more.
+// stores is the folder of the database adapter, with one package per subject below
+// it; the package stores itself only opens the database.
 const stores = "adapters/postgres"
 
 // storeRefusal says why the package dir below stores may not import own, which
@@ -242,8 +243,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// storesSubject returns the subject that a path below stores belongs to, "" if it
-// is none of a subject's.
+// storesSubject returns the subject of a path below stores, "" if the path belongs
+// to no subject.
 func storesSubject(name string) string {
 	below, ok := strings.CutPrefix(name, stores+"/")
 	subject, _, _ := strings.Cut(below, "/")
@@ -253,10 +254,10 @@ func storesSubject(name string) string {
 	return subject
 }
 
-// TestSubjectsOfStores: the folder of the stores holds what opens the database,
-// and each subject's stores have a folder. Its packages are named like those of
-// the domain and the console, so an import calls one <subject>db. The tests of a
-// subject get the stores of others from pgtest.
+// TestSubjectsOfStores: the folder of the stores opens the database, and each
+// subject's stores have a folder. Packages are named like the packages of the
+// domain and the console, so an import calls one <subject>db. The tests of a
+// subject get the stores of other subjects from pgtest.
 func TestSubjectsOfStores(t *testing.T) {
 	walk(t, func(name string, raw []byte) {
 		if path.Ext(name) != ".go" {
@@ -282,8 +283,8 @@ func TestSubjectsOfStores(t *testing.T) {
 	})
 }
 
-// TestImportLaw holds the law itself to examples, since a rule that forbids
-// nothing would pass over a clean house unnoticed.
+// TestImportLaw tests the import law itself by examples, since a law that forbids
+// nothing would pass unnoticed while all imports are permitted ones.
 func TestImportLaw(t *testing.T) {
 	main, other := &ast.File{Name: ast.NewIdent("main")}, &ast.File{Name: ast.NewIdent("other")}
 	for _, c := range []struct {
@@ -414,7 +415,7 @@ func TestImportLaw(t *testing.T) {
 }
 
 // TestContextsArePassed: a context is the first parameter of the function that
-// needs it and is kept nowhere, so that a deadline holds for exactly one call.
+// needs it and is stored nowhere, so that a deadline applies to exactly one call.
 func TestContextsArePassed(t *testing.T) {
 	for _, s := range sources(t) {
 		if !within(s.dir, "domain") {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestChangelogFragments: each names its group and is one entry of a list, so
-// that .ci/changelog can gather it.
+// TestChangelogFragments: each fragment names its group and is one entry of a list,
+// so that .ci/changelog can gather the fragments.
 func TestChangelogFragments(t *testing.T) {
 	files, err := filepath.Glob("changelog.d/*")
 	if err != nil {
@@ -37,8 +37,8 @@ func TestChangelogFragments(t *testing.T) {
 	}
 }
 
-// TestReleaseScripts walks through a release in a copy: fragments become a
-// section, the section becomes the notes, and the tag must be that version.
+// TestReleaseScripts runs a release in a copy: fragments become a section, the
+// section becomes the notes, and the tag must be the version of the section.
 func TestReleaseScripts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

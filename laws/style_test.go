@@ -78,7 +78,7 @@ func mutable(typ ast.Expr) string {
 	return ""
 }
 
-// assigned returns the variables at the root of what the file assigns to.
+// assigned returns the root variables of the file's assignments.
 func assigned(file *ast.File) []*ast.Ident {
 	var list []*ast.Ident
 	add := func(e ast.Expr) {
@@ -144,8 +144,8 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// declares reports whether d is more than an import; a package of imports
-// alone needs no explanation.
+// declares reports whether d is more than an import; a package of imports alone
+// needs no comment.
 func declares(d ast.Decl) bool {
 	g, ok := d.(*ast.GenDecl)
 	return !ok || g.Tok != token.IMPORT

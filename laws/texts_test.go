@@ -13,8 +13,8 @@ import (
 // vagueWords hide the subject of a sentence, or have a usual name in the trade.
 var vagueWords = regexp.MustCompile(`(?i)\b(somebody|someone|anybody|anyone|whoever|nobody|everybody|everyone|shelves|latch|at a blow)\b`)
 
-// unplain are words that texts of the console do not use, with what they use
-// instead: the trade's word, and the name of what is meant.
+// unplain are words that texts of the console do not use, with the words they use
+// instead: the field's term, and the name of the thing.
 var unplain = map[*regexp.Regexp]string{
 	vagueWords: "name the user, member, customer or recipient",
 	regexp.MustCompile(`(?i)\b(goes|go|going|gone|went) out\b`):                                             "is sent, was sent",
@@ -73,11 +73,11 @@ func TestTextsAreInPlainWords(t *testing.T) {
 	}
 }
 
-// sentence ends with a full stop, or a question mark, before the next one or the
-// end.
+// sentence ends with a full stop, a question mark, a semicolon or a colon, before a
+// space or the end of the text.
 var sentence = regexp.MustCompile(`[.?;:](?: |$)`)
 
-// A refusal says in whole sentences what is the matter and what to do about it.
+// A refusal says in whole sentences what the problem is and what to do about it.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	for key, text := range texts(t) {
 		if !strings.HasPrefix(key, "fault.") {
@@ -98,11 +98,12 @@ func TestRefusalsSayWhatToDoInChinese(t *testing.T) {
 	}
 }
 
-// advice separates what is the matter from what to do in a text of the API.
+// advice separates the problem from the advice in a text of the API.
 var advice = regexp.MustCompile(`[;:] `)
 
-// unadvised are refusals without advice: those that only Dropbell's own programs
-// see, those that devices and providers get, and those that are advice themselves.
+// unadvised are refusals without advice: refusals that only Dropbell's own programs
+// see, refusals that devices and providers get, and refusals that are advice
+// themselves.
 var unadvised = map[string]bool{
 	"not_startable": true, "audience_gone": true, "range_too_large": true, "no_work": true, "lease_lost": true, "not_firable": true, "job_kind_unknown": true,
 	"no_job": true, "job_lease_lost": true, "consents_taken": true, "unwritable": true, "coupon_raced": true, "sheet_bad_row": true,
@@ -112,8 +113,8 @@ var unadvised = map[string]bool{
 	"rate_limited": true, // the time to wait is added to the text
 }
 
-// The rules' own refusals, which the API answers with, name their subjects too,
-// and say what the caller can do.
+// The refusals of rules, which the API answers with, name their subjects too, and
+// say what the caller can do.
 func TestRefusalsNameTheirSubjects(t *testing.T) {
 	made := regexp.MustCompile(`fault\.New\([^,]+,\s*"([a-z_0-9]*)",\s*"((?:[^"\\]|\\.)*)"`)
 	found := 0
@@ -136,8 +137,8 @@ func TestRefusalsNameTheirSubjects(t *testing.T) {
 	}
 }
 
-// The English texts of stored sentences are those that programs store: the
-// console shows the sentences that it recognises in other languages.
+// The English texts of stored sentences equal the texts that programs store: the
+// console recognises these sentences and shows them in other languages.
 func TestStoredSentencesAreThoseOfThePrograms(t *testing.T) {
 	var sources strings.Builder
 	walk(t, func(name string, raw []byte) {
@@ -158,9 +159,9 @@ func TestStoredSentencesAreThoseOfThePrograms(t *testing.T) {
 	}
 }
 
-// The sentences that senders store why a message was not sent are known to the console, so
-// that it does not show them as a provider's own words. Passes of wallets and Live
-// Activities store none.
+// The console knows all sentences that senders store as the reason why a message was not
+// sent, so that it does not show them as a provider's own words. Passes of wallets and
+// Live Activities store none.
 func TestSentencesOfSendersAreKnown(t *testing.T) {
 	var forms []string
 	for key, text := range texts(t) {

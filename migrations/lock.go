@@ -14,14 +14,14 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// askEvery is how often a process that waits for another one's migrations tries
-// the lock. It polls instead of waiting in the database: a statement that waits
-// there keeps a snapshot, and a concurrent index build of the other process
-// waits for old snapshots.
+// askEvery is the interval at which a process that waits for the migrations of
+// another process tries the lock. It polls instead of waiting in the database: a
+// waiting statement keeps a snapshot, and a concurrent index build of the other
+// process waits for old snapshots.
 const askEvery = time.Second
 
 // reportingLock is the lock under which one step is applied. It reports that it
-// waits and which step begins.
+// waits, and the name of the step that begins.
 type reportingLock struct {
 	files   fs.FS
 	sources []*goose.Source
@@ -29,8 +29,8 @@ type reportingLock struct {
 	waited  bool
 }
 
-// SessionLock takes the lock for the session of conn. It waits for as long as
-// another one holds it, until ctx ends.
+// SessionLock takes the lock for the session of conn. While another process holds
+// the lock it waits, until ctx ends.
 func (t *reportingLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var mine bool
@@ -66,8 +66,8 @@ func (t *reportingLock) waiting(ctx context.Context, conn *sql.Conn) string {
 	return fmt.Sprintf("another process is migrating this database (pid %d of pg_stat_activity); waiting until it is done", pid)
 }
 
-// begins reports which step comes next, unless the last holder of the lock has
-// applied them all.
+// begins reports the next step, unless the last holder of the lock has applied all
+// steps.
 func (t *reportingLock) begins(ctx context.Context, conn *sql.Conn) error {
 	t.waited = false
 	var have int64
@@ -83,14 +83,13 @@ func (t *reportingLock) begins(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// lockTimeout is how long a step waits for a table. Every statement that needs
-// the table queues behind one that waits.
+// lockTimeout is how long a step waits for a table. Every other statement that
+// needs the table queues behind a waiting step.
 const lockTimeout = 2 * time.Second
 
 // limitLocks makes the step give up waiting for locks after [lockTimeout]. Steps
-// outside a transaction are left alone: a concurrent index build waits for old
-// snapshots, blocks no other statement meanwhile, and would leave an invalid
-// index.
+// outside a transaction are not limited: a concurrent index build waits for old
+// snapshots, blocks no other statement meanwhile, and would leave an invalid index.
 func limitLocks(ctx context.Context, conn *sql.Conn, files fs.FS, s *goose.Source) error {
 	text, err := fs.ReadFile(files, s.Path)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package migrations holds the database's schema of the first release and the
-// steps that followed: forward-only, each safe to apply while the previous
-// version of the programs still runs. Steps that are not, because they take away
-// what that version needs (*_contract.sql), wait until it is gone:
+// Package migrations holds the database's schema of the first release and the steps
+// that followed. The steps are forward-only. Each is safe to apply while the
+// previous version of the programs still runs, except steps that take away what
+// that version needs (*_contract.sql); these wait until that version is gone:
 // https://martinfowler.com/bliki/ParallelChange.html.
 package migrations
 
@@ -27,13 +27,13 @@ var released embed.FS
 // Released are the steps of this version.
 var Released = Steps{FS: released}
 
-// Oldest is the number of the oldest step that a database may be upgraded from:
-// the schema of release 0.1.0. Its number is that of the last step before the
+// Oldest is the number of the oldest step from which a database may be upgraded:
+// the schema of release 0.1.0. It is the number of the last step before the
 // release.
 const Oldest = 136
 
-// ErrTooOld is the error for a database that is older than [Oldest]. Its rows
-// stay as they are; only an empty database can be used instead.
+// ErrTooOld is the error for a database that is older than [Oldest]. Its rows are
+// not changed; use an empty database instead.
 var ErrTooOld = errors.New("the database was made before release 0.1.0 and cannot be upgraded; use an empty database")
 
 // Steps are SQL files in the order of the numbers that their names begin with.
@@ -45,14 +45,13 @@ func Up(ctx context.Context, url string) error {
 	return err
 }
 
-// UpTelling applies every step that the database at url lacks, calls tell with a
-// line before each operation that may take long, and returns how many steps it
-// applied. Several processes may call it at once: a session lock lets one work
-// while the others wait, so that a process may find its steps applied by another
-// one. Unless contract is true, which says that no other version uses the
-// database, it leaves out the steps that [Steps.Contracting] returns, except in
-// an empty database. The error is [ErrTooOld] for a database that cannot be
-// upgraded.
+// UpTelling applies every step that the database at url lacks, and returns how many
+// steps it applied. It calls tell with a line before each operation that may take
+// long. Several processes may call it at once: a session lock lets one process work
+// while the others wait, so a process may find its steps applied by another
+// process. contract says that no other version uses the database. Without it
+// UpTelling leaves out the steps that [Steps.Contracting] returns, except in an
+// empty database. The error is [ErrTooOld] for a database that cannot be upgraded.
 func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell func(line string)) (applied int, err error) {
 	var leave []string
 	used, err := inUse(ctx, url)
@@ -88,7 +87,7 @@ func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell fu
 }
 
 // lockNotAvailable reports whether a step gave up waiting for a lock, so that
-// statements queued behind it can run.
+// statements queued behind the step can run.
 func lockNotAvailable(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "55P03"
@@ -126,9 +125,9 @@ func inUse(ctx context.Context, url string) (yes bool, err error) {
 	return version > 0, nil
 }
 
-// Contracting returns the names of the steps at the end that take away what
-// the previous version of the programs needs. Those before others belong to an
-// earlier version, whose predecessor is gone.
+// Contracting returns the names of the last steps that take away what the previous
+// version of the programs needs. Such steps before other steps belong to an earlier
+// version, whose predecessor is gone.
 func (s Steps) Contracting() ([]string, error) {
 	names, err := fs.Glob(s.FS, "*.sql") // sorted
 	first := len(names)
@@ -148,7 +147,7 @@ func (s Steps) Version(ctx context.Context, url string) (int64, error) {
 	return version, err
 }
 
-// Latest returns the number of the newest step that this program needs: those
+// Latest returns the number of the newest step that this program needs. The steps
 // that [Steps.Contracting] returns may be missing.
 func (s Steps) Latest() (int64, error) {
 	leave, err := s.Contracting()

@@ -1,5 +1,5 @@
-// Package alert tells staff what needs their attention: in the console, and by
-// messages to chat groups and mail addresses.
+// Package alert notifies staff of conditions that need their attention: in the
+// console, and by messages to chat groups and mail addresses.
 package alert
 
 import (
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind says what an alert is about.
+// Kind is the kind of condition that an alert is about.
 type Kind string
 
 // The kinds.
@@ -30,18 +30,18 @@ const (
 // DetailBudget is the detail of a [Channel] whose budget of the day is used up.
 const DetailBudget = "budget"
 
-// DetailWarmUp is the detail of a [Channel] whose mails of the day, by the warm-up plan,
-// are sent.
+// DetailWarmUp is the detail of a [Channel] that has used up its mails of the day by the
+// warm-up plan.
 const DetailWarmUp = "warm_up"
 
-// DetailProvider is the detail of a [Channel] of which a provider of push is failing, which
-// holds up the devices of its app alone. The name is the provider's.
+// DetailProvider is the detail of a [Channel] one of whose push providers is failing, which
+// delays only the devices of this provider's app. The name is the provider's.
 const DetailProvider = "provider"
 
 // DetailDropBudget is the detail of a [Channel] whose budget of a drop is used up.
 const DetailDropBudget = "drop_budget"
 
-// Kinds returns those that staff choose from.
+// Kinds returns the kinds that staff choose from.
 func Kinds() []Kind {
 	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint}
 }
@@ -51,7 +51,7 @@ type Condition struct {
 	Kind   Kind
 	Object string // the id of its subject, unique within the kind
 	Shop   int64  // 0 = concerns all shops
-	// Template is the drop, Member the one member it concerns; 0 = none, all.
+	// Template is the drop (0 = none), Member the only member concerned (0 = all).
 	Template, Member int64
 	Name             string // of the drop, the campaign or the job; the channel's key
 	// Count is how many are affected. A greater one is worth another message.
@@ -67,15 +67,15 @@ func (c Condition) Key() string { return string(c.Kind) + ":" + c.Object }
 type Alert struct {
 	ID int64
 	Condition
-	// Repeated is how often the condition came again since its last alert, without
-	// a message of its own.
+	// Repeated is how often the condition occurred again, without a message of its
+	// own, since its last alert.
 	Repeated int64
 	RaisedAt time.Time
 	EndedAt  *time.Time // nil while it lasts
 	Read     bool
 }
 
-// Text returns what is the matter in one line, in a language.
+// Text describes the condition in one line, in a language.
 func (a Alert) Text(tag string) string {
 	zh := strings.HasPrefix(tag, "zh")
 	pick := func(en, chinese string) string {
@@ -188,8 +188,9 @@ type Destination struct {
 	Shop int64 // 0 = alerts of all shops, and of none
 	Form Form
 	Name string
-	// URL is where messages are posted, or the mail address. The former contains the
-	// key of the group, so no page, log or error shows more of it than Hint.
+	// URL is the address to which messages are posted, or a mail address. A posting
+	// address contains the key of the group, so pages, logs and errors show only its
+	// Hint.
 	URL string
 	// Secret signs messages to Feishu; "" = they are not signed.
 	Secret    string
@@ -199,10 +200,11 @@ type Destination struct {
 	CreatedAt time.Time
 }
 
-// SealPurpose is what the keys that seal addresses and secrets are derived for.
+// SealPurpose is the purpose for which the keys that seal addresses and secrets are
+// derived.
 const SealPurpose = "dropbell alert destinations"
 
-// Hint is as much of the address as may be shown: its host and its last four
+// Hint is the part of the address that may be shown: its host and its last four
 // characters, or the beginning and the domain of a mail address.
 func (d Destination) Hint() string {
 	if d.URL == "" { // removed, or sealed with a key that is not there
@@ -231,7 +233,7 @@ type Delivery struct {
 	ID          int64
 	Alert       Alert
 	Destination Destination
-	// Lease is what the caller holds it by.
+	// Lease identifies the caller that holds the delivery.
 	Lease string
 	// Attempts were made before this one.
 	Attempts   int
@@ -253,15 +255,15 @@ const (
 	Dropped State = "dropped" // its deadline passed
 )
 
-// An Outcome is what came of one attempt.
+// An Outcome is the result of one attempt.
 type Outcome struct {
 	State  State // Waiting = to be tried again
 	Detail string
 	After  time.Duration // the destination asks to wait so long
 }
 
-// Backoff returns how long to wait after so many attempts, at least what the
-// destination asked for.
+// Backoff returns how long to wait after this number of attempts, at least the time
+// that the destination asked for.
 func Backoff(attempts int, asked time.Duration) time.Duration {
 	return max(asked, min(firstPause<<min(max(attempts-1, 0), 10), lastPause))
 }
@@ -269,8 +271,8 @@ func Backoff(attempts int, asked time.Duration) time.Duration {
 const (
 	firstPause = 5 * time.Second
 	lastPause  = 5 * time.Minute
-	// Quiet is how long a condition that ends and comes again, or grows, gets no
-	// further message.
+	// Quiet is the time within which a condition that ends and comes again, or
+	// grows, gets no further message.
 	Quiet = 10 * time.Minute
 	// Deadline is how long a message is tried; later it would be no news.
 	Deadline = time.Hour

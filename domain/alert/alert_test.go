@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// Every kind says what is the matter in both languages, with its numbers.
+// Every kind describes its condition in both languages, with its numbers.
 func TestTextsOfAlerts(t *testing.T) {
 	for _, k := range append(Kinds(), Test) {
 		a := Alert{Condition: Condition{Kind: k, Name: "email", Count: 1234567, Detail: "failed"}, Repeated: 77}
@@ -65,7 +65,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// fakeStore remembers what it is told.
+// fakeStore records its calls.
 type fakeStore struct {
 	Store
 	mu       sync.Mutex
@@ -103,7 +103,7 @@ type senderFunc func(Delivery, string) Outcome
 
 func (f senderFunc) Send(_ context.Context, d Delivery, text string) Outcome { return f(d, text) }
 
-// A condition that a watch cannot tell neither begins nor ends; the others go on.
+// While a watch fails, its conditions neither begin nor end; all other watches go on.
 func TestWatcherLooks(t *testing.T) {
 	s := &fakeStore{}
 	w := Watcher{Store: s, Watches: []Watch{
@@ -162,8 +162,8 @@ func TestWatcherDelivers(t *testing.T) {
 	}
 }
 
-// A sender that panics fails with that notification alone, which is recorded; the others
-// are sent, and the panic is told without what it held.
+// A panic of a sender fails that notification alone, and the failure is recorded. All
+// other notifications are sent. The panic is reported without the value it held.
 func TestASenderOfAlertsThatPanics(t *testing.T) {
 	s := &fakeStore{outcomes: map[int64]Outcome{}, waits: map[int64]time.Duration{}}
 	for id := range int64(5) {

@@ -20,11 +20,12 @@ const MaxBrowsers = 10
 // ErrNoBrowser says that the member has no such browser.
 var ErrNoBrowser = fault.New(fault.NotFound, "browser_not_found", "there is no such browser; load the page again")
 
-// A Browser is notified by push (RFC 8030) of what its member sees under the bell.
+// A Browser is notified by push (RFC 8030) of the alerts that its member sees under the
+// bell.
 type Browser struct {
 	ID, Member int64
-	// SignIn is the browser's latest sign-in. Once that has been revoked, by signing
-	// out or by an administrator, nothing is sent to the browser.
+	// SignIn is the browser's latest sign-in. After it was revoked, by signing out
+	// or by an administrator, nothing is sent to the browser.
 	SignIn       string
 	Subscription user.PushSubscription
 	Agent        string // the User-Agent header
@@ -59,29 +60,29 @@ type Push struct {
 type BrowserStore interface {
 	// Browsers lists the member's browsers, the latest first.
 	Browsers(ctx context.Context, member int64) ([]Browser, error)
-	// AddBrowser stores b. An endpoint that is stored already becomes b's; of the
-	// member's others the latest stay, so that there are at most as many as given.
+	// AddBrowser stores b. An endpoint that is stored already is assigned to b. A
+	// member has at most most browsers: the earliest are removed.
 	AddBrowser(ctx context.Context, b Browser, most int) error
 	// FollowBrowser makes signIn the sign-in of the member's browser with this digest, if
-	// there is one whose sign-in was not revoked.
+	// there is such a browser and its sign-in was not revoked.
 	FollowBrowser(ctx context.Context, member int64, digest, signIn string) error
 	// RemoveBrowser removes the member's browser, if it is there.
 	RemoveBrowser(ctx context.Context, member, id int64) error
-	// ForgetBrowser removes a browser whose push service says that it is gone, unless
-	// it has subscribed anew with other keys.
+	// ForgetBrowser removes a browser that its push service reports as gone, unless
+	// the browser has subscribed again with other keys.
 	ForgetBrowser(ctx context.Context, b Browser) error
 	// TryBrowser raises a test for the member's browser, or returns [ErrNoBrowser].
 	TryBrowser(ctx context.Context, member, id int64, deadline time.Duration) error
-	// TakePushes leases pushes that are due to one caller, and drops those whose
-	// deadline has passed.
+	// TakePushes leases due pushes to one caller, and drops pushes whose deadline
+	// has passed.
 	TakePushes(ctx context.Context, limit int, lease time.Duration) ([]Push, error)
-	// RecordPush stores what came of an attempt; a push that waits is due after wait.
+	// RecordPush stores the result of an attempt; a push that waits is due after wait.
 	RecordPush(ctx context.Context, p Push, o Outcome, wait time.Duration) error
 }
 
 // A Pusher sends one push.
 type Pusher interface {
-	// Push returns what came of it, and whether the push service says that the browser
+	// Push returns the result, and whether the push service reports that the browser
 	// has ended its subscription. path is the page of the console that the
 	// notification opens.
 	Push(ctx context.Context, p Push, text, path string) (o Outcome, gone bool)
@@ -103,7 +104,7 @@ func (s Browsers) Of(ctx context.Context, m staff.Member) ([]Browser, error) {
 }
 
 // Add notifies the browser from now on. It returns a [fault.Fields] if the
-// subscription is none that a browser makes.
+// subscription cannot come from a browser.
 func (s Browsers) Add(ctx context.Context, m staff.Member, b Browser) error {
 	if err := b.Subscription.Check(s.AllowLocal); err != nil {
 		return err
@@ -114,8 +115,8 @@ func (s Browsers) Add(ctx context.Context, m staff.Member, b Browser) error {
 	return s.Store.AddBrowser(ctx, b, MaxBrowsers)
 }
 
-// Follow makes a new sign-in of the member that of the browser with this digest, see
-// [Browser.Digest], so that notifications end with it.
+// Follow assigns a new sign-in of the member to the browser with this digest, see
+// [Browser.Digest]. Notifications to the browser end with that sign-in.
 func (s Browsers) Follow(ctx context.Context, member int64, digest, signIn string) error {
 	return s.Store.FollowBrowser(ctx, member, digest, signIn)
 }
@@ -142,8 +143,9 @@ type Notifier struct {
 	Crashed Crashed
 }
 
-// Deliver sends what is due, each push once unless a process dies between its answer
-// and the record of it; the browser shows the second one in place of the first.
+// Deliver sends the due pushes. Each is sent once, unless a process dies between the
+// answer and its record; the browser then shows the second notification in place of
+// the first.
 func (n Notifier) Deliver(ctx context.Context) error {
 	for {
 		due, err := n.Store.TakePushes(ctx, deliveriesAtOnce, deliveryLease)

@@ -19,7 +19,7 @@ import (
 // Faults of destinations.
 var (
 	ErrNoDestination = fault.New(fault.NotFound, "destination_not_found", "there is no such destination; load the page again")
-	// ErrTooMany bounds what one shop can make the workers call.
+	// ErrTooMany bounds the number of addresses that one shop can make the workers call.
 	ErrTooMany = fault.New(fault.Conflict, "too_many_destinations", "a shop has at most 10 destinations; remove one first")
 )
 
@@ -28,20 +28,21 @@ const MaxDestinations = 10
 
 // Store keeps alerts, destinations and deliveries.
 type Store interface {
-	// Conditions returns those that the database knows of.
+	// Conditions returns the conditions that the database knows.
 	Conditions(ctx context.Context) ([]Condition, error)
-	// Reconcile makes alerts agree with the conditions of the kinds that were looked
-	// at: it raises what began, with a delivery for each destination that wants it,
-	// and ends what is over. A condition that grew or came again gets another
-	// message once quiet has passed since the last. Of callers at the same time one
-	// does the work.
+	// Reconcile makes alerts agree with the conditions of the kinds in looked. It
+	// raises an alert for each new condition, with a delivery for each destination
+	// that wants it, and ends alerts whose condition is over. A condition that grew
+	// or came again gets another message if quiet has passed since the last. Of
+	// several concurrent callers one does the work.
 	Reconcile(ctx context.Context, looked []Kind, conditions []Condition, quiet, deadline time.Duration) error
-	// Take leases deliveries that are due to one caller, and drops those whose
-	// deadline has passed.
+	// Take leases due deliveries to one caller, and drops deliveries whose deadline
+	// has passed.
 	Take(ctx context.Context, limit int, lease time.Duration) ([]Delivery, error)
-	// Record stores what came of an attempt; a delivery that waits is due after wait.
+	// Record stores the result of an attempt; a delivery that waits is due after wait.
 	Record(ctx context.Context, d Delivery, o Outcome, wait time.Duration) error
-	// Alerts lists what the member may see and has not muted, the newest first.
+	// Alerts lists the alerts that the member may see and has not muted, the newest
+	// first.
 	Alerts(ctx context.Context, m staff.Member, before int64, limit int) ([]Alert, error)
 	// Unread counts the member's alerts that were not read, at most limit.
 	Unread(ctx context.Context, m staff.Member, limit int) (int, error)
@@ -50,14 +51,14 @@ type Store interface {
 	// Muted returns the kinds that the member does not want to see, SetMuted stores them.
 	Muted(ctx context.Context, member int64) ([]Kind, error)
 	SetMuted(ctx context.Context, member int64, kinds []Kind) error
-	// Destinations lists those of the shops (none = of all), by name.
+	// Destinations lists the destinations of the shops (none = of all), by name.
 	Destinations(ctx context.Context, shops []int64) ([]Destination, error)
 	// AddDestination stores d with its audit entry, or returns [ErrTooMany].
 	AddDestination(ctx context.Context, d Destination, most int, e staff.Entry) (Destination, error)
-	// Destination returns [ErrNoDestination] for one that was removed.
+	// Destination returns [ErrNoDestination] for a destination that was removed.
 	Destination(ctx context.Context, id int64) (Destination, error)
-	// RemoveDestination forgets its address; notifications that wait for it are
-	// dropped.
+	// RemoveDestination removes a destination and its address; notifications that
+	// wait for it are dropped.
 	RemoveDestination(ctx context.Context, id int64, e staff.Entry) error
 	// Try raises a test for one destination.
 	Try(ctx context.Context, d Destination, deadline time.Duration, e staff.Entry) error
@@ -68,7 +69,7 @@ type Store interface {
 // Service holds the use cases of staff. Store is required.
 type Service struct{ Store Store }
 
-// maxUnread is what the bell counts to.
+// maxUnread is the largest number that the bell shows.
 const maxUnread = 100
 
 // Unread returns how many alerts the member has not read, at most 100.
@@ -100,8 +101,8 @@ func (s *Service) Choose(ctx context.Context, m staff.Member, wanted []Kind) err
 	return s.Store.SetMuted(ctx, m.ID, muted)
 }
 
-// manages returns nil if the actor may change the destinations of the shop, or with
-// 0 those of all shops.
+// manages returns nil if the actor may change the destinations of the shop; shop 0
+// means destinations of all shops.
 func manages(by staff.Actor, shop int64) error {
 	if shop == 0 {
 		return by.MayEverywhere(staff.ManageTemplates)
@@ -109,7 +110,7 @@ func manages(by staff.Actor, shop int64) error {
 	return by.May(staff.ManageTemplates, shop)
 }
 
-// Destinations lists those that the actor may see, and their last deliveries.
+// Destinations lists the destinations that the actor may see, and their last deliveries.
 func (s *Service) Destinations(ctx context.Context, by staff.Actor, log int) ([]Destination, []Delivery, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, nil, err

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// A Sender posts one message to its destination. It never returns more of an
-// address than its host.
+// A Sender posts one message to its destination. Its results contain no more of an
+// address than the host.
 type Sender interface {
 	Send(ctx context.Context, d Delivery, text string) Outcome
 }
 
-// A Watch looks at conditions other than those of the database; it returns an error
-// if it cannot tell, and then nothing of its kind begins or ends; see also [ErrElsewhere].
+// A Watch finds conditions that the database does not know. If it cannot tell whether
+// there are conditions it returns an error, and then no condition of its kind begins or
+// ends; see also [ErrElsewhere].
 type Watch struct {
 	Kind Kind
 	Look func(ctx context.Context) ([]Condition, error)
@@ -34,12 +35,12 @@ type Watcher struct {
 	Crashed Crashed
 }
 
-// Crashed is told of a panic while a notification was made or sent. The argument what is
-// the text of a runtime error; for any other panic it is only the type of the value.
+// Crashed is called after a panic while a notification was made or sent. what is the
+// text of a runtime error; for any other panic it is only the type of the value.
 type Crashed func(what string, stack []byte)
 
-// contained returns what came of send. A panic of it is a failure of this notification
-// alone, which is not tried again.
+// contained returns the outcome of send. A panic of send is a failure of this
+// notification alone, which is not tried again.
 func (c Crashed) contained(send func() Outcome) (o Outcome) {
 	defer func() {
 		p := recover()
@@ -61,7 +62,7 @@ func (c Crashed) contained(send func() Outcome) (o Outcome) {
 	return send()
 }
 
-// Look makes alerts agree with what is the matter now.
+// Look makes alerts agree with the present conditions.
 func (w *Watcher) Look(ctx context.Context) error {
 	list, err := w.Store.Conditions(ctx)
 	if err != nil {
@@ -89,8 +90,8 @@ const (
 	deliveryTimeout  = 10 * time.Second
 )
 
-// Deliver sends what is due, each delivery once unless a process dies between its
-// answer and the record of it.
+// Deliver sends the due deliveries. Each is sent once, unless a process dies
+// between the answer and its record.
 func (w *Watcher) Deliver(ctx context.Context) error {
 	for {
 		due, err := w.Store.Take(ctx, deliveriesAtOnce, deliveryLease)
@@ -138,8 +139,8 @@ func (m *Memo) Set(list []Condition, now time.Time) {
 	m.list, m.at = list, now
 }
 
-// ErrElsewhere says that another process finds the conditions, if any does: that is no
-// failure, and nothing of the kind begins or ends here.
+// ErrElsewhere says that another process, if any, finds the conditions. It is no
+// failure: no condition of the kind begins or ends here.
 var ErrElsewhere = errors.New("this process does not find these conditions")
 
 // Get returns the conditions if they were set within life, otherwise [ErrElsewhere].

@@ -13,17 +13,18 @@ import (
 	"dropbell/domain/user"
 )
 
-// ID names one claim. It has 47 random bits, so that it can be returned before anything
-// is stored and does not reveal how many claims there are, and the 16 lowest bits of the
-// template's id, so that a look-up asks only the gates whose template has these bits. A
-// claim is shown to its own user only, whichever id a caller guesses.
+// ID names one claim: 47 random bits above the 16 lowest bits of the template's id.
+// The random bits let a gate return the id before anything is stored, and hide how
+// many claims there are. The template's bits tell which gate to ask about a claim.
+// A claim is shown to its own user only, whichever id a caller guesses.
 type ID int64
 
 const (
-	// hintBits is how many bits of the template's id a claim's id holds. Two active gates
-	// share these bits only if 65,535 templates were made between theirs. More bits would
-	// make equal ids of two claims likelier: among a million claims that wait at one gate,
-	// two are equal with a probability of 1 in 280.
+	// hintBits is the number of bits of the template's id in a claim's id. Two
+	// gates that are open at the same time share these bits only if 65,535
+	// templates were made in between. More bits would make equal ids more likely:
+	// with 47 random bits, two of a million claims that wait at one gate have equal
+	// ids with a probability of 1 in 280.
 	hintBits = 16
 )
 
@@ -39,8 +40,8 @@ func (id ID) Names(templateID int64) bool {
 	return (uint64(id)^uint64(templateID))<<(64-hintBits) == 0
 }
 
-// ParseID reads the form that [ID.String] writes. It returns [ErrNotFound] for any other
-// text, since no claim has such an id.
+// ParseID reads the text that [ID.String] writes. It returns [ErrNotFound] for any
+// other text, since no claim has such an id.
 func ParseID(s string) (ID, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
@@ -85,11 +86,11 @@ type Request struct {
 	UserID     user.ID
 	Origin     Origin
 	// Key makes the request repeatable: at most one coupon is ever issued per
-	// (Origin, Key), and a repetition is answered with it. Empty = none.
+	// (Origin, Key), and a repetition is answered with that coupon. Empty = no key.
 	Key string
-	// AcceptedAt is when a gate accepted the request, which now only has to be written. The
-	// durable gate then judges stock and limit alone and recognises a repetition by ID.
-	// Zero = the request was not accepted before; all rules are judged now.
+	// AcceptedAt is when another gate accepted the request, which now only has to
+	// be written. The durable gate then checks stock and limit alone and recognises
+	// a repetition by ID. Zero = the request is to be judged now.
 	AcceptedAt time.Time
 }
 
@@ -102,7 +103,7 @@ func TapKey(by user.ID, idempotencyKey string) string {
 	return by.String() + ":" + base64.RawURLEncoding.EncodeToString(h[:])
 }
 
-// A Claim is what became of a request.
+// A Claim is the result of a request.
 type Claim struct {
 	ID         ID
 	TemplateID int64
@@ -126,7 +127,7 @@ func (c Claim) Refusal() error {
 	return fault.New(fault.Conflict, c.Reason, "the claim was accepted and refused when it was written; use a new key to try again")
 }
 
-// Faults of this room. A gate also returns [template.ErrNotFound] and
+// Faults of this package. A gate also answers [template.ErrNotFound] and
 // [template.ErrNotOpen].
 var (
 	ErrNotFound    = fault.New(fault.NotFound, "claim_not_found", "there is no such claim; check its id and the user")

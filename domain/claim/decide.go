@@ -7,7 +7,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// The reasons for which a gate returns [template.ErrNotOpen]. The text of each says what
+// The reasons for which a gate answers [template.ErrNotOpen]. Each text says what
 // the user can do.
 var (
 	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled; its coupons can no longer be claimed")
@@ -16,8 +16,9 @@ var (
 	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code; claim it with POST /claims")
 )
 
-// Admit returns nil if this origin may get a coupon of t now, or the refusal; see [Gate]
-// for the order of refusals. Stock and the limit per user are not judged.
+// Admit returns nil if a coupon of t can be issued by this origin now, otherwise
+// the refusal; see [Gate] for the order of refusals. Stock and limit are not
+// checked.
 func Admit(t template.Template, by Origin, now time.Time) error { return admit(&t, by, now) }
 
 func admit(t *template.Template, by Origin, now time.Time) error {
@@ -38,8 +39,9 @@ func admit(t *template.Template, by Origin, now time.Time) error {
 	return nil
 }
 
-// Offer returns nil if the next claim by this origin would get a coupon of t, or the
-// refusal: an error of [Admit], or [ErrSoldOut]. The limit per user is not judged.
+// Offer returns nil if the next user who claims by this origin now would get a
+// coupon of t. Otherwise it returns the refusal of [Admit], or [ErrSoldOut]. The
+// limit per user is not checked.
 func Offer(t template.Template, by Origin, now time.Time) error { return offer(&t, by, now) }
 
 func offer(t *template.Template, by Origin, now time.Time) error {
@@ -64,9 +66,9 @@ func obtainable(t *template.Template, by Origin) error {
 	return nil
 }
 
-// closedBy reports whether the drop is over for this origin. Staff can grant coupons
-// after the window has passed, but not after staff have closed the drop early, and never
-// a coupon that has expired already.
+// closedBy reports whether a claim of this origin comes too late. Staff can grant
+// coupons after the window has passed, but not after they have closed the drop
+// themselves, and never a coupon that has expired already.
 func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
 		return true
@@ -92,7 +94,7 @@ type Holder struct {
 	UserID     user.ID
 }
 
-// A RepeatKey is what a repetition is recognised by.
+// A RepeatKey identifies a request, so that its repetition is recognised.
 type RepeatKey struct {
 	Origin Origin
 	Key    string
@@ -105,12 +107,13 @@ type Decider struct {
 	At        time.Time // by the database's clock, after the templates were locked
 	Templates map[int64]template.Template
 	Counts    map[Holder]int
-	// Known holds the claims that requests of this group repeat, by key, and for requests
-	// that a gate accepted, by id.
+	// Known holds the claims issued before to requests of this group, by origin and
+	// key. KnownID holds the same by claim id, for requests that a gate accepted.
 	Known   map[RepeatKey]*Claim
 	KnownID map[ID]*Claim
-	// Void holds refusals of single keys that the template would allow, such as a redeem
-	// code that was revoked. Repetitions of a stored claim get their claim all the same.
+	// Void holds keys that are refused for a reason outside the template, with the
+	// refusal: the redeem code was revoked. A repetition is still answered with its
+	// claim.
 	Void map[RepeatKey]error
 	// Size is how many requests there are, if that is known.
 	Size int
@@ -119,21 +122,21 @@ type Decider struct {
 	issued map[int64]int64
 }
 
-// An Issue is a coupon to be written. The writer fills in Claim.CouponID,
-// which every repetition within the group shares.
+// An Issue is a coupon to be written. The writer fills in Claim.CouponID. All
+// repetitions within the group share this Claim.
 type Issue struct {
 	Request   Request
 	Claim     *Claim
 	ExpiresAt time.Time
 }
 
-// A Verdict is what became of one request of a group.
+// A Verdict is the result of one request of a group.
 type Verdict struct {
 	Claim *Claim // nil if refused
 	Err   error
 }
 
-// Decide answers r; see [Gate] for what a refusal can be.
+// Decide answers r; see [Gate] for the possible refusals.
 func (d *Decider) Decide(r Request) Verdict {
 	if known, ok := d.repeated(r); ok {
 		if known.TemplateID != r.TemplateID || known.UserID != r.UserID {
@@ -168,13 +171,13 @@ func (d *Decider) refusal(r Request) error {
 	if !ok {
 		return template.ErrNotFound
 	}
-	if r.AcceptedAt.IsZero() { // else a gate has let it in while it was open
+	if r.AcceptedAt.IsZero() { // otherwise a gate accepted the request while the drop was open
 		if err := Admit(t, r.Origin, d.At); err != nil {
 			return err
 		}
 	}
 	switch {
-	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // it has not, or by a wrong clock
+	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // a gate accepted the request too early, by a wrong clock
 		return ErrNotStarted
 	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
 		return ErrSoldOut

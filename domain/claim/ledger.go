@@ -2,19 +2,20 @@ package claim
 
 import "time"
 
-// A Ledger accounts for a template's stock: every coupon of the total is on
-// the shard, being written, or issued, and never in two places or in none.
+// A Ledger accounts for a template's stock: every coupon of the total is in exactly
+// one place, which is on sale, being written, or issued.
 type Ledger struct {
 	TemplateID int64
 	Total      int64
-	// Shard is what can still be claimed, as counted by the store that decides
-	// claims.
+	// OnSale is the number of coupons that can still be claimed, as counted by the
+	// store that decides claims.
 	OnSale int64
-	// Writing is what a gate has given away and not written yet; always 0 for
-	// the durable gate, which writes as it gives.
+	// Writing is the number of coupons that a gate has given away and not written
+	// yet. It is always 0 for the durable gate, which writes each claim as it
+	// decides.
 	Writing int64
-	// Issued is how many coupons there are, less those that were returned to
-	// stock, which are Returned: the rows, counted.
+	// Issued is the number of coupons in the database without Returned, the coupons
+	// that were returned to stock. Both are counted from the rows.
 	Issued, Returned int64
 	// PerUser is the sum of the counters behind the limit per user. A revoked
 	// coupon still counts.
@@ -44,8 +45,8 @@ type Point struct {
 	Total  int64     // at its end
 }
 
-// NewCurve returns the curve through steps that sold something, in order of
-// time and each a multiple of width after the first.
+// NewCurve returns the curve through sold, the steps in which coupons were issued.
+// The steps are in order of time; each begins a multiple of width after the first.
 func NewCurve(width time.Duration, sold []Point) Curve {
 	c := Curve{Width: width}
 	var total int64
@@ -67,8 +68,8 @@ func (c Curve) Total() int64 {
 	return c.Points[len(c.Points)-1].Total
 }
 
-// EndAfter returns how long after the opening the last step that sold something
-// ended; 0 if nothing was sold after it.
+// EndAfter returns the time from the opening to the end of the last step that sold
+// something; 0 if nothing was sold after the opening.
 func (c Curve) EndAfter(opensAt time.Time) time.Duration {
 	if len(c.Points) == 0 {
 		return 0

@@ -19,47 +19,47 @@ type TemplateCache interface {
 	// Callers share it, so that thousands of waiting requests need no copy each;
 	// they must not change it.
 	Shared(ctx context.Context, id int64) (*template.Template, error)
-	// Current is Shared, but returns the template as it was stored at some moment
-	// after the call began. Concurrent calls share one reading.
+	// Current returns the template like Shared, but as it was stored at some moment
+	// after the call began. Concurrent calls share one read.
 	Current(ctx context.Context, id int64) (*template.Template, error)
-	// Forget makes the next look see what is stored now.
+	// Forget drops the cached template, so that the next call reads the stored one.
 	Forget(id int64)
 }
 
-// Record is what a [Prefilter] can ask about the past.
+// Record is how a [Prefilter] reads earlier claims.
 type Record interface {
-	// Repetition returns what was issued for the key, or [ErrNotFound].
+	// Repetition returns the claim that was issued for the key, or [ErrNotFound].
 	Repetition(ctx context.Context, k RepeatKey) (Claim, error)
 	// Holders returns the set of users who were given a coupon of the template, as a
 	// function that reports membership.
 	Holders(ctx context.Context, templateID int64) (func(user.ID) bool, error)
-	// Clock returns what the database's clock says.
+	// Clock reads the database's clock.
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// A Prefilter stands in front of a gate and returns those refusals that the gate
-// could not give differently, so that refused requests cost no transaction. It is a
-// [Gate].
+// A Prefilter is a [Gate] in front of another gate. It returns those refusals that the
+// gate behind it could not decide differently, so that refused requests cost no
+// transaction.
 //
 // The template's cached state, up to a second old, only tells which requests are
-// likely to be refused. The refusal is decided by a reading of the template that
-// began after the request came, and that all requests of the moment share: otherwise
-// the repetition of a claim which another process has granted since, from raised
-// stock or after the opening was moved, would be refused. A template that is closed or
+// likely to be refused. The refusal is decided by a read of the template that began
+// after the request arrived; all requests of the moment share this read. Without it a
+// repetition could be refused although another process has granted the claim since,
+// from raised stock or after the opening was moved. A template that is closed or
 // cancelled stays so and is not read again.
 //
-// It answers "too early" and "too late" only at a safe distance from the limit:
-// the precision to which this machine's clock has been compared with the
-// database's. Closer to the limit the database decides.
+// It answers "too early" and "too late" only at a safe distance from the opening and
+// the end: the precision to which this machine's clock has been compared with the
+// database's. Closer to them the database decides.
 //
-// A repetition is answered with its coupon even when the template is sold out.
-// It is recognised by its key, which is looked up unless the user is known to
-// hold no coupon; a user without a coupon is refused even if the key was once
+// A repetition is answered with its coupon even when the template is sold out. It is
+// recognised by its key. The key is looked up unless the user is known to hold no
+// coupon of the template; a user without a coupon is refused even if the key was once
 // used for another template.
 type Prefilter struct {
 	Gate Gate
-	// Others decide what is not for Gate, by the template's mode. Nothing is
-	// answered for them.
+	// Others are the gates of other claim modes. The prefilter passes requests to
+	// them without judging them.
 	Others    map[template.ClaimMode]Gate
 	Templates TemplateCache
 	Record    Record
@@ -91,12 +91,12 @@ func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
 	return c, err
 }
 
-// A view is what the prefilter knows of a template.
+// A view is the prefilter's judgement of a request by one state of its template.
 type view struct {
-	refusal error // that is certain
+	refusal error // nil if no refusal is certain
 	final   bool  // whether the refusal cannot change any more
-	gate    Gate  // to be asked otherwise
-	own     bool  // whether that is the prefilter's
+	gate    Gate  // decides the request if refusal is nil
+	own     bool  // whether gate is the prefilter's Gate
 	stock   holderStock
 }
 
@@ -117,8 +117,9 @@ func (d *Prefilter) look(ctx context.Context, r *Request, find func(context.Cont
 	return v, nil
 }
 
-// lookAgain judges the template as it is now, after the cached state refused the
-// request. If that is outdated, it is dropped, once for all requests that find it so.
+// lookAgain judges the request by the template as it is now, after the cached state
+// refused the request. An outdated cached state is dropped once, for all requests
+// that find it outdated.
 func (d *Prefilter) lookAgain(ctx context.Context, r *Request) (view, error) {
 	now, err := d.look(ctx, r, d.Templates.Current)
 	if err != nil || now.refusal != nil {
@@ -146,15 +147,16 @@ func (d *Prefilter) refuse(ctx context.Context, r *Request, at *view) (Claim, er
 	return Claim{}, at.refusal
 }
 
-// hearSoldOut looks at the template again if it is news that its stock has run out.
+// hearSoldOut drops the cached template if it still shows stock although the gate has
+// none left.
 func (d *Prefilter) hearSoldOut(ctx context.Context, id int64) {
 	if now, err := d.Templates.Shared(ctx, id); err == nil && now.StockLeft() > 0 {
 		d.Templates.Forget(id)
 	}
 }
 
-// certain returns the refusal that the gate would give, whatever its clock
-// says within the distance to which clocks are known; nil if there is none.
+// certain returns the refusal that the gate would give at every instant that its
+// clock may show now; nil if there is no such refusal.
 func (d *Prefilter) certain(ctx context.Context, t *template.Template, by Origin) error {
 	early, late := d.span(ctx)
 	first, last := offer(t, by, early), offer(t, by, late)
@@ -170,18 +172,18 @@ func (d *Prefilter) mayRepeat(ctx context.Context, r *Request, at *view) bool {
 	case errors.Is(at.refusal, ErrSoldOut):
 		return d.holders.mayHold(ctx, d.Record, r, at.stock)
 	case errors.Is(at.refusal, template.ErrNotFound), errors.Is(at.refusal, ErrNotStarted):
-		// The key may have been used for another template all the same; that
-		// mistake is reported once this one opens.
+		// The key may still have been used for another template. That mistake is
+		// reported once this template opens.
 		return false
 	}
 	return true
 }
 
 const (
-	// driftFor is how long a comparison of clocks holds; quartz drifts by
-	// less than a millisecond in it.
+	// driftFor is how long a comparison of clocks is used; a quartz clock drifts by
+	// less than a millisecond in this time.
 	driftFor = 10 * time.Second
-	// slack is for clocks that are stepped and for the resolution of either.
+	// slack allows for clocks that are stepped and for the resolution of both clocks.
 	slack = 200 * time.Millisecond
 	// unsure is the distance while clocks have not been compared.
 	unsure = time.Hour
@@ -193,13 +195,13 @@ type drift struct {
 	offset, doubt time.Duration
 }
 
-// olderThan reports whether k says nothing, or was found out too long ago.
+// olderThan reports whether k is nil or was measured longer than age before now.
 func (k *drift) olderThan(age time.Duration, now time.Time) bool {
 	return k == nil || now.Before(k.at) || now.Sub(k.at) > age
 }
 
-// span returns the earliest and the latest instant that it can be now by the
-// database's clock.
+// span returns the earliest and the latest instant that the database's clock may
+// show now.
 func (d *Prefilter) span(ctx context.Context) (early, late time.Time) {
 	known, now := d.drift.Load(), d.Now()
 	// One caller compares the clocks; the others use the known difference.
@@ -215,8 +217,8 @@ func (d *Prefilter) span(ctx context.Context) (early, late time.Time) {
 	return now.Add(-known.doubt - slack), now.Add(known.doubt + slack)
 }
 
-// compare reads the database's time. If that fails, the gate answers, or reports
-// that it cannot.
+// compare measures the difference between the clocks. If the database's time cannot
+// be read, the gate decides, or reports that it cannot.
 func (d *Prefilter) compare(ctx context.Context) *drift {
 	asked := d.Now()
 	theirs, err := d.Record.Clock(ctx)
@@ -241,15 +243,15 @@ type holderSet struct {
 	holds func(user.ID) bool // nil while it is being loaded
 }
 
-// holderStock is what a set of holders is good for: until the stock is raised,
-// or a coupon is returned to it, no user joins them.
+// holderStock is the state of the stock for which a set of holders is valid: until
+// the stock is raised or a coupon is returned to it, no user joins the set.
 type holderStock struct{ stock, returned int64 }
 
 const (
 	maxHolderSets = 64
 	maxHolders    = 2_000_000 // above, a key is looked up rather than the set loaded
-	// loadHoldersFor bounds the loading of a set, for which a request waits no
-	// longer than for anything else.
+	// loadHoldersFor bounds the loading of a set. A request waits for the set only
+	// until its own context ends.
 	loadHoldersFor = 30 * time.Second
 )
 
@@ -272,8 +274,8 @@ func (h *holderSets) mayHold(ctx context.Context, from Record, r *Request, stock
 	return set.holds == nil || set.holds(r.UserID)
 }
 
-// load returns the set of holders, nil if it is not known when ctx ends. Loading
-// continues then, since later requests use the set.
+// load returns the set of holders, or nil if ctx ends before the set is loaded.
+// Loading continues then, since later requests use the set.
 func (h *holderSets) load(ctx context.Context, from Record, templateID int64, stock holderStock) func(user.ID) bool {
 	loaded := make(chan func(user.ID) bool, 1)
 	go func() {

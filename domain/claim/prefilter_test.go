@@ -151,8 +151,8 @@ func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
 	}
 }
 
-// TestAKeyOfAnotherDrop that is sold out: only a user who may hold a coupon of this one
-// is worth a look at the key.
+// TestAKeyOfAnotherDrop: when a drop is sold out, the key is looked up only for a user
+// who may hold a coupon of this drop.
 func TestAKeyOfAnotherDrop(t *testing.T) {
 	h := newFakeStores(drop(soldOut))
 	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}] = claim.Claim{ID: 3, TemplateID: 2, UserID: 7, State: claim.Issued}
@@ -187,8 +187,8 @@ func TestRaisedStockIsSeen(t *testing.T) {
 }
 
 // TestAnOutdatedRefusalIsNotGiven: another process has changed the template, issued a
-// coupon to user 1 and sold out again, or not, and this one has not noticed. The
-// repetition gets its coupon, and the template is judged as it is.
+// coupon to user 1 and perhaps sold out again; the cached template is older. The
+// repetition gets its coupon, and the template is judged as it is now.
 func TestAnOutdatedRefusalIsNotGiven(t *testing.T) {
 	early := func(t *template.Template) { t.OpensAt = opens.Add(time.Hour) }
 	raised := func(t *template.Template) { t.Stock, t.Issued = 20, 11 }
@@ -227,8 +227,8 @@ func TestAnOutdatedRefusalIsNotGiven(t *testing.T) {
 	}
 }
 
-// TestWhatCannotChangeIsNotReadAgain: nothing is sold any more, so the refusals of a
-// crowd need no reading.
+// TestWhatCannotChangeIsNotReadAgain: no coupon can be claimed any more, so refusals
+// need no further read of the template.
 func TestWhatCannotChangeIsNotReadAgain(t *testing.T) {
 	for _, state := range []template.State{template.Closed, template.Cancelled} {
 		h := newFakeStores(drop(func(t *template.Template) { t.Stored = state }))

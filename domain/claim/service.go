@@ -39,7 +39,7 @@ type Finder interface {
 	ByID(ctx context.Context, by user.ID, id ID) (Claim, error)
 }
 
-// Coupons reads what users own.
+// Coupons reads the coupons of users.
 type Coupons interface {
 	// Coupons lists a user's coupons, newest first.
 	Coupons(ctx context.Context, q Query) ([]Coupon, error)
@@ -73,7 +73,7 @@ type Coupon struct {
 // Gates passes each claim to the gate of its template's mode. It is a [Gate].
 type Gates struct {
 	Templates Lookup
-	// Durable decides what has no other gate.
+	// Durable decides claims of templates without another gate.
 	Durable Gate
 	Others  map[template.ClaimMode]Gate
 }
@@ -87,15 +87,15 @@ func (g Gates) Claim(ctx context.Context, r Request) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	// The claim mode of a template cannot change once it is published, so that an old
-	// look names the right gate.
+	// The claim mode of a template cannot change once it is published, so a cached
+	// template names the right gate.
 	if other, ok := g.Others[t.ClaimMode]; ok {
 		return other.Claim(ctx, r)
 	}
 	return g.Durable.Claim(ctx, r)
 }
 
-// Service holds what users do about claims.
+// Service holds the use cases of users about claims.
 type Service struct {
 	Gate    Gate
 	Finders []Finder // asked in order
@@ -103,10 +103,10 @@ type Service struct {
 	Random  func() uint64
 }
 
-// Tap claims one coupon for a user. With an idempotency key it may be
-// repeated: repeated reports that this answers an earlier request, also one
-// that a gate accepted and that was refused when it was written. Errors are
-// those of [Gate].
+// Tap claims one coupon for a user. With an idempotency key the call may be
+// repeated. repeated reports that the answer is that of an earlier request, also of
+// a request that a gate accepted and that was refused when it was written. The
+// errors are the errors of [Gate].
 func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key string) (c Claim, repeated bool, err error) {
 	if key != "" {
 		key = TapKey(by, key)
@@ -120,7 +120,7 @@ func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key str
 }
 
 // Claim returns one of the user's claims. It returns [ErrNotFound] for unknown
-// claims and those of other users.
+// claims and for claims of other users.
 func (s *Service) Claim(ctx context.Context, by user.ID, id ID) (Claim, error) {
 	for _, f := range s.Finders {
 		if c, err := f.ByID(ctx, by, id); !errors.Is(err, ErrNotFound) {

@@ -27,7 +27,7 @@ func (q Query) Empty() bool {
 	return q.ID == 0 && q.UserID == 0 && q.OrderID == "" && q.TemplateID == 0
 }
 
-// A Listed coupon has what a table shows beside it.
+// A Listed is a coupon with the other columns of a table of coupons.
 type Listed struct {
 	Coupon
 	Rule         Rule
@@ -104,11 +104,11 @@ func (d *Admin) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, [
 	return list[0], ops, err
 }
 
-// Revoke revokes an unused coupon; with toStock it no longer counts as issued
-// and another user can get one, though it still counts for its user's limit. It
-// returns a [fault.Fields] without a reason, [ErrNotFound],
-// [staff.ErrForbidden], or [ErrNotUsable] for a coupon that is not unused. A
-// coupon that was revoked before stays as it is.
+// Revoke revokes an unused coupon. With toStock the coupon no longer counts as
+// issued, so another user can get one; it still counts for its own user's limit.
+// Revoke returns a [fault.Fields] without a reason, [ErrNotFound],
+// [staff.ErrForbidden], or [ErrNotUsable] for a coupon that is not unused. A coupon
+// that was revoked before stays as it is.
 func (d *Admin) Revoke(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool) (Coupon, error) {
 	return d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) { return c.revoke(toStock) })
 }
@@ -125,10 +125,9 @@ func (d *Admin) takeBack(ctx context.Context, by staff.Actor, id int64, reason s
 	return found, err
 }
 
-// Release ends the lock that the order has on the coupon, as payment could;
-// it is for locks whose payment will never answer. It returns a
-// [fault.Fields], [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] if
-// the order does not hold the coupon.
+// Release ends the order's lock on the coupon, as payment could. It is for locks
+// whose payment will never answer. It returns a [fault.Fields], [ErrNotFound],
+// [staff.ErrForbidden], or [ErrNotUsable] if the order does not hold the coupon.
 func (d *Admin) Release(ctx context.Context, by staff.Actor, id int64, order, reason string) (Coupon, error) {
 	if err := CheckOrderID(order); err != nil {
 		return Coupon{}, err
@@ -136,8 +135,7 @@ func (d *Admin) Release(ctx context.Context, by staff.Actor, id int64, order, re
 	return d.do(ctx, by, id, order, reason, "coupon.release", staff.Operate, func(c Case) (Move, error) { return c.endLock(order) })
 }
 
-// endLock is a release by staff: there is nothing to end for an order that
-// does not hold the coupon.
+// endLock is a release by staff. An order that does not hold the coupon is refused.
 func (c Case) endLock(order string) (Move, error) {
 	if !c.Coupon.heldBy(order) {
 		if _, again := c.did(StepRelease); again {
@@ -153,7 +151,7 @@ func (c Case) endLock(order string) (Move, error) {
 }
 
 // MayRevoke returns [ErrNotUsable] with the reason if there is nothing that
-// [Desk.Revoke] could take away.
+// [Admin.Revoke] could take away.
 func (l Listed) MayRevoke() error {
 	m, err := Case{Coupon: l.Coupon, Now: l.Now}.revoke(false)
 	if err == nil && len(m.Ops) == 0 {
@@ -162,8 +160,8 @@ func (l Listed) MayRevoke() error {
 	return err
 }
 
-// MayRelease returns [ErrNotUsable] with the reason if the order has no lock
-// that [Desk.Release] could end.
+// MayRelease returns [ErrNotUsable] with the reason if the order has no lock that
+// [Admin.Release] could end.
 func (l Listed) MayRelease(order string) error {
 	_, err := Case{Coupon: l.Coupon, Now: l.Now}.endLock(order)
 	return err

@@ -14,8 +14,8 @@ import (
 // State is where a coupon is in its life.
 type State string
 
-// The states. A refunded or released coupon is unused again, or expired if
-// its time has passed meanwhile.
+// The states. A refunded or released coupon becomes unused, or expired if its time
+// has passed meanwhile.
 const (
 	Unused   State = "unused"
 	Locked   State = "locked" // held for an order that is being paid
@@ -90,28 +90,28 @@ func (c Coupon) freed(now time.Time) Coupon {
 	return c
 }
 
-// A Tally is what a template's coupons have become.
+// A Tally counts a template's coupons by state.
 type Tally struct {
-	// Issued counts every coupon there ever was. The others but Returned are
-	// the states of those that are not unused.
+	// Issued counts every coupon that was ever issued. Locked, Used, Expired and
+	// Revoked count coupons in these states; all other issued coupons are unused.
 	Issued, Locked, Used, Expired, Revoked int64
 	Returned                               int64 // of the revoked, back in stock
-	// Released are locks that ended without a use, by the order or by time-out,
-	// Refunded uses that were refunded: steps, not states. One coupon may have
-	// been through several.
+	// Released counts locks that ended without a use, by the order or by time-out.
+	// Refunded counts uses that were refunded. Both count steps, not states: one
+	// coupon may go through several steps.
 	Released, Refunded int64
 	Discounted         money.Amount // taken off by used coupons
-	// Removed are coupons of which only these totals are left, after their
-	// retention.
+	// Removed counts coupons that were deleted after their retention. Only these
+	// totals are left of them.
 	Removed int64
 }
 
-// Unused returns how many can still be used. It is never below 0, although
-// counters of which some are fresher than others could say so for a moment.
+// Unused returns how many coupons can still be used. It is never below 0, although
+// the counters may differ in age and add up to less for a moment.
 func (y Tally) Unused() int64 { return max(0, y.Issued-y.Locked-y.Used-y.Expired-y.Revoked) }
 
-// Sum adds up the states. It is Issued, but for as long as events about coupons
-// have arrived of which the number issued does not know yet.
+// Sum adds up the states. It is Issued, except while events about coupons have
+// arrived that Issued does not count yet.
 func (y Tally) Sum() int64 { return y.Unused() + y.Locked + y.Used + y.Expired + y.Revoked }
 
 // A NoticeDay is one day of the calendar of notices.

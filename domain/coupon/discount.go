@@ -48,8 +48,7 @@ type Order struct {
 	Amount money.Amount
 	// Currency, if given, must be the coupon's.
 	Currency string
-	// Products says what of Amount is spent on which product; only coupons for
-	// one product need it.
+	// Products divides Amount among products; only coupons for one product need it.
 	Products []Part
 	// UserID, if given, must be the coupon's owner.
 	UserID user.ID
@@ -103,9 +102,9 @@ func checkOrderID(e *fault.Fields, id string) {
 
 func (r Rule) otherCurrency(o Order) bool { return o.Currency != "" && o.Currency != r.Currency }
 
-// Eligible returns the part of the order that the rule looks at: all of it,
-// or what is spent on the rule's product. It returns [ErrNotUsable] if the
-// order is in another currency or has nothing of the product.
+// Eligible returns the part of the order's amount to which the rule applies: the
+// whole amount, or the amount spent on the rule's product. It returns
+// [ErrNotUsable] if the order is in another currency or has nothing of the product.
 func (r Rule) Eligible(o Order) (money.Amount, error) {
 	if r.otherCurrency(o) {
 		return 0, ErrNotUsable.Because("the coupon is in %s, the order in %s", r.Currency, o.Currency)
@@ -125,10 +124,10 @@ func (r Rule) Eligible(o Order) (money.Amount, error) {
 	return sum, nil
 }
 
-// Discount returns what the coupon takes off the order, at least 1 minor unit
-// and at most what is eligible. A percentage is rounded down to a whole minor
-// unit. It returns [ErrNotUsable] below the threshold, which is judged on the
-// eligible part, or if nothing would be taken off.
+// Discount returns the amount that the coupon takes off the order, at least 1 minor
+// unit and at most the eligible amount. A percentage is rounded down to a whole
+// minor unit. It returns [ErrNotUsable] if the eligible amount is below the
+// threshold, or if nothing would be taken off.
 func (r Rule) Discount(o Order) (money.Amount, error) {
 	eligible, err := r.Eligible(o)
 	if err != nil {

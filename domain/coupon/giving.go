@@ -17,8 +17,8 @@ type Source struct {
 	IDs bool `json:"ids,omitempty"`
 }
 
-// CheckGiving returns nil if lists of users can be given coupons of t, or be
-// tried in a dry run, else a [template.ErrTransition] that says why not.
+// CheckGiving returns nil if coupons of t can be given to lists of users, or be
+// tried in a dry run, otherwise a [template.ErrTransition] with the reason.
 func CheckGiving(t template.Template, dryRun bool, now time.Time) error {
 	switch {
 	case t.Stored == template.Draft || t.Stored == template.Cancelled:
@@ -31,8 +31,9 @@ func CheckGiving(t template.Template, dryRun bool, now time.Time) error {
 	return nil
 }
 
-// CheckApplying returns nil if the dry run j can be applied to t, else a
-// [template.ErrTransition] that says why not. Whether it has been is not asked.
+// CheckApplying returns nil if the dry run j can be applied to t, otherwise a
+// [template.ErrTransition] with the reason. It does not check whether j was applied
+// before.
 func (p GrantParams) CheckApplying(j job.Job, t template.Template, now time.Time) error {
 	if err := p.applicable(j); err != nil {
 		return err

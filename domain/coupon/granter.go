@@ -24,8 +24,8 @@ type Granter struct {
 const (
 	judgeChunk = 2000
 	issueChunk = 500
-	// issueAtOnce is how many claims wait for the gate together, which decides
-	// them in one group.
+	// issueAtOnce is how many claims wait for the gate at the same time. The gate
+	// decides them in one group.
 	issueAtOnce = 64
 )
 
@@ -36,7 +36,7 @@ type grantCursor struct {
 	Total int64 `json:"total"`
 	Good  int64 `json:"good"`
 	Bad   int64 `json:"bad"`
-	// Results counts rows by what became of them.
+	// Results counts rows by result.
 	Results map[string]int64 `json:"results,omitempty"`
 }
 
@@ -123,10 +123,10 @@ func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
 	return int64(len(list)), g.Store.StageGrants(ctx, j.ID, list)
 }
 
-// issue sends a claim for every undecided row to the gate. It returns only
-// errors that a repetition could resolve. Where the stock may not suffice for
-// all rows it sends them one after the other, so that the first rows of the list
-// get what is left.
+// issue sends a claim for every undecided row to the gate. It returns only errors
+// that a repetition could resolve. If the stock may not suffice for all rows, it
+// sends the claims one after the other, so that the first rows of the list get the
+// remaining coupons.
 func (g *Granter) issue(ctx context.Context, sheet int64, t template.Template, rows []GrantRow) error {
 	errs := make([]error, len(rows))
 	slots := make(chan struct{}, issueAtOnce)

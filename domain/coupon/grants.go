@@ -44,9 +44,9 @@ type GrantRow struct {
 	Line   int64
 	Input  string
 	UserID user.ID // 0 = unreadable
-	// Known, First and Owned are what judging found: whether there is such a
-	// user, whether this is the user's first line, and how many coupons of the
-	// template the user was given so far.
+	// Known, First and Owned are found by judging the row: whether the user exists,
+	// whether this is the user's first line, and how many coupons of the template
+	// the user was given so far.
 	Known, First bool
 	Owned        int
 	Result       string
@@ -71,7 +71,7 @@ type Lists interface {
 type GrantStore interface {
 	// Template returns [template.ErrNotFound] if there is none.
 	Template(ctx context.Context, id int64) (template.Template, error)
-	// StageGrants stores the rows in place of what the sheet had.
+	// StageGrants replaces the rows of the sheet.
 	StageGrants(ctx context.Context, sheet int64, rows []GrantRow) error
 	// GrantRows returns up to limit rows after the line, judged against the
 	// template.
@@ -79,21 +79,22 @@ type GrantStore interface {
 	// SaveGrants stores the rows' results.
 	SaveGrants(ctx context.Context, sheet int64, rows []GrantRow) error
 	// GrantResults yields every row in order until yield returns an error. A row
-	// that a gate has accepted is yielded with its outcome, if that is known, and
-	// a granted coupon is yielded even if the row itself was not updated.
+	// that a gate has accepted is yielded with its final result, if that is known.
+	// A granted coupon is yielded even if the row itself was not updated.
 	GrantResults(ctx context.Context, sheet int64, yield func(GrantRow) error) error
-	// GrantLines returns up to limit rows after the line as GrantResults does,
-	// of one result or of all ("").
+	// GrantLines returns up to limit rows after the line, as GrantResults does.
+	// result selects the rows of one result; "" = all rows.
 	GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]GrantRow, error)
 	// GrantTally counts the sheet's rows up to the line by the result that
-	// GrantLines returns, and of the later rows the granted and accepted ones.
+	// GrantLines returns. Of the rows after the line it counts only granted and
+	// accepted rows.
 	GrantTally(ctx context.Context, sheet, line int64) (map[string]int64, error)
 	// TakenBack counts the sheet's coupons that the job has revoked.
 	TakenBack(ctx context.Context, sheet, jobID int64) (int64, error)
-	// ApplyGrant starts j, as [job.Store.StartJob] does, to give what the dry run
-	// of the sheet was about, unless a job has begun that before, which it
-	// returns then; first says which. Of several at the same moment one is
-	// first. It returns [job.ErrNotFound] if the dry run is gone.
+	// ApplyGrant starts j, as [job.Store.StartJob] does, to give the coupons of the
+	// sheet's dry run. If a job has begun that before, it returns the earlier job
+	// with first false. Of several calls at the same moment one is first. It
+	// returns [job.ErrNotFound] if the dry run is gone.
 	ApplyGrant(ctx context.Context, sheet, templateID int64, j job.Job, requestKey string, e staff.Entry) (applied job.Job, first bool, err error)
 	// GrantJobs lists jobs of [GrantKind], newest first.
 	GrantJobs(ctx context.Context, q GrantQuery) ([]job.Job, error)
@@ -138,13 +139,12 @@ func SheetOf(j job.Job) int64 {
 	return j.ID
 }
 
-// Start begins to give a coupon of the template to each user of the uploaded
-// list, or only to find out what would happen. Each list gives a user one
-// coupon at most. Neither window nor way of obtaining is asked; stock, limit
-// per user and pause are. It returns [template.ErrNotFound],
-// [staff.ErrForbidden], [template.ErrTransition] of a template that is a draft,
-// cancelled or closed by staff, a [fault.Fields] for a reason that is too long, or
-// [job.ErrUploadNotFound].
+// Start begins to give a coupon of the template to each user of the uploaded list,
+// or only to find out the results. A list gives each user at most one coupon.
+// Window and way of obtaining are not checked; stock, limit per user and pause are.
+// It returns [template.ErrNotFound], [staff.ErrForbidden], [template.ErrTransition]
+// if the template is a draft, cancelled or closed by staff, a [fault.Fields] for a
+// reason that is too long, or [job.ErrUploadNotFound].
 func (g *Grants) Start(ctx context.Context, by staff.Actor, p GrantParams, uploadID int64, requestKey string) (job.Job, error) {
 	p.Sheet = 0
 	n, err := g.prepare(ctx, by, p)
@@ -155,9 +155,9 @@ func (g *Grants) Start(ctx context.Context, by staff.Actor, p GrantParams, uploa
 	return g.Jobs.Start(ctx, by, n, staff.ManageUsers)
 }
 
-// Apply grants the coupons of the dry run of job id, once: first reports whether
-// this request began it, and the job names the member who did. Beside the errors
-// of Start it returns [job.ErrNotFound].
+// Apply grants the coupons of the dry run of job id, once. first reports whether
+// this request began the job; the job names the member who began it. In addition to
+// the errors of Start it returns [job.ErrNotFound].
 func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason string) (applied job.Job, first bool, err error) {
 	j, p, err := g.load(ctx, by, id, GrantKind)
 	if err != nil {
@@ -227,10 +227,10 @@ func (g *Grants) Lines(ctx context.Context, by staff.Actor, j job.Job, result st
 	return g.Store.GrantLines(ctx, SheetOf(j), result, after, limit)
 }
 
-// Outcome returns the job with how many rows have which result so far. Of one
-// that is over, rows that a gate had only accepted count as what became of
-// them, and of one that was stopped or failed also those of the chunk that it
-// was at, which it could not count any more.
+// Outcome returns the job with the number of rows per result so far. In a finished
+// job, a row that the gate had only accepted counts by its final result. In a
+// stopped or failed job, rows of the last chunk, which the job did not count any
+// more, are counted too.
 func (g *Grants) Outcome(ctx context.Context, j job.Job) (job.Job, map[string]int64, error) {
 	var c grantCursor
 	if len(j.Result) > 0 {
@@ -259,8 +259,7 @@ func (g *Grants) Outcome(ctx context.Context, j job.Job) (job.Job, map[string]in
 	return j, tally, nil
 }
 
-// Applied returns the job that gave what the dry run j was about, 0 if it was
-// not applied.
+// Applied returns the job that applied the dry run j, 0 if j was not applied.
 func (g *Grants) Applied(ctx context.Context, j job.Job, p GrantParams) (int64, error) {
 	if !p.DryRun {
 		return 0, nil
@@ -268,8 +267,8 @@ func (g *Grants) Applied(ctx context.Context, j job.Job, p GrantParams) (int64, 
 	return g.Store.GrantApplied(ctx, p.TemplateID, SheetOf(j))
 }
 
-// Job returns a job that gives coupons or takes them back, with what it does,
-// or [job.ErrNotFound].
+// Job returns a job that gives coupons or takes them back, with its parameters, or
+// [job.ErrNotFound].
 func (g *Grants) Job(ctx context.Context, by staff.Actor, id int64) (job.Job, GrantParams, error) {
 	return g.load(ctx, by, id, GrantKind, TakeBackKind)
 }

@@ -42,7 +42,7 @@ func grantRow(line int64, cells []string, column int) GrantRow {
 	r := GrantRow{Line: line}
 	if column < len(cells) {
 		r.Input = strings.ToValidUTF8(cells[column][:min(len(cells[column]), 64)], "")
-		r.UserID, _ = user.ParseID(r.Input) // else 0
+		r.UserID, _ = user.ParseID(r.Input) // 0 if the text is no id
 	}
 	return r
 }

@@ -1,13 +1,13 @@
 package coupon
 
-// NoticeBalance compares what the calendar says of one template's notices of
-// one day with the notices themselves. Take it from one snapshot: each change
+// NoticeBalance compares the counters of the calendar for one template's notices of
+// one day with the stored notices. Both must be read from one snapshot: each change
 // of a notice changes both.
 type NoticeBalance struct {
 	TemplateID int64
 	Kept       NoticeDay // the calendar
-	// How many notices are stored, by status; without those that became
-	// unnecessary.
+	// Waiting, Sent and Failed count stored notices by status, without notices that
+	// became unnecessary.
 	Waiting, Sent, Failed int64
 }
 
@@ -19,17 +19,18 @@ func (b NoticeBalance) Difference() int64 {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// RunBalance compares the notices of one run that has ended with its batches.
-// Both are written by different steps: the batches by the workers that sent
-// them, the notices once all batches were done.
+// RunBalance compares the notices of one finished run with its batches. Different
+// steps write them: the workers that send write the batches; the notices are
+// written once all batches are done.
 type RunBalance struct {
 	Run, TemplateID int64
 	Readers         int64 // of the batches
-	// Lost readers are in a batch and have no notice, though one was still
+	// Lost counts users in a batch who have no notice, although a notice was still
 	// necessary.
 	Lost int64
-	// Wrong counts notices that are stored as sent though no channel reached the
-	// user, or the opposite, or have no status yet, or whose user is in no batch.
+	// Wrong counts notices whose status contradicts the batches: stored as sent
+	// though no channel reached the user, or the opposite; without a status; or of
+	// a user who is in no batch.
 	Wrong int64
 }
 

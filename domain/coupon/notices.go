@@ -37,11 +37,11 @@ type Fresh struct {
 	Quiet      user.QuietHours
 }
 
-// Notices returns the notices to the coupon's owner: on each of the days at ten
-// in the morning of the owner's zone, or at the end of quiet hours that cover
-// it. Notices before the issue or after the expiry are left out. Days are
-// counted from the last date on which the coupon is valid, so that a coupon
-// which expires at midnight has the day before as its last.
+// Notices returns the notices to the coupon's owner, one per day in Days. A notice
+// is sent at 10:00 in the owner's zone, or at the end of quiet hours that cover
+// 10:00. Notices before the issue or after the expiry are left out. Days are
+// counted back from the last date on which the coupon is valid; a coupon that
+// expires at midnight is last valid on the day before.
 func (f Fresh) Notices() []Notice {
 	owner := user.User{Timezone: f.Timezone, Quiet: f.Quiet}
 	zone := owner.Zone()
@@ -94,26 +94,27 @@ type CutBatch struct {
 
 // NoticeStore keeps notices.
 type NoticeStore interface {
-	// FreshCoupons returns coupons after the cursor whose notices can be
-	// planned: they are committed, and so is every coupon with a smaller id.
-	// Up to says how far the cursor may go once they are; from == to means
-	// that there is nothing to plan.
+	// FreshCoupons returns coupons after the cursor whose notices can be planned:
+	// each of them, and every coupon with a smaller id, is committed. from is the
+	// cursor; to is its value once these coupons are planned. from == to means that
+	// there is nothing to plan.
 	FreshCoupons(ctx context.Context, limit int) (list []Fresh, from, to int64, err error)
-	// StoreNotices stores the plan and moves the cursor, or returns
-	// [ErrRaced] if it is not at from any more. Notices that are planned already stay.
+	// StoreNotices stores the plan and moves the cursor from from to to. It returns
+	// [ErrRaced] if the cursor is not at from any more. A notice that is planned
+	// already stays unchanged.
 	StoreNotices(ctx context.Context, from, to int64, plan []Notice) error
-	// CutNotices takes up to limit due notices and stores batches for them in one
-	// transaction, and returns how many it took. Notices whose coupons are gone
-	// are dropped.
+	// CutNotices takes up to limit due notices, stores batches for them in one
+	// transaction, and returns how many notices it took. It drops notices whose
+	// coupons are gone.
 	CutNotices(ctx context.Context, limit int) ([]CutBatch, int, error)
-	// FinishedRuns returns cut notices whose batches are all done and that do
-	// not know it yet.
+	// FinishedRuns returns runs whose batches are all done and whose notices have
+	// no outcome yet.
 	FinishedRuns(ctx context.Context, limit int) ([]int64, error)
 	// SettleNotices stores the outcomes of a run's notices. A run whose batches
 	// are not all done is left alone.
 	SettleNotices(ctx context.Context, run int64) error
 	// SleepingRuns returns unsettled runs whose unfinished batches are deferred,
-	// and whose notices lack outcomes of sent messages.
+	// and whose notices lack outcomes of messages that were sent.
 	SleepingRuns(ctx context.Context, limit int) ([]int64, error)
 	// NoteReached stores which notices of a run were sent so far. A settled run
 	// is left alone.
@@ -137,8 +138,8 @@ const (
 	cutChunk  = 5000 // notices cut at once, into batches of a thousand
 )
 
-// Sweep plans for new coupons, cuts what is due and settles what is done. It
-// may stop and begin anew at any point.
+// Sweep plans notices for new coupons, cuts due notices into batches and settles
+// finished runs. It may stop and begin anew at any point.
 func (a *Announcer) Sweep(ctx context.Context) error {
 	return errors.Join(a.plan(ctx), a.cut(ctx), a.settle(ctx))
 }
@@ -184,7 +185,7 @@ func (a *Announcer) settle(ctx context.Context) error {
 	return errors.Join(each(ctx, a.Store.FinishedRuns, a.Store.SettleNotices), each(ctx, a.Store.SleepingRuns, a.Store.NoteReached))
 }
 
-// each works off what find returns until there is nothing.
+// each calls do for everything that find returns until find returns nothing.
 func each(ctx context.Context, find func(context.Context, int) ([]int64, error), do func(context.Context, int64) error) error {
 	for ctx.Err() == nil {
 		runs, err := find(ctx, 100)
@@ -203,28 +204,28 @@ func each(ctx context.Context, find func(context.Context, int) ([]int64, error),
 	return ctx.Err()
 }
 
-// Readers are what is to be known of the recipients of a notice before it goes
-// out. They are read by several calls at a time and never changed.
+// Readers are the facts about the recipients of a notice that are needed before it
+// is sent. Several calls read a Readers at a time; it is never changed.
 type Readers struct {
-	// Quiet are those who have quiet hours now, with their zone, or the shop's
-	// if theirs is not known.
+	// Quiet are the users who have quiet hours now, with their time zone, or the
+	// shop's time zone if theirs is not known.
 	Quiet map[user.ID]user.User
-	// Done are those who have no such coupon any more.
+	// Done are the users who no longer have such a coupon.
 	Done map[user.ID]bool
 }
 
 // ReaderStore reads the preferences and coupons of the recipients of notices.
 type ReaderStore interface {
-	// Readers looks at users who are recipients of notices of the run.
+	// Readers loads the facts about users who are recipients of the run.
 	Readers(ctx context.Context, run int64, users []user.ID) (Readers, error)
 }
 
-// Guard defers notices to users in their quiet hours, also if these were changed
-// after the notice was planned, and skips users who have used the coupon since;
-// it is the [delivery.Guard] of [delivery.KindNotice].
+// Guard is the [delivery.Guard] of [delivery.KindNotice]. It defers notices to
+// users in their quiet hours, also if the quiet hours changed after the notice was
+// planned, and skips users who have used the coupon since.
 type Guard struct{ Store ReaderStore }
 
-// Screen reads the recipients who are left.
+// Screen checks the recipients that remain.
 func (g Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, error) {
 	readers, err := g.Store.Readers(ctx, b.Owner, b.Left)
 	return screen{readers, g.Store, b.Owner, b.Now}, err
@@ -238,10 +239,10 @@ type screen struct {
 	at    time.Time // Readers are no older
 }
 
-// readersFor is how old what is known of recipients may be when notices go out.
+// readersFor is the greatest age of Readers when notices are sent.
 const readersFor = 500 * time.Millisecond
 
-// Before is Check by what is known of the users now.
+// Before is Check with Readers no older than readersFor.
 func (s screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]delivery.Screening, error) {
 	readers := s.Readers
 	if now.Sub(s.at) > readersFor {

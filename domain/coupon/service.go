@@ -28,13 +28,14 @@ type Store interface {
 // DefaultLock is how long a lock lasts unless configured otherwise.
 const DefaultLock = 15 * time.Minute
 
-// turns is how often a step is decided anew after a concurrent step of the same
-// coupon. Each lost turn is another step done, and a coupon has few.
+// turns is how often a step is decided again after a concurrent step changed the
+// same coupon. Each lost attempt means that another step was done, and a coupon has
+// few steps.
 const turns = 64
 
-// Service holds the steps of payment: try, confirm, cancel, and refund. Each
-// is safe to repeat; see the decisions in steps.go for what arrives in an
-// unexpected order.
+// Service holds the steps of payment: try, confirm, cancel, and refund. Each step
+// is safe to repeat. The decisions in steps.go say how steps in an unexpected order
+// are handled.
 type Service struct {
 	Store Store
 	// LockFor is how long a lock lasts.
@@ -51,8 +52,8 @@ func (s *Service) For(owner user.ID) *Service {
 	return &only
 }
 
-// Coupon returns the coupon, to its owner only unless owner is 0, with the
-// rule it follows and the database's clock. Others get [ErrNotFound].
+// Coupon returns the coupon with its rule and the database's clock. Unless owner is
+// 0, it returns [ErrNotFound] for a coupon of another user.
 func (s *Service) Coupon(ctx context.Context, owner user.ID, id int64) (Case, error) {
 	c, err := s.Store.Case(ctx, id, "")
 	if err == nil && owner != 0 && c.Coupon.UserID != owner {
@@ -61,8 +62,8 @@ func (s *Service) Coupon(ctx context.Context, owner user.ID, id int64) (Case, er
 	return c, err
 }
 
-// Lock holds the coupon for the order and says what it takes off. It returns
-// a [fault.Fields], [ErrNotFound], [ErrNotUsable] with the reason, or
+// Lock holds the coupon for the order and returns the discount. It returns a
+// [fault.Fields], [ErrNotFound], [ErrNotUsable] with the reason, or
 // [ErrOtherRequest].
 func (s *Service) Lock(ctx context.Context, by string, id int64, o Order) (Case, error) {
 	if err := o.Check(); err != nil {
@@ -71,27 +72,27 @@ func (s *Service) Lock(ctx context.Context, by string, id int64, o Order) (Case,
 	return s.step(ctx, by, id, o.ID, StepLock, func(c Case) (Move, *refusal) { return c.lock(o, s.LockFor) })
 }
 
-// Confirm uses the coupon that the order holds. It returns [ErrNotUsable] if
-// it does not, also when the lock has timed out.
+// Confirm uses the coupon that the order holds. It returns [ErrNotUsable] if the
+// order does not hold the coupon, also when the lock has timed out.
 func (s *Service) Confirm(ctx context.Context, by string, id int64, order string) (Case, error) {
 	return s.step(ctx, by, id, order, StepConfirm, func(c Case) (Move, *refusal) { return c.confirm(order) })
 }
 
-// Release gives the coupon that the order holds back. Of an order that holds
-// nothing it makes sure that it never will. It returns [ErrNotUsable] if the
-// order was confirmed.
+// Release gives back the coupon that the order holds. For an order without a lock
+// it records that the order can never lock the coupon. It returns [ErrNotUsable] if
+// the order was confirmed.
 func (s *Service) Release(ctx context.Context, by string, id int64, order string) (Case, error) {
 	return s.step(ctx, by, id, order, StepRelease, func(c Case) (Move, *refusal) { return c.release(order) })
 }
 
-// Refund returns the coupon that the order has used. It returns
-// [ErrNotUsable] if it has not.
+// Refund returns the coupon that the order has used. It returns [ErrNotUsable] if
+// the order has not used the coupon.
 func (s *Service) Refund(ctx context.Context, by string, id int64, order string) (Case, error) {
 	return s.step(ctx, by, id, order, StepRefund, func(c Case) (Move, *refusal) { return c.refund(order) })
 }
 
-// TimeOut ends the order's lock if its time has come, and returns how long it
-// still has if it has not: zero when there is no such lock any more.
+// TimeOut ends the order's lock if its time has come. Otherwise it returns how much
+// time the lock still has, zero if there is no such lock any more.
 func (s *Service) TimeOut(ctx context.Context, id int64, order string) (time.Duration, error) {
 	var left time.Duration
 	_, err := s.step(ctx, systemLabel, id, order, StepTimeout, func(c Case) (Move, *refusal) {
@@ -118,8 +119,8 @@ func (s *Service) decide(c Case, rule func(Case) (Move, *refusal)) (Move, *refus
 	return rule(c)
 }
 
-// step loads, decides and saves, again and again while others are faster. The
-// case it returns has the coupon as it is after the step.
+// step loads the coupon, decides and saves, and repeats that while concurrent steps
+// change the coupon. The returned case has the coupon as it is after the step.
 func (s *Service) step(ctx context.Context, by string, id int64, order string, step Step, decide func(Case) (Move, *refusal)) (Case, error) {
 	if err := CheckOrderID(order); err != nil {
 		return Case{}, err

@@ -50,7 +50,8 @@ type Operation struct {
 	Outcome  string
 	// From and To are the states before and after.
 	From, To State
-	// OrderAmount and Eligible are those of a lock; Discount also of what follows.
+	// OrderAmount and Eligible are set for a lock; Discount also for the steps that
+	// follow it.
 	OrderAmount money.Amount
 	Eligible    money.Amount
 	Discount    money.Amount
@@ -69,17 +70,18 @@ type Case struct {
 	Now     time.Time // the database's clock
 }
 
-// A Move is what a decided step stores, all of it or nothing, if the coupon's
-// version is still From's. No operations means that there is nothing to do.
+// A Move is the change that a decided step stores, all of it or nothing, provided
+// that the coupon's version is still From's. No operations means that there is
+// nothing to do.
 type Move struct {
 	From, To Coupon
 	Ops      []Operation
-	// LockFor is how long a new lock lasts from the database's present on; the
-	// coupon must still be valid then. Zero for other steps.
+	// LockFor is how long a new lock lasts, from the database's present time on.
+	// The coupon must still be valid then. Zero for other steps.
 	LockFor time.Duration
 	// ToStock returns the coupon to the stock in the same transaction.
 	ToStock bool
-	// Job is the one that takes the step, for the log; 0 = none.
+	// Job is the job that takes the step, for the log; 0 = none.
 	Job int64
 	// Entry is the audit record of a step that staff took.
 	Entry *staff.Entry
@@ -111,9 +113,9 @@ func (c Case) op(s Step, order string, to Coupon) Operation {
 	return Operation{CouponID: c.Coupon.ID, OrderID: order, Step: s, Outcome: Done, From: c.Coupon.State, To: to.State}
 }
 
-// lock holds the coupon for the order. An order locks a coupon once: when the
-// lock has ended in any way, or a release came first, the order gets no
-// second one, since a lock that arrives then is one that was overtaken.
+// lock holds the coupon for the order. An order locks a coupon once. After the lock
+// has ended in any way, or after a release, the order gets no second lock: a lock
+// that arrives then is a request that was overtaken.
 func (c Case) lock(o Order, lasting time.Duration) (Move, *refusal) {
 	if o.UserID != 0 && o.UserID != c.Coupon.UserID {
 		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user; use one of the user's own")
@@ -202,8 +204,8 @@ func (c Case) confirm(order string) (Move, *refusal) {
 	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
 }
 
-// release gives the coupon back. Of an order that has no lock it is kept, so
-// that a lock which arrives later fails.
+// release gives the coupon back. If the order has no lock, the release is recorded,
+// so that a lock that arrives later fails.
 func (c Case) release(order string) (Move, *refusal) {
 	held := c.Coupon.heldBy(order)
 	if held && c.Coupon.State == Used {
@@ -252,8 +254,8 @@ func (c Case) timeOut(order string) Move {
 }
 
 // revoke revokes an unused coupon, and with toStock returns it to the stock. It
-// returns [ErrNotUsable] while an order holds the coupon, and after its end. A
-// repetition does not change toStock.
+// returns [ErrNotUsable] while an order holds the coupon, and after the coupon was
+// used or has expired. A repetition does not change toStock.
 func (c Case) revoke(toStock bool) (Move, error) {
 	switch c.Coupon.At(c.Now) {
 	case Revoked:

@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// A lock that is repeated with something else in it is refused for what that is.
+// A lock that is repeated with other contents is refused with the reason.
 func TestWhyARepeatedLockIsRefused(t *testing.T) {
 	first := Order{ID: "A-1", Amount: 6000, Currency: "CNY"}
 	c := Case{Coupon: Coupon{ID: 1, UserID: 7, State: Unused, ExpiresAt: time.Unix(2000, 0)}, Now: time.Unix(1000, 0),

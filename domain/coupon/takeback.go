@@ -12,11 +12,11 @@ import (
 	"dropbell/domain/template"
 )
 
-// TakeBackKind is the kind of the jobs that revoke what a list gave.
+// TakeBackKind is the kind of jobs that revoke the coupons given by a list.
 const TakeBackKind = "coupons.takeback"
 
-// Results for a coupon that was to be taken back. All others are the [State] that keeps
-// it.
+// Results for a coupon that was to be taken back. All other results are the [State] for
+// which the coupon is kept.
 const (
 	TakenBack   = "revoked"
 	TakenBefore = "revoked_before" // by another member, or another job
@@ -34,10 +34,10 @@ type TakeBackParams struct {
 	Source
 }
 
-// TakeBack begins to revoke the coupons that the grant of job id gave and that
-// are unused, in the actor's name, each as [Desk.Revoke] does. It returns a
-// [fault.Fields] without a reason, [job.ErrNotFound], [staff.ErrForbidden], or
-// [template.ErrTransition] of a dry run or a grant that is not over.
+// TakeBack begins to revoke the unused coupons that the grant of job id gave, in
+// the actor's name, each as [Admin.Revoke] does. It returns a [fault.Fields]
+// without a reason, [job.ErrNotFound], [staff.ErrForbidden], or
+// [template.ErrTransition] for a dry run or a grant that is not over.
 func (g *Grants) TakeBack(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool, requestKey string) (job.Job, error) {
 	j, p, err := g.load(ctx, by, id, GrantKind)
 	if err != nil {
@@ -77,10 +77,10 @@ type takeBackCursor struct {
 	Line    int64 `json:"line"`
 	Revoked int64 `json:"revoked"`
 	Kept    int64 `json:"kept"`
-	// Before is how many were revoked before this job; they are not part of the
-	// total.
+	// Before is how many coupons were revoked before this job; they are not part of
+	// the total.
 	Before int64 `json:"before"`
-	// Results counts coupons by what became of them.
+	// Results counts coupons by result.
 	Results map[string]int64 `json:"results,omitempty"`
 }
 
@@ -99,9 +99,9 @@ func (c *takeBackCursor) count(result string) (kept bool) {
 	return false
 }
 
-// Step revokes the next chunk. A coupon that an order holds or has used, or
-// whose time has passed, stays and is reported as a row that failed. One that
-// this job has revoked counts as such however often the step is repeated.
+// Step revokes the coupons of the next chunk. A coupon that an order holds or has
+// used, or whose time has passed, stays and is reported as a failed row. A coupon
+// that this job has revoked counts as revoked however often the step is repeated.
 func (b *TakeBacker) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	var p TakeBackParams
 	var c takeBackCursor
@@ -159,8 +159,8 @@ func keptRule(result string) string {
 	return "rule.kept_gone"
 }
 
-// take revokes one coupon for the job and says what became of it, and in
-// English why it stays.
+// take revokes one coupon for the job. It returns the result and, for a coupon that
+// stays, the reason in English.
 func (b *TakeBacker) take(ctx context.Context, j job.Job, id int64, p TakeBackParams) (result, why string, err error) {
 	found, err := b.Desk.takeBack(ctx, j.Actor, id, p.Reason, p.ToStock, j.ID)
 	no, refused := errors.AsType[*fault.Fault](err)
@@ -179,8 +179,8 @@ func (b *TakeBacker) take(ctx context.Context, j job.Job, id int64, p TakeBackPa
 	return TakenBefore, "", nil
 }
 
-// stoppedTakeBack is the job with what it has revoked. One that was cut off
-// does not count the chunk that it was at.
+// stoppedTakeBack returns the job with the number of coupons it has revoked. A job
+// that was cut off has not counted its last chunk.
 func (g *Grants) stoppedTakeBack(ctx context.Context, j job.Job, counts map[string]int64) (job.Job, map[string]int64, error) {
 	n, err := g.Store.TakenBack(ctx, SheetOf(j), j.ID)
 	if err != nil || n <= j.Done {

@@ -1,6 +1,6 @@
-// Package detach lets a write continue when its caller hangs up. A write that is
-// dropped half-way leaves the caller, and the audit log, without knowing whether
-// it happened.
+// Package detach lets a write continue after its caller hangs up. If a write were
+// cancelled half-way, neither the caller nor the audit log would know whether it
+// was stored.
 package detach
 
 import (
@@ -11,11 +11,12 @@ import (
 // Longest bounds a write whose caller set no deadline.
 const Longest = 30 * time.Second
 
-// Context returns a context with the values of ctx that is not cancelled with
-// it. It ends at the deadline of ctx or, if there is none, after [Longest].
-// Call cancel when the write has returned.
+// Context returns a context with the values of ctx that is not cancelled with ctx.
+// It ends at the deadline of ctx or, without a deadline, after [Longest]. Call
+// cancel when the write has returned.
 func Context(ctx context.Context) (detached context.Context, cancel context.CancelFunc) {
-	// A context derived from a detached one may end sooner, except one that only adds values.
+	// A context derived from a detached context may end sooner, unless it only adds
+	// values.
 	if self, ok := ctx.Value(Self{}).(context.Context); ok && (self == ctx || self.Done() == ctx.Done()) {
 		return ctx, func() {}
 	}
@@ -26,9 +27,8 @@ func Context(ctx context.Context) (detached context.Context, cancel context.Canc
 	return context.WithTimeout(detached, Longest)
 }
 
-// Self is the key under which a context that is detached already, and ends in time by
-// itself, returns itself. [Context] returns such a context as it is, so that a request
-// needs one timer.
+// Self is the key under which a detached context with a deadline returns itself.
+// [Context] returns such a context unchanged, so that a request needs one timer only.
 type Self struct{}
 
 // Write calls write with the context that [Context] returns, and returns its

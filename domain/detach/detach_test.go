@@ -11,8 +11,8 @@ import (
 
 type key struct{}
 
-// TestContext: a caller that hangs up ends nothing; its deadline does, and
-// without one the write ends after Longest. Values stay.
+// TestContext: a caller that hangs up does not end the write. Its deadline does;
+// without a deadline the write ends after Longest. Values stay.
 func TestContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		caller, hangUp := context.WithCancel(context.WithValue(t.Context(), key{}, 7))
@@ -51,8 +51,8 @@ func (o own) Value(key any) any {
 	return o.Context.Value(key)
 }
 
-// TestSelf: a context that is detached already is the one to write in, and so is one that adds
-// values to it; one that is derived from it and cancelled is not.
+// TestSelf: Context returns a detached context unchanged, also a context that only adds values
+// to it. A derived context with a cancellation of its own gets a new detached context.
 func TestSelf(t *testing.T) {
 	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()

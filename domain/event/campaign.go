@@ -11,8 +11,8 @@ const (
 )
 
 // Campaign is the payload of [CampaignPublished], [CampaignStarted] and
-// [CampaignChanged]: which one, its state after the change, and when it starts
-// or started. Readers load the rest.
+// [CampaignChanged]: the campaign's id, its state after the change, and when it
+// starts or started. Readers load all other fields.
 type Campaign struct {
 	CampaignID int64     `json:"campaign_id,string"`
 	State      string    `json:"state"`

@@ -18,12 +18,12 @@ type Coupon struct {
 	Step       string `json:"step"`
 	From       string `json:"from"`
 	To         string `json:"to"`
-	// Discount is what the coupon takes, or took, off the order.
+	// Discount is the amount that the coupon takes, or took, off the order.
 	Discount int64 `json:"discount"`
 	// LockedUntil is when a new lock expires.
 	LockedUntil *time.Time `json:"locked_until,omitempty"`
 	// OperationID is the line of the coupon's log: of two events of one coupon the
-	// later has the greater one.
+	// later event has the greater number.
 	OperationID int64     `json:"operation_id,string"`
 	At          time.Time `json:"at"`
 }

@@ -36,9 +36,9 @@ func All() []string {
 		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed, IssuedListed}
 }
 
-// Template is the payload of every template event: which one, of which shop, and its
-// version after the change. Readers load the rest. Of two events of one template
-// the later has the greater Sequence.
+// Template is the payload of every template event: the template's id, its shop, and
+// its version after the change. Readers load all other fields. Of two events of one
+// template the later event has the greater Sequence.
 type Template struct {
 	TemplateID int64     `json:"template_id,string"`
 	ShopNumber int64     `json:"shop_number,string,omitempty"`
@@ -48,8 +48,8 @@ type Template struct {
 	At         time.Time `json:"at"`
 }
 
-// Booking says that so many users now have, or no longer have, the
-// reminders of one bitmap.
+// Booking says how many users now have, or no longer have, the reminders of one
+// bitmap.
 type Booking struct {
 	TemplateID int64 `json:"template_id,string"`
 	Bits       int64 `json:"bits,string"`
@@ -73,8 +73,8 @@ type Slot struct {
 	At         time.Time `json:"at"`
 }
 
-// Batch is the payload of [BatchFinished]. Sent counts recipients reached by
-// the whole batch. All recipients lie between FromUser and ToUser.
+// Batch is the payload of [BatchFinished]. Sent counts the recipients that the
+// whole batch has reached. All recipients have ids from FromUser to ToUser.
 type Batch struct {
 	BatchID    int64     `json:"batch_id,string"`
 	Kind       string    `json:"kind"`
@@ -111,8 +111,8 @@ type Coupons struct {
 	Issued []Issue   `json:"issued"`
 }
 
-// Issue says that so many coupons of a template were issued, and how many
-// that makes since its publication.
+// Issue says how many coupons of a template were issued, and how many in total
+// since its publication.
 type Issue struct {
 	TemplateID int64 `json:"template_id,string"`
 	Issued     int64 `json:"issued"`
@@ -134,8 +134,8 @@ type Codes struct {
 	State      string `json:"state"`
 }
 
-// Gate is the payload of [GateRefilled]: the gate of the template has
-// something for sale that it had not a moment before.
+// Gate is the payload of [GateRefilled]: the gate of the template, which had
+// nothing left to sell, has coupons again.
 type Gate struct {
 	TemplateID int64 `json:"template_id,string"`
 }

@@ -20,9 +20,9 @@ var (
 	at  = time.Date(2026, 11, 20, 11, 55, 0, 123456000, time.UTC)
 )
 
-// golden has one value per event. Files of versions once sent stay as they
-// are for ever: a reader may meet the old payload long after an upgrade. Ids
-// lie above 2^53, where a number would lose its last digits.
+// golden has one value per event. Files of versions that were sent once stay
+// unchanged for ever: a reader may receive an old payload long after an upgrade.
+// Ids are above 2^53, where a JSON number would lose its last digits.
 var golden = map[string]any{
 	event.TemplatePublished: event.Template{TemplateID: 9007199254740993, ShopNumber: 9007199254740994, Version: 2, OpensAt: due.Add(5 * time.Minute), Sequence: 9007199254740994, At: at},
 	event.TemplateMoved:     event.Template{TemplateID: 9007199254740993, Version: 3, OpensAt: due.Add(time.Hour), Sequence: 9007199254740994, At: at},

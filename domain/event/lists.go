@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Names of events that name users one by one. They are written only for shops
-// whose servers want to know.
+// Names of events that name users one by one. They are written only for shops whose
+// servers subscribe to them.
 const (
 	ReservationsListed = "reservations.listed.v1"
 	ExpiredListed      = "expired.listed.v1"
-	// IssuedListed has no handler: its stream says what shops were told, should the
-	// database lose it.
+	// IssuedListed has no handler. Its stream shows what shops were told, in case
+	// the database loses it.
 	IssuedListed = "issued.listed.v1"
 )
 
@@ -24,8 +24,8 @@ type ReservationList struct {
 	Items      []ListedReminders `json:"items"`
 }
 
-// ListedReminders are the reminders that one user reserved or cancelled at once.
-// Of two items of one user and template the later has the greater sequence.
+// ListedReminders are the reminders that one user reserved or cancelled at once. Of
+// two items of one user and template the later item has the greater sequence.
 type ListedReminders struct {
 	UserID   int64     `json:"user_id,string"`
 	Bits     int64     `json:"bits,string"`
@@ -59,9 +59,9 @@ type OwnedCoupon struct {
 	UserID   int64 `json:"user_id,string"`
 }
 
-// SumReservationLists returns lists that say together what the given ones say: as
-// few as possible, each with at most the number of items given, the templates in
-// ascending order and reservations before cancellations.
+// SumReservationLists merges the given lists into as few lists as possible, each
+// with at most most items: the templates in ascending order, reservations before
+// cancellations.
 func SumReservationLists(list []ReservationList, most int) (sums []ReservationList) {
 	type key struct {
 		template  int64

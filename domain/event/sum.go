@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// SumReservations returns events that say together what list says: one for each
-// minute, since bookings are counted by minute, with one entry for each template
-// and set of reminders. The fewer events, the fewer transactions they take.
+// SumReservations merges list into one event for each minute, since bookings are
+// counted by minute, with one entry for each template and set of reminders. Fewer
+// events need fewer transactions.
 func SumReservations(list []Reservations) (sums []Reservations) {
 	type key struct{ template, bits int64 }
 	type cells map[key]int64

@@ -1,6 +1,6 @@
-// Package fault names the kinds of refusal a rule can answer with. A fault is
-// a package variable beside the rule it belongs to, compared with [errors.Is]; the
-// meaning of a kind on the wire is decided in one table at each edge.
+// Package fault names the kinds of refusal with which a rule can answer. A fault is
+// a package variable in the package of its rule, compared with [errors.Is]. One
+// table at each edge of the program decides how a kind is answered there.
 package fault
 
 import (
@@ -52,15 +52,15 @@ func (f *Fault) Is(target error) bool {
 	return ok && t.Code == f.Code
 }
 
-// Because returns a copy of f whose text says what was wrong this time.
-// It still matches f with [errors.Is].
+// Because returns a copy of f whose text gives the reason in this case. The copy
+// still matches f with [errors.Is].
 func (f *Fault) Because(format string, args ...any) *Fault {
 	return &Fault{Kind: f.Kind, Code: f.Code, Text: fmt.Sprintf(format, args...)}
 }
 
-// Told returns a copy of f that can be told in every language: the message key
-// of the catalogues says all that Text does, and how to correct the matter. Numbers and
-// quoted texts in Text are its arguments.
+// Told returns a copy of f that can be shown in every language. The catalogues' message
+// for key contains the whole meaning of Text and says how to correct the problem.
+// Numbers and quoted texts in Text are its arguments.
 func (f *Fault) Told(key string) *Fault {
 	return &Fault{Kind: f.Kind, Code: f.Code, Text: f.Text, Key: key}
 }
@@ -71,9 +71,9 @@ var ErrInvalid = New(Invalid, "invalid_request", "the request is not valid")
 // ErrStale is the refusal of an edit that is based on an old version.
 var ErrStale = New(Conflict, "stale_version", "it was changed in the meantime; load it again and repeat your change")
 
-// ErrOutcomeUnknown is the answer when the time for an answer ended while a
-// change was being stored: it may be stored or not. Repeating the request with
-// the same idempotency key finds out, and changes nothing twice.
+// ErrOutcomeUnknown is the answer when the time limit ended while a change was
+// being stored: the change may be stored or not. Repeating the request with the
+// same idempotency key tells the outcome and changes nothing twice.
 var ErrOutcomeUnknown = New(Unavailable, "overloaded",
 	"no answer came in time, and the change may have been stored all the same; repeat the request with the same Idempotency-Key")
 
@@ -103,7 +103,7 @@ func (e *Fields) Add(name, key, format string, args ...any) {
 	e.List = append(e.List, Field{Name: name, Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-// Err returns e if any field was added, else nil.
+// Err returns e if any field was added, otherwise nil.
 func (e *Fields) Err() error {
 	if len(e.List) == 0 {
 		return nil

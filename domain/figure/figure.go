@@ -1,6 +1,5 @@
-// Package figure holds the rules by which pages and reports make the numbers
-// that they show from the numbers that are stored, so that figures which stand
-// side by side agree with each other.
+// Package figure holds the rules by which pages and reports compute the numbers
+// that they show from the stored numbers, so that numbers shown side by side agree.
 package figure
 
 import (
@@ -8,15 +7,14 @@ import (
 	"time"
 )
 
-// Whole is what the results of [Shares] add up to: a thousandth of it is a
+// Whole is the sum of the results of [Shares]: one thousandth of the whole is a
 // tenth of a percent.
 const Whole = 1000
 
-// Shares returns each part's share of the sum of parts in thousandths. The
-// shares add up to [Whole] (largest remainder: each share is rounded down, and
-// the thousandths that are left go to the parts with the largest remainders, the
-// first of equal ones). The sum of the parts is an int64. Parts below 0 count as 0. If there is nothing to share
-// out, all shares are 0.
+// Shares returns each part's share of the sum of parts in thousandths. The shares add up to [Whole]
+// (largest remainder: each share is rounded down, and the remaining thousandths go to the parts
+// with the largest remainders, first to the first of equal parts). The sum of the parts must fit an
+// int64. Parts below 0 count as 0. If the sum is 0, all shares are 0.
 func Shares(parts []int64) []int64 {
 	shares := make([]int64, len(parts))
 	var sum int64
@@ -41,8 +39,8 @@ func Shares(parts []int64) []int64 {
 	return shares
 }
 
-// divide returns n * [Whole] / sum and the remainder, for 0 ≤ n ≤ sum. Sums that
-// the product would overflow lose digits that no share depends on.
+// divide returns n * [Whole] / sum and the remainder, for 0 ≤ n ≤ sum. If the
+// product would overflow, low digits are dropped on which no share depends.
 func divide(n, sum int64) (share, rest int64) {
 	const most = (1<<63 - 1) / Whole
 	for sum > most {
@@ -54,9 +52,8 @@ func divide(n, sum int64) (share, rest int64) {
 // Precision is the unit of the instants that pages show to a fraction of a second.
 const Precision = time.Millisecond
 
-// Late returns how long after the planned instant something happened, as the
-// difference of the two instants to the millisecond, which is how they are
-// shown; 0 if it happened before.
+// Late returns how long after the planned instant something happened, 0 if it
+// happened before. Both instants are taken to the millisecond, as they are shown.
 func Late(planned, happened time.Time) time.Duration {
 	return max(0, happened.Truncate(Precision).Sub(planned.Truncate(Precision)))
 }

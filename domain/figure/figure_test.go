@@ -27,8 +27,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Shares add up to the whole, keep the order of the parts, and are off by less
-// than one unit.
+// Shares add up to the whole, keep the order of the parts, and differ from the
+// exact share by less than one unit.
 func TestSharesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.Int64Range(0, 1<<40), 1, 12).Draw(t, "parts")

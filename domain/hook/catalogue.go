@@ -2,9 +2,9 @@ package hook
 
 import "slices"
 
-// A Type is one kind of event that endpoints are sent. Its form and the fields of
-// its data never change their meaning; docs/webhooks.md describes them, and
-// testdata has an example of each.
+// A Type is one kind of event that endpoints are sent. The form of a type and the
+// meaning of its fields never change; docs/webhooks.md describes them, and testdata
+// has an example of each type.
 type Type string
 
 // The types. TestEvent is sent to one endpoint when staff ask for it.

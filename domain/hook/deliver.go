@@ -18,18 +18,18 @@ type Due struct {
 	Payload     []byte
 }
 
-// A Result is what one attempt leads to.
+// A Result is the outcome of one attempt.
 type Result struct {
 	DeliveryID int64
 	Attempt    int
 	At         time.Time
 	Answer     Answer
-	// Again is when the next attempt follows; done without one, Failed unless it
-	// was accepted.
+	// Again is the time until the next attempt. Without Again the delivery is done:
+	// Failed, unless it was accepted.
 	Again *time.Duration
 }
 
-// Lease is what a worker may send to one endpoint now.
+// Lease holds the deliveries that a worker may send to one endpoint now.
 type Lease struct {
 	Endpoint Endpoint
 	Token    string
@@ -38,14 +38,15 @@ type Lease struct {
 
 // Outbound is the store as workers use it.
 type Outbound interface {
-	// Lease leases up to limit due deliveries of the endpoint. There are none while it
-	// is disabled or held, or while as many as limit are leased by others; one, as
-	// a probe, while its circuit is open.
+	// Lease leases up to limit due deliveries of the endpoint. It leases none while
+	// the endpoint is disabled or held, or while other workers hold limit deliveries.
+	// While the circuit is open, it leases one delivery as a probe.
 	Lease(ctx context.Context, endpointID int64, limit int, lasting time.Duration) (Lease, error)
-	// Record stores results, those whose lease is still held, and how the endpoint
-	// does: after a success its failures are over; after a failure it is held for
-	// as long as hold says for that many failures; it is disabled if it is gone, or
-	// has failed for [DisableAfter]. It reports whether the endpoint goes on.
+	// Record stores the results whose lease is still held, and the state of the
+	// endpoint. A success resets the endpoint's failures. After a failure the
+	// endpoint is held for the time that hold returns for its number of failures.
+	// It is disabled if it is gone, or has failed for [DisableAfter]. Record
+	// reports whether deliveries to the endpoint go on.
 	Record(ctx context.Context, l Lease, results []Result, hold func(failures int, last Answer) time.Duration) (goesOn bool, err error)
 	// Release gives deliveries back that were not sent.
 	Release(ctx context.Context, l Lease, deliveries []int64) error
@@ -63,8 +64,8 @@ const (
 	inFlight = 16
 	// leased is how many deliveries one worker leases at a time.
 	leased = 64
-	// LeaseFor is longer than a whole lease takes at an endpoint that answers right
-	// before each time-out.
+	// LeaseFor is longer than sending a whole lease takes at an endpoint that
+	// answers right before each time-out.
 	LeaseFor = 90 * time.Second
 	// turn is how long a worker stays with one endpoint.
 	turn = 20 * time.Second
@@ -80,8 +81,8 @@ type Deliverer struct {
 	Observe func(t Type, a Answer)
 }
 
-// Drain sends what is due at the endpoint until nothing is, for about a turn. It
-// reports whether something may be left.
+// Drain sends the due deliveries of the endpoint until none is left, for about one
+// turn. It reports whether due deliveries may be left.
 func (d *Deliverer) Drain(ctx context.Context, endpointID int64) (more bool, err error) {
 	until := d.Now().Add(turn)
 	for ctx.Err() == nil {
@@ -100,8 +101,8 @@ func (d *Deliverer) Drain(ctx context.Context, endpointID int64) (more bool, err
 	return true, nil
 }
 
-// send sends what is leased and records results as they come, so that a worker
-// that is killed leaves few requests unrecorded.
+// send sends the leased deliveries and records results as they arrive, so that a
+// worker that is killed leaves few requests unrecorded.
 func (d *Deliverer) send(ctx context.Context, l Lease) (goesOn bool, err error) {
 	keys, err := d.keys(l.Endpoint)
 	if err != nil {
@@ -177,8 +178,9 @@ func waiting(results <-chan Result) (list []Result) {
 // secretRow is the row that secrets of an endpoint are sealed for.
 func secretRow(endpointID int64) string { return seal.Row("hook_endpoints", endpointID) }
 
-// keys opens the endpoint's secrets. One that cannot be opened while another can
-// is left out: the key of the environment may have been changed meanwhile.
+// keys opens the endpoint's secrets. A secret that cannot be opened is left out if
+// another secret can be opened: the key of the environment may have been changed
+// meanwhile.
 func (d *Deliverer) keys(e Endpoint) (keys [][]byte, err error) {
 	for _, s := range e.Secrets {
 		key, failed := d.Box.Open(secretRow(e.ID), s)

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/seal"
 )
 
-// fakeOutbound leases each delivery once and remembers what became of it.
+// fakeOutbound leases each delivery once and records its result.
 type fakeOutbound struct {
 	mu       sync.Mutex
 	due      []hook.Due
@@ -95,8 +95,8 @@ func TestDrainSendsEverything(t *testing.T) {
 	}
 }
 
-// TestDrainLeavesAFailingEndpointAlone: the sent events are recorded, those leased and
-// not sent are given back, and no more are leased.
+// TestDrainLeavesAFailingEndpointAlone: the results of the sent events are recorded,
+// leased events that were not sent are given back, and no more are leased.
 func TestDrainLeavesAFailingEndpointAlone(t *testing.T) {
 	d, f := deliverer(t, 65, func(string, [][]byte) hook.Answer { return hook.Answer{Status: 500} })
 	f.stopAfter = hook.Tolerated
@@ -113,8 +113,8 @@ func TestDrainLeavesAFailingEndpointAlone(t *testing.T) {
 	}
 }
 
-// TestDrainEndsWithTheWorker: requests under way are ended and recorded, and the
-// rest is given back.
+// TestDrainEndsWithTheWorker: requests under way are completed and recorded, and
+// all other deliveries are given back.
 func TestDrainEndsWithTheWorker(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	d, f := deliverer(t, 64, func(string, [][]byte) hook.Answer { stop(); return hook.Answer{Status: 200} })
@@ -126,8 +126,8 @@ func TestDrainEndsWithTheWorker(t *testing.T) {
 	}
 }
 
-// TestDrainReportsWhatCannotBeRecorded, and sends nothing without a secret, nor
-// tries again before its lease has run out.
+// TestDrainReportsWhatCannotBeRecorded: an error of Record is reported. Without a
+// secret nothing is sent, and nothing is tried again before the lease has run out.
 func TestDrainReportsWhatCannotBeRecorded(t *testing.T) {
 	d, f := deliverer(t, 64, func(string, [][]byte) hook.Answer { return hook.Answer{Status: 200} })
 	f.fail = errors.New("away")

@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// OfTemplate returns the event of a template's transition, or false for a topic
-// that is none.
+// OfTemplate returns the event of a template's transition, or false if the topic is
+// no transition.
 func OfTemplate(topic string, e event.Template) (Event, bool) {
 	types := map[string]Type{event.TemplatePublished: DropPublished, event.TemplateMoved: DropMoved,
 		event.TemplateClosed: DropClosed, event.TemplateCancelled: DropCancelled}
@@ -27,8 +27,9 @@ func OfIssue(i event.Issue, at time.Time) Event {
 		Data: SoldOutData{i.TemplateID, i.Total}}
 }
 
-// OfCoupon returns the event of one coupon's step, or false for a step that is
-// none. The number of the step's line in the coupon's log orders it.
+// OfCoupon returns the event of one coupon's step, or false for a step without an
+// event. Events of one coupon are ordered by the number of the step's line in the
+// coupon's log.
 func OfCoupon(e event.Coupon) (Event, bool) {
 	types := map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
 		coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked}
@@ -121,7 +122,7 @@ func OfIssued(coupons []Issued, at time.Time) (list []Event) {
 	return list
 }
 
-// ListIssued returns what the bus is told of an event that [OfIssued] returned.
+// ListIssued returns the payload for the bus of an event that [OfIssued] returned.
 func ListIssued(e Event) event.IssuedList {
 	data := e.Data.(IssuedData)
 	list := event.IssuedList{TemplateID: data.TemplateID, Items: make([]event.OwnedCoupon, len(data.Items))}

@@ -1,7 +1,7 @@
-// Package hook holds the rules of events for the servers of shops: endpoints that
-// staff or shops register, the events that they are sent, signed by the Standard
-// Webhooks specification, when a failed one is sent again, and when an endpoint
-// is left alone.
+// Package hook holds the rules of events for the servers of shops: the endpoints
+// that staff or shops register, the events that endpoints are sent, signed by the
+// Standard Webhooks specification, the schedule of retries, and the conditions
+// under which an endpoint is held or disabled.
 package hook
 
 import (
@@ -19,7 +19,7 @@ import (
 	"dropbell/domain/wording"
 )
 
-// SealPurpose is what the keys that seal secrets are derived for.
+// SealPurpose is the purpose for which the keys that seal secrets are derived.
 const SealPurpose = "dropbell webhook secrets"
 
 const (
@@ -39,7 +39,7 @@ var (
 	ErrDeliveryNotFound = fault.New(fault.NotFound, "delivery_not_found", "there is no such delivery, or its retention is over; check its id")
 	ErrTooMany          = fault.New(fault.Conflict, "too_many_webhooks", "the shop has as many endpoints as it can; remove one first").Told("hooks.too_many")
 	// ErrRepeated is the answer to a second creation with one request key: the
-	// first one's secret was shown, or lost on the way.
+	// secret of the first endpoint was shown, or the answer was lost.
 	ErrRepeated = fault.New(fault.Conflict, "webhook_repeated",
 		"the request was sent twice, and one endpoint was made; if you have not seen its secret, rotate it").Told("hooks.repeated")
 	ErrDisabled = fault.New(fault.Conflict, "webhook_disabled", "the endpoint is disabled; enable it first").Told("hooks.is_disabled")
@@ -65,7 +65,7 @@ type Endpoint struct {
 	Enabled     bool
 	Why         Why // "" while enabled
 	DisabledAt  *time.Time
-	// Failures are those in a row; FailingSince is nil after a success.
+	// Failures counts failures in a row; FailingSince is nil after a success.
 	Failures      int
 	FailingSince  *time.Time
 	HeldUntil     *time.Time
@@ -77,7 +77,7 @@ type Endpoint struct {
 	Version   int64
 	CreatedAt time.Time
 	CreatedBy string
-	// Secrets are sealed: the present one, then the one before while it signs.
+	// Secrets are sealed: the present secret, then the previous secret while it signs.
 	Secrets [][]byte
 	// Waiting deliveries, as far as they were counted.
 	Waiting int64
@@ -110,7 +110,7 @@ func (e Endpoint) State() State {
 	return Unused
 }
 
-// Input is what can be said about an endpoint.
+// Input is the input for creating or changing an endpoint.
 type Input struct {
 	URL         string
 	Description string
@@ -147,8 +147,8 @@ func (in Input) check(insecure bool) (Input, error) {
 	return in, e.Err()
 }
 
-// lowered returns an address that [CheckURL] accepts with its scheme and its host, which
-// are of either case, in lower case.
+// lowered returns an address that [CheckURL] accepts, with its scheme and host in lower
+// case.
 func lowered(address string) string {
 	host := strings.Index(address, "://") + len("://")
 	end := len(address)
@@ -158,9 +158,9 @@ func lowered(address string) string {
 	return strings.ToLower(address[:end]) + address[end:]
 }
 
-// CheckURL returns the key and the English text of what is wrong with an
-// endpoint's address, empty if nothing is. That a name leads to a public address
-// is checked again at each connection.
+// CheckURL returns the message key and the English text of the mistake in an
+// endpoint's address, empty if there is none. Whether a name leads to a public
+// address is checked again at each connection.
 func CheckURL(raw string, insecure bool) (key, text string) {
 	u, err := url.Parse(raw)
 	switch {
@@ -199,8 +199,8 @@ func inside(host string) bool {
 	}
 }
 
-// narrowed returns the host in lower case, with ASCII in the place of full-width
-// characters and of the full stops that separate labels as well, as clients read them
+// narrowed returns the host in lower case, with ASCII in place of full-width
+// characters and of other full stops that separate labels, as HTTP clients read them
 // (UTS #46, section 4).
 func narrowed(host string) string {
 	return strings.Map(func(r rune) rune {
@@ -214,7 +214,7 @@ func narrowed(host string) string {
 	}, host)
 }
 
-// Shown is what the audit log keeps of an endpoint: never a secret.
+// A Shown holds the fields of an endpoint that the audit log keeps: never a secret.
 type Shown struct {
 	URL         string `json:"url"`
 	Description string `json:"description,omitempty"`
@@ -223,7 +223,7 @@ type Shown struct {
 	Why         Why    `json:"disabled_reason,omitempty"`
 }
 
-// Shown is what the audit log keeps of e.
+// Shown returns the fields of e that the audit log keeps.
 func (e Endpoint) Shown() Shown { return Shown{e.URL, e.Description, e.Types, e.Enabled, e.Why} }
 
 // Entry returns the audit record of an action on the endpoint.

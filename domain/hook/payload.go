@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// An Event is one message to endpoints before it is numbered and stored. It
-// belongs to the shop of its template, else of its campaign, else to Shop.
+// An Event is one message to endpoints before it is numbered and stored. It belongs
+// to the shop of its template; without a template to the shop of its campaign;
+// otherwise to Shop.
 type Event struct {
 	Type       Type
 	Subject    string // "drop/1"
@@ -23,7 +24,8 @@ type Event struct {
 	Data  any // one of the structs below
 }
 
-// Payload returns what is sent: {"type","timestamp","sequence","subject","data"}.
+// Payload returns the body that is sent:
+// {"type","timestamp","sequence","subject","data"}.
 func (e Event) Payload() ([]byte, error) {
 	return json.Marshal(struct {
 		Type      Type      `json:"type"`
@@ -38,7 +40,7 @@ func (e Event) Payload() ([]byte, error) {
 func Drop(templateID int64) string { return "drop/" + strconv.FormatInt(templateID, 10) }
 
 // DropData is the data of drop.published, drop.moved, drop.opened, drop.closed and
-// drop.cancelled. Version is that of the template after the change, 0 of
+// drop.cancelled. Version is the version of the template after the change, 0 for
 // drop.opened. Reason is "" or [ReasonRestored].
 type DropData struct {
 	TemplateID int64     `json:"template_id,string"`
@@ -61,8 +63,8 @@ type ReservationsData struct {
 	Items      []ReservationItem `json:"items"`
 }
 
-// ReservationItem is what one user reserved or cancelled at once. Of two items of
-// one user and drop the later has the greater sequence.
+// ReservationItem holds the reminders that one user reserved or cancelled at once.
+// Of two items of one user and drop the later item has the greater sequence.
 type ReservationItem struct {
 	UserID    int64           `json:"user_id,string"`
 	Reminders json.RawMessage `json:"reminders"` // [{"channel","minutes"}]
@@ -107,8 +109,8 @@ type ExpiredData struct {
 	Items      []ExpiredItem `json:"items"`
 }
 
-// ExpiredItem is one coupon that expired unused; the sequence is that of the
-// subject "coupon/ID".
+// ExpiredItem is one coupon that expired unused; the sequence is the sequence of
+// the subject "coupon/ID".
 type ExpiredItem struct {
 	CouponID int64 `json:"coupon_id,string"`
 	UserID   int64 `json:"user_id,string"`
@@ -128,7 +130,7 @@ type CampaignData struct {
 }
 
 // DeadData is the data of delivery.dead: recipients whom a batch of messages did
-// not reach after all attempts. Kind is what the messages are, such as reminder.
+// not reach after all attempts. Kind is the kind of the messages, such as reminder.
 type DeadData struct {
 	BatchID    int64      `json:"batch_id,string"`
 	Kind       string     `json:"kind"`

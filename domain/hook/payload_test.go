@@ -18,7 +18,8 @@ var at = time.Date(2026, 11, 20, 11, 55, 0, 123456000, time.UTC)
 
 const big = 9007199254740993 // above 2^53, where a JSON number would lose its last digit
 
-// examples has one event of each type, made of what the bus announces where it is.
+// examples has one event of each type, made from the payload of the bus if the bus
+// announces it.
 func examples(t *testing.T) map[hook.Type]hook.Event {
 	t.Helper()
 	all := map[hook.Type]hook.Event{}
@@ -70,8 +71,8 @@ func examples(t *testing.T) map[hook.Type]hook.Event {
 	return all
 }
 
-// TestPayloadsKeepTheirMeaning: the payloads sent are those in the files, which docs
-// and receivers rely on.
+// TestPayloadsKeepTheirMeaning: the payloads sent equal the files, on which docs and
+// receivers rely.
 func TestPayloadsKeepTheirMeaning(t *testing.T) {
 	all := examples(t)
 	for _, name := range append(hook.Types(), hook.TestEvent) {
@@ -133,8 +134,8 @@ func TestBatchedEventsAreBounded(t *testing.T) {
 
 func must(b []byte, _ error) []byte { return b }
 
-// TestListsAreSummed without losing an item or mixing reservations with
-// cancellations.
+// TestListsAreSummed: lists are summed without losing an item, and reservations are
+// never mixed with cancellations.
 func TestListsAreSummed(t *testing.T) {
 	item := func(n int64) []event.ListedReminders { return []event.ListedReminders{{UserID: n, Sequence: n}} }
 	sums := event.SumReservationLists([]event.ReservationList{{TemplateID: 2, Items: item(1)}, {TemplateID: 1, Cancelled: true, Items: item(2)},

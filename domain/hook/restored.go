@@ -13,8 +13,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// ReasonRestored is the reason of events that correct what was told before the database
-// lost it: it was restored, or a standby took over that lacked the newest transactions.
+// ReasonRestored is the reason of events that correct earlier events which the database
+// has lost: it was restored, or a standby took over that lacked the newest
+// transactions.
 const ReasonRestored = "restored"
 
 // stepRestore is the step of coupons' events with that reason.
@@ -23,8 +24,8 @@ const stepRestore = "restore"
 // A Reserver is one user of one drop.
 type Reserver struct{ TemplateID, UserID int64 }
 
-// Lost is what events said that the database no longer has, and that shops may have been
-// told. Of what was said about one subject the latest counts.
+// Lost holds the contents of events that the database no longer has and that shops may
+// have received. Of several events about one subject the latest counts.
 type Lost struct {
 	drops        map[int64]lostDrop
 	reservations map[Reserver]lostReminders
@@ -37,11 +38,11 @@ type lostDrop struct {
 	moved bool
 }
 
-// lostReminders are reminders that lost events made and cancelled, and of which number
-// the latest event about each was.
+// lostReminders are the reminders that lost events made and cancelled, each with the
+// number of the latest event about it.
 type lostReminders struct{ made, cancelled map[int]int64 }
 
-// AddDrop returns what adds a lost event of the topic.
+// AddDrop returns the function that adds a lost event of the topic.
 func AddDrop(topic string) func(l *Lost, e event.Template) {
 	return func(l *Lost, e event.Template) {
 		if l.drops == nil {
@@ -115,9 +116,9 @@ func (l *Lost) Reservers() []Reserver {
 // Coupons returns the coupons that the lost events were about.
 func (l *Lost) Coupons() []int64 { return slices.Sorted(maps.Keys(l.coupons)) }
 
-// CorrectDrops returns the events that tell shops what is: stored has the drops that there
-// are, and next draws numbers greater than all that were drawn. To shops a drop that is gone,
-// or is a draft again, is cancelled.
+// CorrectDrops returns the events that tell shops the present state of drops. stored has the
+// drops that exist; next draws numbers greater than all that were drawn. A drop that is gone,
+// or is a draft again, is reported to shops as cancelled.
 func (l *Lost) CorrectDrops(stored map[int64]template.Template, at time.Time, next func() int64) (list []Event) {
 	types := map[template.State]Type{template.Published: DropPublished, template.Paused: DropPublished, template.Closed: DropClosed}
 	for _, id := range l.Drops() {
@@ -136,8 +137,9 @@ func (l *Lost) CorrectDrops(stored map[int64]template.Template, at time.Time, ne
 	return list
 }
 
-// CorrectReservations returns the events that tell shops what is: stored has the reminders
-// of those Reservers who have any, and next draws numbers greater than all that were drawn.
+// CorrectReservations returns the events that tell shops the present state of reservations.
+// stored has the reminders of every Reserver with reminders; next draws numbers greater
+// than all that were drawn.
 func (l *Lost) CorrectReservations(stored map[Reserver]int64, at time.Time, next func() int64) (list []Event) {
 	var wrong []event.ReservationList
 	for _, k := range l.Reservers() {
@@ -173,9 +175,9 @@ func (l *Lost) CorrectReservations(stored map[Reserver]int64, at time.Time, next
 	return list
 }
 
-// CorrectCoupons returns the events that tell shops what is: stored has the coupons that
-// there are, and next draws numbers greater than all that were drawn. A coupon that is gone
-// was taken away.
+// CorrectCoupons returns the events that tell shops the present state of coupons. stored
+// has the coupons that exist; next draws numbers greater than all that were drawn. A coupon
+// that is gone is reported as revoked.
 func (l *Lost) CorrectCoupons(stored map[int64]coupon.Coupon, at time.Time, next func() int64) (list []Event) {
 	types := map[coupon.State]Type{coupon.Unused: CouponReleased, coupon.Locked: CouponLocked, coupon.Used: CouponUsed, coupon.Expired: CouponReleased,
 		coupon.Refunded: CouponRefunded, coupon.Revoked: CouponRevoked}

@@ -71,8 +71,9 @@ func TestShopsOfDropsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestWhatIsCorrected: of the lost events about a reminder or a coupon the latest says what
-// a shop was told, in whatever order they are found; it is corrected if it is not so.
+// TestWhatIsCorrected: of the lost events about a reminder or a coupon the latest tells
+// what a shop was told, in whatever order they are found. A correction is sent if the
+// stored state differs.
 func TestWhatIsCorrected(t *testing.T) {
 	list := func(cancelled bool, sequence, bits int64) event.ReservationList {
 		return event.ReservationList{TemplateID: 1, Cancelled: cancelled, Items: []event.ListedReminders{{UserID: 7, Bits: bits, Sequence: sequence}}}

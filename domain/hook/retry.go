@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Schedule is how long after each failed attempt the next one follows; after the
-// last the delivery has failed, about three days after the first.
+// Schedule is the time between each failed attempt and the next attempt. After the
+// last attempt the delivery has failed, about three days after the first.
 var Schedule = [...]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 
 const (
-	// DisableAfter is how long every attempt must have failed for an endpoint to
-	// be disabled.
+	// DisableAfter is the time for which every attempt must have failed before an
+	// endpoint is disabled.
 	DisableAfter = 5 * 24 * time.Hour
 	// Tolerated failures in a row open the circuit.
 	Tolerated = 5
-	// firstHold is how long the circuit stays open at first; it doubles with each
-	// probe that fails, up to longestHold.
+	// firstHold is how long the circuit stays open at first. The time doubles with
+	// each failed probe, up to longestHold.
 	firstHold, longestHold = 10 * time.Second, 10 * time.Minute
 	// longestAsked is the longest pause that an endpoint can ask for.
 	longestAsked = 24 * time.Hour
 )
 
-// An Answer is what became of one attempt.
+// An Answer is the result of one attempt.
 type Answer struct {
 	Status   int // of HTTP; 0 = there was none
 	Error    string
@@ -60,9 +60,9 @@ func (a Answer) asks() time.Duration {
 	return min(a.RetryAfter, longestAsked)
 }
 
-// Next returns how long after a failed attempt, the number of which counts from
-// 1, the next one follows; false if there is none. jitter is random in [0, 1)
-// and spreads the pause by ±10 %. A pause that the endpoint asked for is kept.
+// Next returns the time between a failed attempt, counted from 1, and the next
+// attempt; false if there is no next attempt. jitter is random in [0, 1) and
+// spreads the pause by ±10 %. A pause that the endpoint asked for is a lower bound.
 func Next(attempt int, a Answer, jitter float64) (time.Duration, bool) {
 	if attempt > len(Schedule) {
 		return 0, false
@@ -71,8 +71,8 @@ func Next(attempt int, a Answer, jitter float64) (time.Duration, bool) {
 	return max(pause, a.asks()), true
 }
 
-// Hold returns for how long nothing is sent to an endpoint after that many
-// failures in a row, the last of which was a; 0 = it goes on.
+// Hold returns how long nothing is sent to an endpoint after this number of
+// failures in a row, the last of which was a; 0 = sending goes on.
 func Hold(failures int, a Answer) time.Duration {
 	hold := time.Duration(0)
 	if n := failures - Tolerated; n >= 0 {

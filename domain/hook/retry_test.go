@@ -7,8 +7,9 @@ import (
 	"dropbell/domain/hook"
 )
 
-// TestSchedule is that of the specification: ten attempts in about three days,
-// each pause spread by a tenth, none shorter than the endpoint asked for.
+// TestSchedule: the schedule is the schedule of the specification, ten attempts in
+// about three days. Each pause is spread by a tenth, and none is shorter than the
+// endpoint asked for.
 func TestSchedule(t *testing.T) {
 	failed := hook.Answer{Status: 500}
 	for i, want := range []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,

@@ -44,7 +44,7 @@ type Attempt struct {
 	Response string
 }
 
-// Details are a delivery with what was sent and answered.
+// Details are a delivery with its request and its answer.
 type Details struct {
 	Delivery
 	Payload string
@@ -83,13 +83,13 @@ type Store interface {
 	CreateEndpoint(ctx context.Context, n Endpoint, requestKey string, by staff.Actor) (Endpoint, error)
 	// Endpoint returns [ErrNotFound] if there is none.
 	Endpoint(ctx context.Context, id int64) (Endpoint, error)
-	// Endpoints lists those of the shops given, none = all, by shop and id.
+	// Endpoints lists the endpoints of the shops given, none = all shops, by shop and id.
 	Endpoints(ctx context.Context, shops []int64) ([]Endpoint, error)
-	// SaveEndpoint stores what in says if the version is still e's, else it returns
+	// SaveEndpoint stores in if the version is still e's, otherwise it returns
 	// [fault.ErrStale].
 	SaveEndpoint(ctx context.Context, e Endpoint, in Input, entry staff.Entry) (Endpoint, error)
-	// RotateSecret makes the present secret the old one for the time given, if the
-	// version is still e's, else it returns [fault.ErrStale].
+	// RotateSecret makes the present secret the old secret for the time oldFor. If
+	// the version is no longer e's, it returns [fault.ErrStale].
 	RotateSecret(ctx context.Context, e Endpoint, sealed []byte, oldFor time.Duration, entry staff.Entry) (Endpoint, error)
 	RemoveEndpoint(ctx context.Context, id int64, entry staff.Entry) error
 	// SendTest stores an event and its only delivery and returns that.
@@ -97,17 +97,18 @@ type Store interface {
 	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error)
 	// Delivery returns [ErrDeliveryNotFound] if there is none.
 	Delivery(ctx context.Context, endpointID, id int64) (Details, error)
-	// Replay starts another delivery of the same event, with all attempts ahead; one
-	// that waits is made due now. It returns [ErrDeliveryNotFound] if there is none.
+	// Replay starts another delivery of the same event, with all attempts ahead. A
+	// delivery that waits is made due now instead. It returns [ErrDeliveryNotFound]
+	// if there is no such delivery.
 	Replay(ctx context.Context, endpointID, id int64, entry staff.Entry) error
 	// ReplaySince starts a delivery of each stored event that the endpoint wants
-	// and that happened from since on, except those that wait already, the oldest
-	// first and at most limit, and returns how many.
+	// and that happened at since or later, the oldest first and at most limit, and
+	// returns how many. Events with a waiting delivery are left out.
 	ReplaySince(ctx context.Context, e Endpoint, since time.Time, limit int, entry staff.Entry) (int64, error)
 	// Hours returns the hours from since on in which something was sent.
 	Hours(ctx context.Context, endpointID int64, since time.Time) ([]Hour, error)
 	// Listen renews the listener and returns up to limit stored events of the shop
-	// behind the id given.
+	// with ids greater than after.
 	Listen(ctx context.Context, l Listener, after int64, limit int) ([]Stored, error)
 	// Latest returns the id of the shop's newest stored event, 0 if there is none.
 	Latest(ctx context.Context, shop int64) (int64, error)
@@ -129,7 +130,7 @@ type Service struct {
 	Box   *seal.Box
 	// Insecure allows http and private addresses, for development.
 	Insecure bool
-	// Wake makes a worker send what is due at the endpoint; it may fail.
+	// Wake makes a worker send the due deliveries of the endpoint; it may fail.
 	Wake func(ctx context.Context, endpointID int64)
 	Now  func() time.Time
 }
@@ -176,7 +177,7 @@ func (s *Service) newSecret(endpointID int64) (shown string, sealed []byte) {
 	return "whsec_" + base64.StdEncoding.EncodeToString(key), s.Box.Seal(secretRow(endpointID), key)
 }
 
-// Endpoint returns one that the actor may see, else [ErrNotFound].
+// Endpoint returns an endpoint that the actor may see, otherwise [ErrNotFound].
 func (s *Service) Endpoint(ctx context.Context, by staff.Actor, id int64) (Endpoint, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Endpoint{}, err
@@ -188,7 +189,7 @@ func (s *Service) Endpoint(ctx context.Context, by staff.Actor, id int64) (Endpo
 	return e, err
 }
 
-// Endpoints lists what the actor may see, of one shop or of all (0).
+// Endpoints lists the endpoints that the actor may see, of one shop or of all shops (0).
 func (s *Service) Endpoints(ctx context.Context, by staff.Actor, shop int64) ([]Endpoint, error) {
 	if err := by.May(staff.View, shop); err != nil {
 		return nil, err
@@ -209,7 +210,7 @@ func (s *Service) own(ctx context.Context, by staff.Actor, id int64) (Endpoint, 
 	return e, by.May(staff.Operate, e.Shop)
 }
 
-// Change stores what in says. version is the one that the caller has seen; 0 = any.
+// Change stores in. version is the version that the caller has seen; 0 = any.
 func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64, in Input) (Endpoint, error) {
 	e, err := s.own(ctx, by, id)
 	if err != nil {
@@ -238,8 +239,8 @@ func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64,
 	return changed, err
 }
 
-// Rotate replaces the secret and returns the new one, which is shown once. The
-// old one signs as well for [OldSecretFor].
+// Rotate replaces the secret and returns the new secret, which is shown once. The
+// old secret still signs for [OldSecretFor].
 func (s *Service) Rotate(ctx context.Context, by staff.Actor, id, version int64) (Endpoint, string, error) {
 	e, err := s.own(ctx, by, id)
 	if err != nil {
@@ -310,8 +311,8 @@ func (s *Service) Replay(ctx context.Context, by staff.Actor, endpointID, id int
 	return err
 }
 
-// ReplaySince sends again everything that is stored since the instant, up to
-// [MaxReplay] events, and returns how many.
+// ReplaySince sends again all events that are stored since the instant, up to
+// [MaxReplay], and returns how many.
 func (s *Service) ReplaySince(ctx context.Context, by staff.Actor, endpointID int64, since time.Time) (int64, error) {
 	e, err := s.own(ctx, by, endpointID)
 	if err != nil {
@@ -335,8 +336,9 @@ func (s *Service) Hours(ctx context.Context, by staff.Actor, endpointID int64, s
 	return s.Store.Hours(ctx, endpointID, since)
 }
 
-// Listen returns up to limit events of a shop behind the id after, oldest first,
-// and the position to continue at. after -1 is the position after the newest.
+// Listen returns up to limit events of a shop with ids greater than after, oldest
+// first, and the position to continue at. after -1 means the position after the
+// newest event.
 func (s *Service) Listen(ctx context.Context, by staff.Actor, shop int64, types []Type, after int64, limit int) (list []Stored, next int64, err error) {
 	if shop <= 0 {
 		e := &fault.Fields{}

@@ -42,30 +42,30 @@ type Job struct {
 	// Needs is the permission required to start the job; staff who have it may
 	// also stop the job and see the rows that failed.
 	Needs staff.Permission
-	// Params say what is to be done, Cursor how far it has been done and
-	// Result what came of it; the kind's runner decides what they mean.
+	// Params describe the work, Cursor its progress and Result its results. Only
+	// the kind's runner interprets them.
 	Params, Cursor, Result json.RawMessage
 	State                  State
-	// Total is how many items there are, 0 while that is not known; Done and
-	// Failed are how many of them succeeded and did not.
+	// Total is the number of items, 0 while it is not known. Done is the number of
+	// items that succeeded, Failed the number that did not.
 	Total, Done, Failed int64
 	// Reason is the code of the fault that ended a failed job, Detail its text.
 	Reason, Detail string
-	// Actor started the job, with the rights of that moment; a runner acts in
-	// this name. CreatedBy is its label and name, as in the audit log.
+	// Actor started the job. A runner acts in the name of Actor, with the rights at
+	// the start. CreatedBy is the actor's label and name, as in the audit log.
 	Actor      staff.Actor
 	CreatedBy  string
 	UploadID   int64 // 0 = none
 	CreatedAt  time.Time
 	StartedAt  *time.Time
 	FinishedAt *time.Time
-	// IdleSince is since when no worker has had a running job, because the last
-	// one fell silent or none is free; nil while that is less than [IdleAfter].
+	// IdleSince is since when a running job has had no worker: the last worker fell
+	// silent, or no worker is free. It is nil while that is less than [IdleAfter].
 	IdleSince *time.Time
 }
 
-// IdleAfter is how long a running job may be without a worker before it is shown
-// as stalled. Taking a job over takes less.
+// IdleAfter is how long a running job may be without a worker before it is shown as
+// stalled. A worker normally takes a job over in less time.
 const IdleAfter = 10 * time.Second
 
 // Worked returns how many items were looked at.
@@ -75,7 +75,7 @@ func (j Job) Worked() int64 { return j.Done + j.Failed }
 func (j Job) By(a staff.Actor) bool { return a.Label != "" && j.Actor.Label == a.Label }
 
 // Visible returns [ErrNotFound] unless the actor may see the job: staff who are
-// limited to shops see the jobs of these and their own.
+// limited to shops see the jobs of these shops and their own jobs.
 func (j Job) Visible(to staff.Actor) error {
 	if err := to.May(staff.View, 0); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (j Job) Visible(to staff.Actor) error {
 	return ErrNotFound
 }
 
-// A RowError is one line of a list that could not be worked off, and why: in
-// English, and as what it breaks, which can be told in any language.
+// A RowError is one line of a list that could not be processed, with the reason: in
+// English, and as broken rules that can be shown in any language.
 type RowError struct {
 	Line    int64
 	Row     string
@@ -112,7 +112,7 @@ func RowFailed(line int64, row string, err error) RowError {
 	return e
 }
 
-// EndsReading reports whether what stands behind the line could not be read.
+// EndsReading reports whether the lines after this line could not be read.
 func (e RowError) EndsReading() bool { return e.Breaks(ReadingEnded) }
 
 // Breaks reports whether the rule is among those that the line breaks.
@@ -120,17 +120,17 @@ func (e RowError) Breaks(rule string) bool {
 	return slices.ContainsFunc(e.Because, func(f fault.Field) bool { return f.Key == rule })
 }
 
-// Progress is how far a job is after a step. Total, Done and Failed are
-// absolute, so that saving the same progress twice counts nothing twice. Once
-// it has finished, a total that was never known is what was worked off.
+// Progress is how far a job is after a step. Total, Done and Failed are absolute,
+// so that saving the same progress twice counts nothing twice. When a job finishes
+// whose total was never known, the total becomes the number of processed items.
 type Progress struct {
-	Cursor, Result      json.RawMessage // nil leaves what was stored
+	Cursor, Result      json.RawMessage // nil = unchanged
 	Total, Done, Failed int64
 	Errors              []RowError // of this step only
 	Finished            bool
 }
 
-// New is what a job starts with.
+// New is the input for starting a job.
 type New struct {
 	Kind, Title string
 	ShopNumber  int64
@@ -153,13 +153,13 @@ type Upload struct {
 	SHA256    []byte
 	CreatedBy string
 	CreatedAt time.Time
-	// Previews are the beginnings of the table that were read when it came, one
-	// for each sheet of a workbook.
+	// Previews are the beginnings of the table, one for each sheet of a workbook,
+	// read when the file was uploaded.
 	Previews []Preview
 }
 
-// Visible returns [ErrUploadNotFound] unless the actor may read the file: it
-// belongs to no shop, so staff who are limited to shops see their own.
+// Visible returns [ErrUploadNotFound] unless the actor may read the file. An upload
+// belongs to no shop, so staff who are limited to shops see their own uploads only.
 func (u Upload) Visible(to staff.Actor) error {
 	if by, _, _ := strings.Cut(u.CreatedBy, " "); len(to.Shops) > 0 && by != to.Label {
 		return ErrUploadNotFound
@@ -176,13 +176,13 @@ var (
 	// ErrUnreadable is the refusal of an uploaded table in which nothing can be read.
 	ErrUnreadable     = fault.New(fault.Invalid, "sheet_unreadable", "the file cannot be read; use CSV in UTF-8 or XLSX")
 	ErrUploadTooLarge = fault.New(fault.Invalid, "upload_too_large", "the file is too large; divide it")
-	// ErrBusy is the refusal of a workbook while this process reads others.
+	// ErrBusy is the refusal of a workbook while this process reads other workbooks.
 	ErrBusy = fault.New(fault.Unavailable, "overloaded", "another workbook is being read; try again in a moment")
-	// ErrWorkersDied ends a job in whose steps one worker after another
-	// disappeared.
+	// ErrWorkersDied ends a job during whose steps several workers disappeared one
+	// after the other.
 	ErrWorkersDied = fault.New(fault.Unavailable, "job_workers_died", "several workers died while processing this job; look at their logs before you start it again")
-	// ErrNoWork is returned when there is nothing to take: another worker has
-	// the job, it has to wait, or it is over.
+	// ErrNoWork is returned when there is nothing to take: another worker has the
+	// job, or the job has to wait or is over.
 	ErrNoWork = fault.New(fault.Conflict, "no_job", "there is no job to take")
 	// ErrLeaseLost is returned to a worker whose job was taken over or cancelled; its
 	// work since the last save is not recorded.

@@ -13,8 +13,8 @@ import (
 type Query struct {
 	Kind   string // empty = all
 	States []State
-	// Shops limits the answer to jobs of these shops and those that Actor,
-	// an actor's label, started; empty = all.
+	// Shops limits the answer to jobs of these shops and jobs that Actor, an
+	// actor's label, started; empty = all jobs.
 	Shops  []int64
 	Actor  string
 	Before int64 // keyset: only jobs older than this one
@@ -23,18 +23,18 @@ type Query struct {
 
 // Store stores jobs.
 type Store interface {
-	// StartJob stores j for the workers, with an event and e, or returns the
-	// one that j's actor started with the same kind and key. It returns
-	// [ErrUploadNotFound] if j's upload is not there, or not whole.
+	// StartJob stores j for the workers, with an event and e. If j's actor has
+	// started a job of the same kind with this key, it returns that job. It returns
+	// [ErrUploadNotFound] if j's upload is missing or incomplete.
 	StartJob(ctx context.Context, j Job, requestKey string, e staff.Entry) (Job, error)
 	// Job returns [ErrNotFound] if there is none.
 	Job(ctx context.Context, id int64) (Job, error)
 	Jobs(ctx context.Context, q Query) ([]Job, error)
-	// CancelJob ends a job that is not over and records e, else it returns
+	// CancelJob ends a job that is not over and records e, otherwise it returns
 	// [ErrOver].
 	CancelJob(ctx context.Context, id int64, e staff.Entry) (Job, error)
-	// RowErrors yields the rows that failed in the order in which they were
-	// met, until yield returns an error.
+	// RowErrors yields the failed rows in the order in which they were processed,
+	// until yield returns an error.
 	RowErrors(ctx context.Context, id int64, yield func(RowError) error) error
 	// LastRowError returns the last of them, an empty one if there is none.
 	LastRowError(ctx context.Context, id int64) (RowError, error)
@@ -57,8 +57,8 @@ func (s *Service) Start(ctx context.Context, by staff.Actor, n New, needs staff.
 	return s.Store.StartJob(context.WithoutCancel(ctx), j, n.RequestKey, e)
 }
 
-// Prepare returns the job and its audit entry for a store that starts it
-// together with something else; see [Service.Start] for the errors.
+// Prepare returns the job and its audit entry, for a store that starts the job in
+// the transaction of another change. For the errors see [Service.Start].
 func (n New) Prepare(by staff.Actor, needs staff.Permission) (Job, staff.Entry, error) {
 	if err := by.May(needs, n.ShopNumber); err != nil {
 		return Job{}, staff.Entry{}, err
@@ -95,7 +95,7 @@ func title(s string) string {
 	return string(r)
 }
 
-// Job returns one job that the actor may know about, else [ErrNotFound].
+// Job returns a job that the actor may see, otherwise [ErrNotFound].
 func (s *Service) Job(ctx context.Context, by staff.Actor, id int64) (Job, error) {
 	j, err := s.Store.Job(ctx, id)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) Job(ctx context.Context, by staff.Actor, id int64) (Job, error
 	return j, nil
 }
 
-// Jobs lists what the actor may know about, newest first.
+// Jobs lists the jobs that the actor may see, newest first.
 func (s *Service) Jobs(ctx context.Context, by staff.Actor, q Query) ([]Job, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (s *Service) Cancel(ctx context.Context, by staff.Actor, id int64) (Job, er
 		ObjectID: strconv.FormatInt(id, 10), ShopNumber: j.ShopNumber})
 }
 
-// RowErrors yields the rows that failed. Only staff who may start such a job may see
-// them, since they hold uploaded data.
+// RowErrors yields the failed rows. They hold uploaded data, so only staff who may
+// start such a job may see them.
 func (s *Service) RowErrors(ctx context.Context, by staff.Actor, id int64, yield func(RowError) error) error {
 	if _, err := s.own(ctx, by, id); err != nil {
 		return err
@@ -136,8 +136,8 @@ func (s *Service) RowErrors(ctx context.Context, by staff.Actor, id int64, yield
 	return s.Store.RowErrors(ctx, id, yield)
 }
 
-// LastRowError returns the last row that failed, an empty one if there is none, for
-// staff who may see them.
+// LastRowError returns the last failed row, an empty one if there is none, for
+// staff who may see the rows.
 func (s *Service) LastRowError(ctx context.Context, by staff.Actor, id int64) (RowError, error) {
 	if _, err := s.own(ctx, by, id); err != nil {
 		return RowError{}, err

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// Rows are those of an uploaded table.
+// Rows are the rows of an uploaded table.
 type Rows interface {
-	// Next returns the next row that is not blank, with its line; the cells are
-	// valid until the next call. After the last it returns [io.EOF]. For any
+	// Next returns the next row that is not blank, with its line. The cells are
+	// valid until the next call. After the last row it returns [io.EOF]. After any
 	// other error Broken reports whether the next row can be read.
 	Next() (line int64, cells []string, err error)
 	// Broken reports whether err ends the reading.
@@ -18,17 +18,17 @@ type Rows interface {
 	Close() error
 }
 
-// ReadingEnded is the rule that a row breaks behind which a table could not be
-// read, such as one with a quote that is never closed.
+// ReadingEnded is the rule broken by a row after which a table could not be read,
+// such as a row with a quote that is never closed.
 const ReadingEnded = "rule.reading_ended"
 
-// A Reading is how staff want a table to be read. Empty, it is read as its own
-// bytes suggest.
+// A Reading is how staff want a table to be read. An empty Reading leaves that to
+// the contents of the file.
 type Reading struct {
 	// Encoding is the name of one of the encodings of texts; "" = detected.
 	Encoding string `json:"encoding,omitempty"`
-	// Sheet is which sheet of a workbook is read, counted from 1; 0 = the first
-	// one that is not hidden.
+	// Sheet is the sheet of a workbook that is read, counted from 1; 0 = the first
+	// sheet that is not hidden.
 	Sheet int `json:"sheet,omitempty"`
 }
 
@@ -43,19 +43,19 @@ const (
 // Encodings returns the names of all of them.
 func Encodings() []string { return []string{UTF8, GB18030, Big5, Windows1252} }
 
-// Format is what a table turned out to be.
+// Format is the detected format of a table.
 type Format struct {
-	// Encoding is the one of a text file, "" of a workbook. Ambiguous means that
-	// its bytes may mean something else in another encoding.
+	// Encoding is the encoding of a text file, "" for a workbook. Ambiguous means
+	// that the bytes of the file may be other text in another encoding.
 	Encoding  string `json:"encoding,omitempty"`
 	Ambiguous bool   `json:"ambiguous,omitempty"`
-	// Sheets are the names of a workbook's sheets, Sheet the one that is read,
+	// Sheets are the names of a workbook's sheets. Sheet is the sheet that is read,
 	// counted from 1.
 	Sheets []string `json:"sheets,omitempty"`
 	Sheet  int      `json:"sheet,omitempty"`
 }
 
-// Formatted is implemented by [Rows] that know what the table turned out to be.
+// Formatted is implemented by [Rows] that know the format of the table.
 type Formatted interface{ Format() Format }
 
 // A Preview is the beginning of a table, stored with the file so that showing it
@@ -63,7 +63,7 @@ type Formatted interface{ Format() Format }
 type Preview struct {
 	Format
 	Header []string   `json:"header"`
-	Rows   [][]string `json:"rows"` // those that can be read
+	Rows   [][]string `json:"rows"` // the rows that can be read
 	// Bare reports that nothing follows the header.
 	Bare bool `json:"bare,omitempty"`
 }

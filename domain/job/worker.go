@@ -14,11 +14,11 @@ import (
 
 // A Runner works off jobs of one kind.
 type Runner interface {
-	// Step does one bounded piece of work, about two seconds at most, and
-	// returns how far the job is. It may run twice with the same cursor, on
-	// two machines even, of which one result is kept: its changes must be repeatable.
-	// An error that is a fault which no repetition can change ends the job; any other
-	// one is tried again.
+	// Step does one bounded piece of work, about two seconds at most, and returns how
+	// far the job is. It may run twice with the same cursor, even on two machines,
+	// and one result is kept: its changes must be repeatable. An error that is a
+	// fault which no repetition can change ends the job. After any other error the
+	// step is tried again.
 	Step(ctx context.Context, j Job) (Progress, error)
 }
 
@@ -30,7 +30,7 @@ type Lease struct {
 	Attempts int
 }
 
-// A Setback is what becomes of a job after a step that failed.
+// A Setback is the state of a job after a step that failed.
 type Setback struct {
 	Attempts int
 	// Wait is how long until the next attempt, if the job continues.
@@ -43,8 +43,8 @@ type Setback struct {
 // WorkStore keeps jobs for workers. A call whose lease no longer holds returns
 // [ErrLeaseLost].
 type WorkStore interface {
-	// LeaseJob takes the job if it is of one of the kinds and due, else it
-	// returns [ErrNoWork]. One that a silent worker left counts an attempt.
+	// LeaseJob takes the job if it is of one of the kinds and due, otherwise it
+	// returns [ErrNoWork]. If a silent worker left the job, an attempt is counted.
 	LeaseJob(ctx context.Context, id int64, kinds []string, lasting time.Duration) (Lease, error)
 	// KeepJob renews the lease.
 	KeepJob(ctx context.Context, l Lease, lasting time.Duration) error
@@ -70,7 +70,7 @@ type Worker struct {
 	Runners map[string]Runner
 	// LeaseFor is how long a silent worker keeps its job.
 	LeaseFor time.Duration
-	// Turn is how long one job is worked on before others have theirs.
+	// Turn is how long a worker works on one job before other jobs get their turn.
 	Turn time.Duration
 	Now  func() time.Time
 	// Random spreads repetitions; in [0, 1).
@@ -85,13 +85,13 @@ const MaxAttempts = 8
 const (
 	firstWait = time.Second
 	maxWait   = time.Minute
-	// stepFor bounds a step that hangs, saveFor the saving of what it did.
+	// stepFor bounds a step that hangs, saveFor the saving of its progress.
 	stepFor = time.Minute
 	saveFor = 20 * time.Second
 )
 
-// Run works on one job for a turn, or until it is over. It returns nil where
-// there is nothing to do for it.
+// Run works on one job for a turn, or until the job is over. It returns nil if
+// there is nothing to do for the job.
 func (w *Worker) Run(ctx context.Context, id int64) error {
 	lease, err := w.Store.LeaseJob(ctx, id, w.kinds(), w.LeaseFor)
 	if errors.Is(err, ErrNoWork) {
@@ -133,8 +133,8 @@ func (w *Worker) turn(ctx context.Context, lease Lease) error {
 	}
 }
 
-// step runs one step to its end even while the process shuts down, and keeps
-// the lease meanwhile. A lost lease cuts it off.
+// step runs one step to its end even while the process shuts down, and renews the
+// lease meanwhile. A lost lease cuts the step off.
 func (w *Worker) step(ctx context.Context, lease Lease) (p Progress, err error) {
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepFor)
 	defer cancel()
@@ -157,8 +157,8 @@ func (w *Worker) step(ctx context.Context, lease Lease) (p Progress, err error) 
 	}
 }
 
-// keep renews the lease until ctx ends. A renewal that fails for another
-// reason is tried again: whether the lease still holds is decided by the save.
+// keep renews the lease until ctx ends. A renewal that fails for a reason other
+// than a lost lease is tried again: the save decides whether the lease still holds.
 func (w *Worker) keep(ctx context.Context, lease Lease, lose func(error)) {
 	tick := time.NewTicker(max(w.LeaseFor/3, time.Millisecond))
 	defer tick.Stop()
@@ -176,7 +176,7 @@ func (w *Worker) keep(ctx context.Context, lease Lease, lose func(error)) {
 }
 
 // guarded turns a runner's panic into an error, so that one bad job does not end
-// others.
+// other jobs.
 func (w *Worker) guarded(ctx context.Context, j Job) (p Progress, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -204,7 +204,7 @@ func (w *Worker) setBack(ctx context.Context, lease Lease, s Setback, cause erro
 	return w.Store.SetBackJob(ctx, lease, s)
 }
 
-// setback decides what becomes of the job after err.
+// setback decides the state of the job after err.
 func (w *Worker) setback(l Lease, err error) Setback {
 	s := Setback{Attempts: l.Attempts + 1, Reason: fault.CodeOf(err), Detail: faultText(err)}
 	switch fault.KindOf(err) {
@@ -221,8 +221,8 @@ func (w *Worker) setback(l Lease, err error) Setback {
 	return s
 }
 
-// faultText returns the fault's own text, without the cause that an adapter
-// added; the text of a bug is for the log.
+// faultText returns the fault's own text, without the cause that an adapter added.
+// The text of an error that is no fault belongs in the log.
 func faultText(err error) string {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		return f.Text
@@ -233,8 +233,8 @@ func faultText(err error) string {
 	return ""
 }
 
-// backoff returns 1, 2, 4, … seconds up to a minute, less up to a quarter by
-// chance.
+// backoff returns 1, 2, 4, … seconds up to a minute, shortened at random by up to a
+// quarter.
 func backoff(attempts int, random float64) time.Duration {
 	wait := maxWait
 	if attempts >= 1 && attempts <= 6 {
@@ -246,9 +246,9 @@ func backoff(attempts int, random float64) time.Duration {
 // sweepBatch is how many due jobs one sweep queues.
 const sweepBatch = 50
 
-// Sweep queues every job that could be taken: new ones whose event was lost,
-// those of silent workers, those that waited, those whose turn is over. It
-// needs nothing in the queue to have survived.
+// Sweep queues every job that could be taken: new jobs whose event was lost, jobs
+// of silent workers, jobs that waited, and jobs whose turn is over. It does not
+// depend on the contents of the queue.
 func (w *Worker) Sweep(ctx context.Context) error {
 	due, err := w.Store.DueJobs(ctx, w.kinds(), sweepBatch)
 	if err != nil || len(due) == 0 {
@@ -257,7 +257,7 @@ func (w *Worker) Sweep(ctx context.Context) error {
 	tasks := make([]task.Task, len(due))
 	for i, id := range due {
 		// The key contains the second: the key of a task whose worker died stays
-		// taken for minutes, and a second task finds the job leased.
+		// taken for minutes. A second task for the same job finds the job leased.
 		tasks[i] = task.RunJob(id).Again(w.Now().Truncate(time.Second).Format("150405"))
 	}
 	return w.Queue.Enqueue(ctx, tasks...)

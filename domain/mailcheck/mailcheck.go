@@ -10,7 +10,7 @@ import (
 
 // Errors of a [Resolver].
 var (
-	// ErrNone is returned where there is no such name or no TXT record of it.
+	// ErrNone is returned if the name does not exist or has no TXT record.
 	ErrNone = errors.New("no record")
 	// ErrTimeout is returned if no server answered in time.
 	ErrTimeout = errors.New("no server of DNS answered in time")
@@ -18,27 +18,28 @@ var (
 
 // A Resolver reads DNS.
 type Resolver interface {
-	// TXT returns the TXT records of a name, the parts of each joined. The error is
-	// [ErrNone], [ErrTimeout], or one that says that the records are not known.
+	// TXT returns the TXT records of a name, with the parts of each record joined.
+	// The error is [ErrNone], [ErrTimeout], or any other error if the records are
+	// not known.
 	TXT(ctx context.Context, name string) ([]string, error)
 	// Organization returns the domain that an owner registers, such as example.com
-	// of mail.example.com.
+	// for mail.example.com.
 	Organization(domain string) string
 }
 
-// A Sender is what mails say of where they come from.
+// A Sender holds the domains that a mail names as its origin.
 type Sender struct {
-	// From is the domain that readers see, ReturnPath that of the envelope.
+	// From is the domain that readers see, ReturnPath the domain of the envelope.
 	From, ReturnPath string
 	// Server is the mail server that mails are handed to.
 	Server string
-	// Selector, Signer and Record are the name and the domain of the key that signs
-	// mails here, and the TXT record of its public half; empty = mails are not signed
+	// Selector and Signer are the name and the domain of the key that signs mails
+	// here, Record the TXT record of its public half; empty = mails are not signed
 	// here.
 	Selector, Signer, Record string
 }
 
-// State is what was found.
+// State is the verdict on one kind of record.
 type State string
 
 // The states.
@@ -59,17 +60,17 @@ const (
 	DMARC = "dmarc"
 )
 
-// A Finding is what was found of one kind of record.
+// A Finding is the result for one kind of record.
 type Finding struct {
 	Kind  string
 	State State
-	// Name is where the record belongs, Found are those that are there.
+	// Name is the DNS name of the record, Found the records that exist there.
 	Name  string
 	Found []string
-	// Record is the one to publish; empty = none is to be added.
+	// Record is the record to publish; empty = no record is to be added.
 	Record string
-	// Notes are keys of the catalogues that say what is right or wrong, with a value
-	// each, which may be empty.
+	// Notes are keys of the catalogues for remarks about the record, each with a
+	// value, which may be empty.
 	Notes []Note
 }
 
@@ -92,8 +93,8 @@ func Check(ctx context.Context, r Resolver, s Sender) []Finding {
 	return []Finding{spf, dkim, dmarc}
 }
 
-// read returns the records that begin with the version. ok is false if that decides
-// the finding.
+// read returns the records that begin with the version. ok is false if the finding
+// is already decided by reading them.
 func (f *Finding) read(ctx context.Context, r Resolver, version string) (ok bool) {
 	all, err := r.TXT(ctx, f.Name)
 	switch {
@@ -123,8 +124,8 @@ func (f *Finding) read(ctx context.Context, r Resolver, version string) (ok bool
 	return false
 }
 
-// begins reports whether the record has the version, which a space, a semicolon or
-// nothing follows.
+// begins reports whether the record begins with the version, followed by a space, a
+// semicolon or the end.
 func begins(text, version string) bool {
 	if len(text) < len(version) || !strings.EqualFold(text[:len(version)], version) {
 		return false
@@ -145,7 +146,7 @@ func tags(record string) map[string]string {
 	return found
 }
 
-// checkDKIM compares the published key with that which signs here.
+// checkDKIM compares the published key with the key that signs here.
 func checkDKIM(ctx context.Context, r Resolver, s Sender) Finding {
 	f := Finding{Kind: DKIM}
 	if s.Signer == "" {
@@ -193,8 +194,8 @@ func checkDKIM(ctx context.Context, r Resolver, s Sender) Finding {
 	return f
 }
 
-// checkDMARC reads the policy of the domain that readers see, or of the one that its
-// owner registered.
+// checkDMARC reads the policy of the domain that readers see or, without one, of the
+// domain that its owner registered.
 func checkDMARC(ctx context.Context, r Resolver, s Sender) (Finding, map[string]string) {
 	f := Finding{Kind: DMARC, Name: "_dmarc." + s.From}
 	ok := f.read(ctx, r, "v=DMARC1")
@@ -221,8 +222,8 @@ func checkDMARC(ctx context.Context, r Resolver, s Sender) (Finding, map[string]
 	return f, policy
 }
 
-// align checks that the domain that readers see is one that SPF or DKIM vouches for
-// (RFC 7489, section 3.1).
+// align checks that SPF or DKIM vouches for the domain that readers see (RFC 7489,
+// section 3.1).
 func align(r Resolver, s Sender, policy map[string]string, f *Finding) {
 	if policy == nil {
 		return

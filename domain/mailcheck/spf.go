@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxLookups is how many terms of a policy may make receivers ask DNS (RFC 7208,
-// section 4.6.4); beyond it they refuse the policy as a whole.
+// maxLookups is how many terms of a policy may make receivers query DNS (RFC 7208,
+// section 4.6.4). Beyond it receivers refuse the policy as a whole.
 const maxLookups = 10
 
 // checkSPF judges the policy of the domain of the envelope.
@@ -30,10 +30,10 @@ func checkSPF(ctx context.Context, r Resolver, s Sender) Finding {
 	return f
 }
 
-// propose adds a policy to publish if the mail server is one of the sender's owner. The
-// addresses that another operator's server sends from are not known here, and a policy
-// without it would make receivers refuse the mails; so even the proposed one ends
-// softly.
+// propose adds a policy to publish if the mail server belongs to the sender's owner.
+// For another operator's server the sending addresses are not known here, and a policy
+// without them would make receivers refuse the mails. Even the proposed policy ends
+// softly, for the same reason.
 func (f *Finding) propose(r Resolver, s Sender) {
 	if org := r.Organization(s.Server); org != "" && !isAddress(s.Server) && org == r.Organization(s.ReturnPath) {
 		f.Record = "v=spf1 a:" + s.Server + " ~all"
@@ -43,7 +43,7 @@ func (f *Finding) propose(r Resolver, s Sender) {
 	f.note("spf_add", "")
 }
 
-// An spfWalk follows a policy and those that it includes.
+// An spfWalk follows a policy and the policies that it includes.
 type spfWalk struct {
 	resolver Resolver
 	finding  *Finding
@@ -51,7 +51,7 @@ type spfWalk struct {
 	over     bool
 }
 
-// terms reads one policy; top is that of the domain itself.
+// terms reads one policy; top says that it is the policy of the domain itself.
 func (w *spfWalk) terms(ctx context.Context, record string, top bool) {
 	closed := false
 	var redirect string

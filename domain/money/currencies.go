@@ -2,9 +2,9 @@ package money
 
 import "strings"
 
-// currencies are the active codes of ISO 4217, list one of the maintenance
-// agency (SIX), with funds and without metals, bonds, tests and "no currency":
-// nothing is priced in those. As of January 2026.
+// currencies are the active codes of ISO 4217, list one of the maintenance agency
+// (SIX), as of January 2026. Funds are included; metals, bonds, tests and "no
+// currency" are not, since nothing is priced in them.
 const currencies = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD" +
 	" CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD" +
 	" GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD" +

@@ -12,8 +12,8 @@ type Amount int64
 
 var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
-// CurrencyForm reports whether code has the form of an ISO 4217 code, such as
-// that of a coupon whose currency is no longer active.
+// CurrencyForm reports whether code has the form of an ISO 4217 code. It accepts
+// the code of a currency that is no longer active, as an old coupon may have.
 func CurrencyForm(code string) bool { return currencyCode.MatchString(code) }
 
 // Exponent returns the number of decimal digits of a currency's minor unit (ISO

@@ -1,6 +1,6 @@
-// Package netrule says which addresses the servers may call for others: an
-// address that a user or a shop has typed must not lead into the network that
-// the servers stand in.
+// Package netrule tells which addresses the servers may call on behalf of users and
+// shops: an address that a user or a shop has typed must not lead into the network
+// of the servers.
 package netrule
 
 import (
@@ -11,8 +11,8 @@ import (
 // ErrPrivate is the refusal to connect to an address that is not public.
 var ErrPrivate = errors.New("the address is not public")
 
-// notPublic are networks that [netip.Addr] calls global unicast and that no
-// server of the internet has.
+// notPublic are networks that [netip.Addr] calls global unicast although no server
+// of the internet has an address in them.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network, RFC 1122
 	netip.MustParsePrefix("100.64.0.0/10"),   // carriers' NAT, RFC 6598; also metadata services
@@ -28,14 +28,14 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),       // documentation, RFC 9637
 }
 
-// unicast is the part of IPv6 in which the internet's servers are. Outside it there are
-// also the forms that lead to any IPv4 address: compatible (::a.b.c.d), translated
+// unicast is the part of IPv6 that holds the servers of the internet. Outside of it are
+// the forms that lead to any IPv4 address: compatible (::a.b.c.d), translated
 // (::ffff:0:a.b.c.d) and NAT64 (64:ff9b::a.b.c.d).
 var unicast = netip.MustParsePrefix("2000::/3")
 
 // Public reports whether ip is an address of the internet: not loopback, private,
-// link-local (which metadata services have), multicast, or one that leads to
-// such an address in another form.
+// link-local (which metadata services have) or multicast, and no other form of such
+// an address.
 func Public(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !unicast.Contains(ip) {
@@ -49,9 +49,9 @@ func Public(ip netip.Addr) bool {
 	return true
 }
 
-// Dialled returns nil if a connection to address, an IP address with a port, may be
-// opened, else [ErrPrivate]. Dialers ask after the name was resolved, so that a public name
-// of a private address is refused too.
+// Dialled returns nil if a connection to address, an IP address with a port, may be opened,
+// otherwise [ErrPrivate]. Dialers call it after the name was resolved, so a public name
+// with a private address is refused too.
 func Dialled(address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -2,11 +2,11 @@ package provider
 
 import "dropbell/domain/delivery"
 
-// Reached returns the ids of the providers that messages of the channel can go to: those
-// that are enabled, and the environment's, 0, unless one of them serves every shop and
-// country. environment says that the environment configures the channel. Without any
-// provider it returns 0, whose circuit then stays closed. Providers that share no messages
-// with others, see [Kind.Shares], hold up no other message of the channel.
+// Reached returns the ids of the providers that messages of the channel can go to: the
+// enabled providers, and 0 for the environment's provider, unless a provider serves every
+// shop and country. environment says that the environment configures the channel. Without
+// any provider it returns 0, whose circuit then stays closed. Providers that do not share
+// messages, see [Kind.Shares], are left out: they delay no other message of the channel.
 func Reached(all []Provider, c delivery.Channel, environment bool) (ids []int64) {
 	everywhere := false
 	for _, p := range all {

@@ -15,8 +15,8 @@ type inUse[T any] struct {
 	using sync.WaitGroup
 }
 
-// Replace replaces the value, and returns a function that waits until no call uses the one
-// before.
+// Replace replaces the value, and returns a function that waits until no call uses the
+// previous value.
 func (c *Current[T]) Replace(value T) (unused func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *Current[T]) Use() (value T, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	in := c.held()
-	in.using.Add(1) // never after Replace has replaced it, so never beside Wait
+	in.using.Add(1) // never after Replace has replaced it, so never concurrently with Wait
 	return in.value, in.using.Done
 }
 

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/wording"
 )
 
-// Input is what can be said about a provider.
+// Input is the input for creating or changing a provider.
 type Input struct {
 	Shop      int64
 	Kind      Kind
@@ -27,7 +27,7 @@ type Input struct {
 	Clear   []string
 }
 
-// everySecret reports whether in says anew what all the set secrets of p are.
+// everySecret reports whether in has a new value for each secret that is set in p.
 func (in Input) everySecret(p Provider) bool {
 	return !slices.ContainsFunc(p.Secrets, func(name string) bool {
 		return in.Secrets[name] == "" && !slices.Contains(in.Clear, name)
@@ -82,8 +82,8 @@ func (in *Input) countries(c delivery.Channel, isCountry func(string) bool, e *f
 	}
 }
 
-// settings keeps the settings of the kind and judges those that need no sender to be
-// judged by.
+// settings keeps the settings of the kind and checks the settings that can be
+// checked without a sender.
 func (in *Input) settings(e *fault.Fields) {
 	kept := map[string]string{}
 	for _, f := range in.Kind.Fields() {
@@ -123,8 +123,9 @@ func hasPassword(address string) bool {
 	return has
 }
 
-// elsewhere adds the secrets that in does not say anew although its address belongs to
-// another server than p's: that server would be sent them.
+// elsewhere adds an error for each secret of p that in does not repeat, if the new
+// address belongs to another server than p's. Otherwise the new server would receive
+// the old secrets.
 func (in Input) elsewhere(err error, p Provider) error {
 	if origin(in.Settings["url"]) == origin(p.Settings["url"]) {
 		return err

@@ -67,8 +67,8 @@ var fields = map[Kind][]Field{
 		{Name: "data", Required: true, Long: true}, {Name: "page"}, {Name: "version", Choices: []string{"trial", "developer"}}, {Name: "per_minute"}, {Name: "url"}},
 }
 
-// Channels returns the channels that providers can be configured for. Of push these are
-// apps on phones and mini programs of WeChat.
+// Channels returns the channels that providers can be configured for. For push,
+// providers serve apps on phones and mini programs of WeChat.
 func Channels() []delivery.Channel { return slices.Sorted(maps.Keys(kinds)) }
 
 // Kinds returns the kinds of a channel's providers.
@@ -87,11 +87,11 @@ func (k Kind) Channel() (delivery.Channel, bool) {
 	return 0, false
 }
 
-// Shares reports whether providers of the kind share messages by weight. Those of push do
-// not: each reaches the devices of its own app.
+// Shares reports whether providers of the kind share messages by weight. Push providers
+// do not: each reaches the devices of its own app.
 func (k Kind) Shares() bool { return k.Platform() == "" }
 
-// Platform is that of the devices which providers of the kind reach; empty = none.
+// Platform is the platform of the devices that providers of the kind reach; empty = none.
 func (k Kind) Platform() user.Platform {
 	switch k {
 	case APNS:
@@ -104,7 +104,7 @@ func (k Kind) Platform() user.Platform {
 	return ""
 }
 
-// App returns the app whose devices the provider of push reaches; the zero App of another
+// App returns the app whose devices a push provider reaches; the zero App for another
 // channel.
 func (p Provider) App() App {
 	name := map[Kind]string{APNS: "topic", FCM: "project", WeChat: "app_id"}[p.Kind]
@@ -129,8 +129,8 @@ func (p Provider) derive(secrets map[string]string) {
 	}
 }
 
-// ReportsAt is the last part of the address that the provider calls with reports, ""
-// for a kind that makes no calls.
+// ReportsAt is the last part of the address that the provider calls with delivery
+// reports, "" for a kind that makes no such calls.
 func (p Provider) ReportsAt() string {
 	switch p.Kind {
 	case SMTP:

@@ -1,6 +1,6 @@
-// Package provider holds the rules of providers that staff configure: which of several
-// providers of a channel is handed a message, what a provider's settings are, and how
-// its secrets are kept.
+// Package provider holds the rules of providers that staff configure: how a provider
+// of a channel is chosen for a message, which settings a provider has, and how its
+// secrets are kept.
 package provider
 
 import (
@@ -12,10 +12,10 @@ import (
 	"dropbell/domain/seal"
 )
 
-// SealPurpose is what the keys that seal secrets are derived for.
+// SealPurpose is the purpose for which the keys that seal secrets are derived.
 const SealPurpose = "dropbell provider secrets"
 
-// Bounds of what staff can set.
+// Bounds of the values that staff can set.
 const (
 	MaxWeight    = 1000
 	MaxOrder     = 1000
@@ -43,14 +43,14 @@ type Provider struct {
 	Channel delivery.Channel
 	Kind    Kind
 	Name    string
-	// Order says which providers are asked first: those with the lowest. Among
-	// equal ones Weight is the provider's share, from 1 on.
+	// Order ranks providers: providers with the lowest Order are asked first. Among
+	// equal Orders Weight is the provider's share, from 1 on.
 	Order  int
 	Weight int
 	// Countries are ISO 3166 codes of the recipients it is for; none = all.
 	Countries []string
 	Enabled   bool
-	// Settings are what is no secret, by the names of [Kind.Fields].
+	// Settings are the settings that are no secrets, by the names of [Kind.Fields].
 	Settings map[string]string
 	// Sealed are the encrypted secrets, nil = none; Secrets are their names.
 	Sealed  []byte

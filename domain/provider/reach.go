@@ -7,17 +7,17 @@ import (
 	"dropbell/domain/user"
 )
 
-// An App is what an account at a push service reaches: the devices of one app on one
-// platform.
+// An App is the set of devices that an account at a push service reaches: the
+// devices of one app on one platform.
 type App struct {
 	Platform user.Platform
-	// Name is what the platform calls the app: the bundle id, the id of the Firebase
+	// Name is the platform's name of the app: the bundle id, the id of the Firebase
 	// project, or the AppID; see [user.Device].
 	Name string
 }
 
-// An Account is an account at a push service. Push has one for each app, and they deliver
-// side by side, since the token of a device belongs to one app.
+// An Account is an account at a push service. Each app has accounts of its own, since the
+// token of a device belongs to one app. Accounts of different apps deliver independently.
 type Account struct {
 	ID    int64 // of the provider; 0 = it is the environment's
 	Shop  int64 // whose messages it delivers; 0 = all shops'
@@ -25,14 +25,16 @@ type Account struct {
 	App   App
 }
 
-// Reach returns the accounts that deliver a message of the shop to the phone, as places in
-// all, in the order in which they are asked; none = no account reaches its app.
+// Reach returns the accounts that deliver a message of the shop to the phone, as indexes
+// into all, in the order in which they are asked; none = no account reaches the phone's
+// app.
 //
-// A phone that names its app belongs to every account of that app: first to the shop's own,
-// then to those of all shops, then to the environment's. A phone that names none belongs to
-// the environment's account of its platform. Without one the phone is taken for one of the
-// app of the shop's own account of the platform, else of that of all shops, of the lowest
-// order.
+// A phone that names its app is delivered to by the accounts of that app: first the shop's
+// own accounts, then the accounts of all shops, then the environment's account. A phone
+// that names no app is delivered to by the environment's account of its platform. If there
+// is no such account, the phone is taken for a phone of one app: the app of the shop's own
+// account of the platform or, without one, of the account of all shops; of several accounts
+// the lowest order counts.
 func Reach(all []Account, shop int64, d user.Device) (places []int) {
 	name := d.App
 	if name == "" {
@@ -55,8 +57,8 @@ func Reach(all []Account, shop int64, d user.Device) (places []int) {
 	return append(places, listOf(slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App == app }))...)
 }
 
-// withoutApp returns the place of the account to which phones of the platform belong that
-// name no app; -1 = there is none.
+// withoutApp returns the index of the account that delivers to phones of the platform
+// that name no app; -1 = there is no such account.
 func withoutApp(all []Account, shop int64, platform user.Platform) int {
 	if i := slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App.Platform == platform }); i >= 0 {
 		return i

@@ -8,8 +8,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestReach is the rule by which a phone finds its account: by the app that it names; else
-// the environment's, else the account that the shop, or all shops, would use.
+// TestReach: a phone's account is found by the app that the phone names. Without a name it
+// is the environment's account, otherwise the account that the shop, or all shops, would
+// use.
 func TestReach(t *testing.T) {
 	account := func(id, shop int64, order int, platform user.Platform, app string) provider.Account {
 		return provider.Account{ID: id, Shop: shop, Order: order, App: provider.App{Platform: platform, Name: app}}

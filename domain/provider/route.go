@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A Route is what the choice of a provider depends on.
+// A Route holds the facts on which the choice of a provider depends.
 type Route struct {
 	Shop int64 // 0 = of no shop
 	// Country is the recipient's, an ISO 3166 code; empty = unknown.
@@ -16,10 +16,10 @@ type Route struct {
 }
 
 // Candidates returns the providers of one channel that may be handed a message of the
-// route, in the order in which they are asked: the shop's own if one of them serves
-// the country, else those of all shops. Providers that name the country come before
-// those for all countries, and the lowest order comes first. None: the message is the
-// environment's provider's.
+// route, in the order in which they are asked: the shop's own providers if one of
+// them serves the country, otherwise the providers of all shops. Providers that name
+// the country come before providers for all countries; then the lowest Order comes
+// first. An empty result means that the environment's provider is handed the message.
 func Candidates(all []Provider, r Route) []Provider {
 	for _, shop := range []int64{r.Shop, 0} {
 		var fit []Provider
@@ -43,10 +43,11 @@ func rank(a, b Provider) int {
 	return cmp.Or(cmp.Compare(min(1, len(b.Countries)), min(1, len(a.Countries))), cmp.Compare(a.Order, b.Order))
 }
 
-// Choose returns the candidate that is handed the message of seed: of the first rank
-// in which one is ready, one by weight. The same seed chooses the same provider as
-// long as that one is ready, and when it is not, only its own messages go elsewhere.
-// ready is asked until it says yes once, since it may reserve a call. False: none is ready.
+// Choose returns the candidate that is handed the message with this seed. In the first rank
+// with a ready candidate it chooses by weight. The same seed gets the same provider while
+// that provider is ready; when a provider is not ready, only its own messages go to other
+// providers. Choose calls ready until the first true, since ready may reserve a call.
+// False: no candidate is ready.
 func Choose(candidates []Provider, seed uint64, ready func(id int64) bool) (Provider, bool) {
 	for len(candidates) > 0 {
 		n := 1
@@ -68,8 +69,8 @@ func Choose(candidates []Provider, seed uint64, ready func(id int64) bool) (Prov
 	return Provider{}, false
 }
 
-// score is smallest for the provider of a seed (weighted rendezvous hashing): -ln(u)/w
-// of a number u in (0, 1) that depends on both.
+// score has its minimum at the provider chosen for a seed (weighted rendezvous
+// hashing). It is -ln(u)/w for a number u in (0, 1) that depends on seed and provider.
 func (p Provider) score(seed uint64) float64 {
 	u := (float64(mix(seed^mix(uint64(p.ID)))>>11) + 0.5) / (1 << 53)
 	return -math.Log(u) / float64(max(1, p.Weight))
@@ -83,7 +84,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// seedOf returns the part of messages' seeds that those about one subject share.
+// seedOf returns the part of the seeds that messages about one subject share.
 func seedOf(s *delivery.Subject) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, c := range []byte(s.Kind) {

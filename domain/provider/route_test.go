@@ -17,8 +17,8 @@ func ids(list []provider.Provider) (ids []int64) {
 	return ids
 }
 
-// TestCandidates checks the rule by example: which providers may be handed a message, and
-// which is asked first.
+// TestCandidates checks by example which providers may be handed a message, and which
+// provider is asked first.
 func TestCandidates(t *testing.T) {
 	all := []provider.Provider{
 		{ID: 1, Enabled: true, Order: 2, Weight: 1},
@@ -48,9 +48,9 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestTheChosenIsTheFirstReady: for every configuration and all states of the circuits
-// the choice is a candidate that is ready, none of a lower rank is, and it stays the same
-// until that provider is no longer ready.
+// TestTheChosenIsTheFirstReady: for every configuration and all states of the circuits,
+// the chosen provider is a ready candidate and no candidate of an earlier rank is ready.
+// The choice stays the same until that provider is no longer ready.
 func TestTheChosenIsTheFirstReady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		countries := rapid.SampledFrom([][]string{nil, {"CN"}, {"JP", "CN"}, {"US"}})

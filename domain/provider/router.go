@@ -10,12 +10,12 @@ import (
 	"dropbell/domain/user"
 )
 
-// Circuits are the circuit breakers of providers, which all workers share. The id 0 is
-// that of the channel's provider in the environment. Without an answer of the store the
+// Circuits are the circuit breakers of providers, which all workers share. The id 0
+// means the channel's provider in the environment. If the store does not answer, a
 // circuit counts as closed.
 type Circuits interface {
-	// Admit returns zero if a call may be made now, which the caller then reports,
-	// else how long to wait.
+	// Admit returns zero if a call may be made now; the caller then reports the
+	// result of the call. Otherwise it returns how long to wait.
 	Admit(ctx context.Context, c delivery.Channel, id int64) (wait time.Duration)
 	// Unused gives back an admission that led to no call.
 	Unused(ctx context.Context, c delivery.Channel, id int64)
@@ -23,9 +23,9 @@ type Circuits interface {
 	Report(ctx context.Context, c delivery.Channel, id int64, call delivery.Call)
 }
 
-// An Entry is a provider with its sender. A sender that is nil could not be made, for
-// example because the secrets cannot be opened: it is passed over like one whose circuit
-// is open.
+// An Entry is a provider with its sender. The sender is nil if it could not be made, for
+// example because the secrets cannot be opened. Such a provider is passed over, like a
+// provider whose circuit is open.
 type Entry struct {
 	Provider
 	Sender delivery.Sender
@@ -35,16 +35,18 @@ type Entry struct {
 const brokenFor = 5 * time.Second
 
 // A Router is the sender of a channel: it hands each message to the provider that
-// [Candidates] and [Choose] name. As long as none is configured, everything goes to the
-// environment's provider as if there were no router. It is safe for concurrent use.
+// [Candidates] and [Choose] name. As long as no provider is configured, all messages go
+// to the environment's provider as if there were no router. A Router is safe for
+// concurrent use.
 type Router struct {
 	channel     delivery.Channel
 	environment delivery.Sender // nil = none
 	circuits    Circuits
 	country     func(*user.User) string
 	now         func() time.Time
-	// Look, if set, reads what is configured once more. It is called before the router
-	// says that a shop has no provider, after which messages are skipped for good.
+	// Look, if set, reads the configured providers once more. It is called before the
+	// router answers that a shop has no provider, because messages are then skipped
+	// for good.
 	Look func()
 
 	current Current[*table]
@@ -61,7 +63,7 @@ func NewRouter(c delivery.Channel, environment delivery.Sender, circuits Circuit
 	return r
 }
 
-// table is what was configured at one time.
+// table holds the providers that were configured at one time.
 type table struct {
 	providers []Provider
 	senders   map[int64]delivery.Sender
@@ -88,8 +90,8 @@ func (t *table) routed() bool {
 	return slices.ContainsFunc(t.providers, func(p Provider) bool { return p.Enabled })
 }
 
-// Set replaces the providers, of which disabled ones are used by tests only, and
-// returns a function that waits until no call uses the ones before.
+// Set replaces the providers, and returns a function that waits until no call uses
+// the previous providers. Disabled providers in entries are used by tests only.
 func (r *Router) Set(entries []Entry) (unused func()) { return r.current.Replace(newTable(entries)) }
 
 // Routed reports whether messages of the channel are divided between providers, which
@@ -131,7 +133,7 @@ func (r *Router) serves(shop int64) bool {
 }
 
 // Through returns a sender that hands messages to one provider, enabled or not; nil =
-// there is none of that id, or it has no sender.
+// there is no provider with that id, or it has no sender.
 func (r *Router) Through(id int64) delivery.Sender {
 	t, done := r.current.Use()
 	defer done()
@@ -157,8 +159,9 @@ func (s through) Send(ctx context.Context, messages []delivery.Message) []delive
 	return sender.Send(ctx, messages)
 }
 
-// Admit returns zero if a provider for messages of the shop may be ready, else how long
-// none will be. It asks no circuit breaker: it knows what the last calls found.
+// Admit returns zero if a provider for messages of the shop may be ready, otherwise how
+// long no provider will be. It does not ask the circuit breakers; it uses the results
+// of the last calls.
 func (r *Router) Admit(shop int64) (wait time.Duration) {
 	t, done := r.current.Use()
 	defer done()
@@ -175,9 +178,9 @@ func (r *Router) Admit(shop int64) (wait time.Duration) {
 	return wait
 }
 
-// reach returns the providers that some recipient of the shop's messages can have: the
-// shop's, those of all shops where the shop's serve some countries only, and where these
-// do so too, the environment's.
+// reach returns the providers to which messages of the shop can go: the shop's
+// providers; if none of them serves all countries, the providers of all shops; and if
+// none of those does either, the environment's provider.
 func (t *table) reach(shop int64, environment bool) (ids []int64) {
 	levels := []int64{shop, 0}
 	if shop == 0 {

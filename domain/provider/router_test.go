@@ -145,8 +145,9 @@ func TestAnUnsentMessageGoesToTheNext(t *testing.T) {
 	}
 }
 
-// TestAnOpenCircuitIsPassedOver: five calls fail, their messages are tried again, and the
-// sixth call goes to the other provider; while both are open, messages wait for the first.
+// TestAnOpenCircuitIsPassedOver: after five failed calls, whose messages are tried again,
+// the sixth call goes to the other provider. While both circuits are open, messages wait
+// for the first circuit to close.
 func TestAnOpenCircuitIsPassedOver(t *testing.T) {
 	failing := delivery.Result{Detail: "the provider answered HTTP 503"}
 	circuits, a, b := newCircuits(), &fakeSender{answer: failing}, &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}
@@ -203,8 +204,9 @@ func TestDivideForesees(t *testing.T) {
 	}
 }
 
-// TestWithoutProvidersTheEnvironmentsSends as if there were no router, and a shop whose
-// provider has no sender waits.
+// TestWithoutProvidersTheEnvironmentsSends: without providers the environment's
+// provider sends as if there were no router. Messages of a shop whose provider has no
+// sender wait.
 func TestWithoutProvidersTheEnvironmentsSends(t *testing.T) {
 	circuits, own := newCircuits(), &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}
 	r := provider.NewRouter(delivery.SMS, own, circuits, func(*user.User) string { return "" }, time.Now)
@@ -259,9 +261,10 @@ func (b blocking) Send(_ context.Context, m []delivery.Message) []delivery.Resul
 	return delivery.Repeat(delivery.Result{Status: delivery.Delivered}, len(m))
 }
 
-// TestARefusedCallIsTheCallersToDivide: it shows neither that the provider works nor that
-// it fails, also if it has one message only, or some that the sender refused for themselves.
-// A call that the router has divided itself is tried again without those.
+// TestARefusedCallIsTheCallersToDivide: a refused call shows neither that the provider works
+// nor that it fails, also if the call has one message only, or some messages that the sender
+// refused individually. A call that the router has divided itself is tried again without
+// these messages.
 func TestARefusedCallIsTheCallersToDivide(t *testing.T) {
 	whole := delivery.Result{Status: delivery.Permanent, Whole: true, Unsent: true, Detail: "the provider answered HTTP 400"}
 	own := delivery.Result{Status: delivery.Permanent, Reason: delivery.ReasonCountry, Unsent: true}
@@ -291,7 +294,7 @@ func TestARefusedCallIsTheCallersToDivide(t *testing.T) {
 }
 
 // TestAnEndWaitsForTheOthers: a message that one provider refuses for a reason of its own is
-// not given up while another, which may take it, is not ready.
+// not given up while another provider, which may take the message, is not ready.
 func TestAnEndWaitsForTheOthers(t *testing.T) {
 	circuits, b := newCircuits(), &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}
 	a := &fakeSender{answer: delivery.Result{Status: delivery.Permanent, Reason: delivery.ReasonNoTemplate, Unsent: true}}
@@ -314,8 +317,8 @@ func TestAnEndWaitsForTheOthers(t *testing.T) {
 	}
 }
 
-// TestAdmissionsAreGivenBack: of two providers that share messages only the one whose turn
-// it is is asked for an admission, and a sender's panic leaves none behind.
+// TestAdmissionsAreGivenBack: of two providers that share messages only the provider of
+// the message is asked for an admission. A sender's panic leaves no admission unused.
 func TestAdmissionsAreGivenBack(t *testing.T) {
 	circuits := newCircuits()
 	a, b := &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}, &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}

@@ -9,10 +9,10 @@ import (
 )
 
 // Send hands the messages to their providers, see [delivery.Sender]. A message that a
-// provider has certainly not taken, because the provider could not be reached, failed
-// by a rule of its own or asked to wait, goes to the next candidate at once. One whose
-// outcome is unclear does not: it is tried again later like any other, and then with
-// the same provider unless the circuit of that one has opened.
+// provider has certainly not taken goes to the next candidate at once: the provider
+// could not be reached, failed by a rule of its own or asked to wait. A message with
+// an unclear outcome is tried again later like any other message, with the same
+// provider unless the circuit of that provider has opened.
 func (r *Router) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	t, done := r.current.Use()
 	defer done()
@@ -35,13 +35,13 @@ type sending struct {
 	results  []delivery.Result
 	// tried are the providers that have not taken the message of that place.
 	tried [][]int64
-	// waits are the providers that are not ready during this call. admitted are those
-	// that the circuit breaker admitted and that no call was made to yet.
+	// waits holds the providers that are not ready during this call. admitted holds
+	// the providers that the circuit breaker admitted and that were not called yet.
 	waits    map[int64]time.Duration
 	admitted map[int64]bool
 }
 
-// A part is what one provider is handed: places of messages.
+// A part is the messages handed to one provider, as indexes.
 type part struct {
 	id     int64
 	places []int
@@ -68,7 +68,8 @@ func (s *sending) all(ctx context.Context) []delivery.Result {
 	return s.results
 }
 
-// assign chooses a provider for each message, and answers those for which none is ready.
+// assign chooses a provider for each message, and answers messages for which no provider
+// is ready.
 func (s *sending) assign(ctx context.Context, left []int) (parts []*part) {
 	first := s.messages[0].Subject
 	seed, routes := seedOf(first), s.table.routes(first.Place().Shop)
@@ -111,8 +112,9 @@ func (s *sending) ready(ctx context.Context, id int64) bool {
 }
 
 // unassigned answers a message that no candidate can be handed now. The answer of the
-// provider that was tried last remains, with the pause of the one that is ready first,
-// unless that answer would end the message while a candidate has not been asked.
+// provider that was tried last is kept, with the shortest pause of the candidates. If
+// that answer would end the message while a candidate was not asked yet, the message
+// waits instead.
 func (s *sending) unassigned(i int, candidates []Provider) {
 	if len(candidates) == 0 {
 		detail := "no provider serves the recipient's country"
@@ -143,7 +145,7 @@ func (s *sending) unassigned(i int, candidates []Provider) {
 		Detail: "not sent: no provider of the channel is ready"}
 }
 
-// hand hands a part over in calls of the sender's size. It returns the places of those
+// hand hands a part over in calls of the sender's size. It returns the indexes of the
 // messages that another provider may be handed.
 func (s *sending) hand(ctx context.Context, p *part) (left []int) {
 	sender := s.environment
@@ -176,8 +178,8 @@ func (s *sending) hand(ctx context.Context, p *part) (left []int) {
 	return left
 }
 
-// call is one call of a provider. whole: the call has all messages, so that a panic is
-// the caller's to divide.
+// call makes one call of a provider. whole says that the call has all messages: after
+// a panic the caller divides them.
 func (s *sending) call(ctx context.Context, sender delivery.Sender, id int64, places []int, whole bool) []delivery.Result {
 	messages := make([]delivery.Message, len(places))
 	for k, i := range places {
@@ -200,8 +202,9 @@ func (s *sending) call(ctx context.Context, sender delivery.Sender, id int64, pl
 	return isolated(ctx, sender, messages)
 }
 
-// isolated sends the messages. A message over which the sender panics is found by
-// halves, since nothing of such a call was taken.
+// isolated sends the messages. After a panic of the sender nothing of the call was
+// taken, so the messages are halved until the message that causes the panic is
+// alone.
 func isolated(ctx context.Context, sender delivery.Sender, messages []delivery.Message) []delivery.Result {
 	results := delivery.Attempt(ctx, sender, messages)
 	if !results[0].Whole || results[0].Crash == nil {
@@ -216,17 +219,17 @@ func isolated(ctx context.Context, sender delivery.Sender, messages []delivery.M
 }
 
 // refused reports whether a call was refused as a whole, which shows neither that the
-// provider works nor that it fails. The sender may have refused some of the messages
-// each for itself.
+// provider works nor that it fails. The sender may also have refused some of the
+// messages individually.
 func refused(results []delivery.Result) bool {
 	return slices.ContainsFunc(results, isWhole) && !slices.ContainsFunc(results, func(r delivery.Result) bool { return r.Status != delivery.Permanent })
 }
 
 func isWhole(r delivery.Result) bool { return r.Whole }
 
-// apart answers the messages of a refused call that no caller can divide: those that
-// were refused together are tried again shortly, in calls of their own. The answer to a
-// single one stands.
+// apart answers the messages of a refused call that no caller can divide. Messages that
+// were refused together are tried again shortly, in separate calls. The answer to a
+// single message is kept.
 func apart(results []delivery.Result) []delivery.Result {
 	if !refused(results) || len(results) == 1 {
 		return results
@@ -240,8 +243,8 @@ func apart(results []delivery.Result) []delivery.Result {
 	return results
 }
 
-// report tells the circuit breaker of the provider how a call went. One that the end of
-// ctx cut off says nothing about the provider.
+// report reports the result of a call to the circuit breaker of the provider. A call
+// that was cut off by the end of ctx says nothing about the provider.
 func (s *sending) report(ctx context.Context, id int64, results []delivery.Result) {
 	tell := context.WithoutCancel(ctx)
 	given, _ := delivery.Handed(results)
@@ -260,8 +263,8 @@ func (s *sending) report(ctx context.Context, id int64, results []delivery.Resul
 	}
 }
 
-// movable reports whether another provider may be handed the message: this one has
-// certainly not taken it, and the recipient is not the reason.
+// movable reports whether another provider may be handed the message: this provider
+// has certainly not taken it, and the recipient is not the reason.
 func movable(r delivery.Result) bool {
 	switch {
 	case r.Status == delivery.Permanent && r.Reason == delivery.ReasonNoTemplate:

@@ -25,33 +25,33 @@ type Health struct {
 type Store interface {
 	// All lists the providers that are not deleted, by channel, shop, order and id.
 	All(ctx context.Context) ([]Provider, error)
-	// Provider returns [ErrNotFound] for one that there is not, or that is deleted.
+	// Provider returns [ErrNotFound] for a provider that does not exist or is deleted.
 	Provider(ctx context.Context, id int64) (Provider, error)
 	// NewID draws the id of a new provider, for which its secrets are sealed.
 	NewID(ctx context.Context) (int64, error)
 	// Create stores p under its id. It returns [ErrTooMany], or a [fault.Fields] for a shop that does not exist.
 	// A creation with a request key that was used returns the provider it made.
 	Create(ctx context.Context, p Provider, requestKey string, by staff.Actor) (Provider, error)
-	// Save stores p if the version in the store is still p's, else it returns
+	// Save stores p if the version in the store is still p's, otherwise it returns
 	// [fault.ErrStale].
 	Save(ctx context.Context, p Provider, e staff.Entry) (Provider, error)
-	// Delete forgets the secrets of p and keeps its name for outcomes, if its version
-	// is still p's, else it returns [fault.ErrStale].
+	// Delete removes the secrets of p and keeps its name for outcomes, if its version
+	// is still p's, otherwise it returns [fault.ErrStale].
 	Delete(ctx context.Context, p Provider, e staff.Entry) error
-	// Health returns how the calls of the last minute went, by provider; 0 is the
-	// environment's of the channel.
+	// Health returns the results of the calls of the last minute by provider; the
+	// id 0 is the environment's provider of the channel.
 	Health(ctx context.Context, c delivery.Channel) (map[int64]Health, error)
 }
 
-// Service holds the use cases of staff. Providers take the messages of every shop to
-// wherever they are told, so all of them demand [staff.Operate] for all shops.
+// Service holds the use cases of staff. A provider receives the messages of every
+// shop, so all use cases require [staff.Operate] for all shops.
 type Service struct {
 	Store Store
 	Box   *seal.Box
 	// Keyed says that there is a key to encrypt secrets with.
 	Keyed bool
-	// Check makes a sender of the provider and returns what it refuses, as a
-	// [fault.Fields]; it makes no connection.
+	// Check makes a sender of the provider and returns the sender's errors about
+	// the settings, as a [fault.Fields]. It makes no connection.
 	Check func(p Provider, secrets map[string]string) error
 	// IsCountry reports whether there are phone numbers of a country.
 	IsCountry func(code string) bool
@@ -99,8 +99,9 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, in Input, requestK
 	return s.Store.Create(ctx, p, requestKey, by)
 }
 
-// Change stores what in says; secrets that it leaves empty stay as they are. version is
-// the one that the caller has seen, else it returns [fault.ErrStale].
+// Change stores in; secrets that in leaves empty stay as they are. version is the
+// version that the caller has seen; if the provider has another version, Change returns
+// [fault.ErrStale].
 func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64, in Input) (Provider, error) {
 	before, err := s.Provider(ctx, by, id)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64,
 	if version != before.Version {
 		return before, fault.ErrStale
 	}
-	in.Kind, in.Shop = before.Kind, before.Shop // outcomes name what it was
+	in.Kind, in.Shop = before.Kind, before.Shop // outcomes refer to them
 	secrets, err := before.Open(s.Box)
 	if err != nil {
 		if !in.everySecret(before) {
@@ -153,8 +154,8 @@ func (s *Service) Switch(ctx context.Context, by staff.Actor, id int64, enabled 
 	return s.Store.Save(ctx, after, after.Entry(by, action, before.Shown(), after.Shown()))
 }
 
-// Delete deletes a provider that is disabled, else it returns [ErrInUse]. Its name stays
-// with the outcomes of its messages.
+// Delete deletes a provider that is disabled, otherwise it returns [ErrInUse]. Its name
+// stays for outcomes.
 func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64) error {
 	p, err := s.Provider(ctx, by, id)
 	switch {
@@ -168,9 +169,9 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64)
 	return s.Store.Delete(ctx, p, p.Entry(by, "delete", p.Shown(), nil))
 }
 
-// apply returns p as in says, with its secrets sealed. changed says that secrets are not
-// those that p has sealed.
-func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
+// apply returns p with the values of in and its secrets sealed. changed says that
+// secrets differ from the secrets that p has sealed.
+func (s *Service) apply(p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
 	in, err := in.check(s.IsCountry)
 	err = in.elsewhere(err, p)
 	p.Shop, p.Kind, p.Name, p.Order, p.Weight = in.Shop, in.Kind, in.Name, in.Order, in.Weight
@@ -217,7 +218,8 @@ func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[s
 	return p, err
 }
 
-// Shown is what the audit log keeps of a provider: of secrets the names only.
+// A Shown holds the fields of a provider that the audit log keeps: of secrets the names
+// only.
 type Shown struct {
 	Name      string            `json:"name"`
 	Kind      Kind              `json:"kind"`
@@ -229,7 +231,7 @@ type Shown struct {
 	Secrets   []string          `json:"secrets,omitempty"`
 }
 
-// Shown is what the audit log keeps of p.
+// Shown returns the fields of p that the audit log keeps.
 func (p Provider) Shown() Shown {
 	return Shown{p.Name, p.Kind, p.Order, p.Weight, p.Countries, p.Enabled, p.Settings, p.Secrets}
 }

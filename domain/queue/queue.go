@@ -1,6 +1,6 @@
-// Package queue is what staff see and do of the queues of tasks. The queues only
-// execute: the state of all work is in the database, and sweeps queue again what
-// a queue has lost.
+// Package queue holds the use cases of staff for the queues of tasks. The queues
+// only execute: the state of all work is in the database, and sweeps queue lost
+// tasks again.
 package queue
 
 import (
@@ -16,16 +16,16 @@ var (
 	ErrNoQueue = fault.New(fault.NotFound, "queue_not_found", "there is no such queue; look at the list of queues")
 	// ErrNoTask also stands for a task that has been executed meanwhile.
 	ErrNoTask = fault.New(fault.NotFound, "queue_task_not_found", "the task is not in the queue any more; load the list again")
-	// ErrActive is the refusal to touch a task that a worker executes, or to do
-	// with a task what its state is already.
+	// ErrActive is the refusal to change a task that a worker executes, or to take
+	// a step that leads to the task's present state.
 	ErrActive = fault.New(fault.Conflict, "queue_task_active", "the state of the task does not allow this; load the list again")
 )
 
-// State is where in its queue a task is.
+// State is the state of a task in its queue.
 type State string
 
-// The states. Pending tasks wait for a worker, scheduled ones for their instant,
-// those of retry for their next attempt; archived ones failed for good.
+// The states. Pending tasks wait for a worker, scheduled tasks for their instant,
+// retry tasks for their next attempt. Archived tasks have failed for good.
 const (
 	Pending   State = "pending"
 	Active    State = "active"
@@ -37,7 +37,7 @@ const (
 // States returns all states in the order of a task's life.
 func States() []State { return []State{Pending, Active, Scheduled, Retry, Archived} }
 
-// A Queue is one queue with what it holds now.
+// A Queue is one queue with its present contents.
 type Queue struct {
 	Name   string
 	Paused bool
@@ -45,12 +45,12 @@ type Queue struct {
 	Sizes map[State]int64
 	// Latency is how long the first pending task has waited.
 	Latency time.Duration
-	// Days are what workers did, today last, by days of UTC.
+	// Days count the work by days of UTC, today last.
 	Days []Day
 }
 
-// Day is what workers did on one day of UTC. Failed attempts are among the
-// processed ones.
+// Day counts the tasks that workers processed on one day of UTC. Failed attempts
+// are included.
 type Day struct {
 	Date              time.Time
 	Processed, Failed int64
@@ -82,16 +82,16 @@ type Task struct {
 	// LastError is of the last attempt, at FailedAt; both are zero before one.
 	LastError string
 	FailedAt  time.Time
-	// Next is when the task is executed; zero for those that wait for nothing but
-	// a worker.
+	// Next is when the task is executed; zero for tasks that only wait for a
+	// worker.
 	Next time.Time
 }
 
-// Step is what staff do with a task.
+// Step is a change of a task by staff.
 type Step string
 
-// The steps. Running executes the task as soon as a worker is free, archiving
-// puts it away, deleting removes it.
+// The steps. Run executes the task as soon as a worker is free; archive keeps it
+// without executing it; delete removes it.
 const (
 	Run     Step = "run"
 	Archive Step = "archive"
@@ -121,8 +121,8 @@ func Steps(state State) (list []Step) {
 	return list
 }
 
-// Store is where the queues are. Its methods return a fault of the kind
-// [fault.Unavailable] while it does not answer.
+// Store is the store of the queues. Its methods return a fault of the kind
+// [fault.Unavailable] while the store does not answer.
 type Store interface {
 	// Queues returns every queue of the product, with the last days.
 	Queues(ctx context.Context, days int) ([]Queue, error)
@@ -137,19 +137,19 @@ type Store interface {
 	Do(ctx context.Context, name, id string, step Step) error
 }
 
-// AuditLog records changes that change nothing in the database.
+// AuditLog records actions that change nothing in the database.
 type AuditLog interface {
 	Record(ctx context.Context, e staff.Entry) error
 }
 
-// Service shows the queues and changes them. All shops share the queues, so
-// members who are limited to shops may do neither.
+// Service shows the queues and changes them. All shops share the queues, so members
+// who are limited to shops may neither see nor change them.
 type Service struct {
 	Store Store
 	Audit AuditLog
 }
 
-// days is how much of the past is shown.
+// days is the number of days that are shown.
 const days = 7
 
 // Queues returns every queue.
@@ -190,8 +190,8 @@ func (s *Service) Task(ctx context.Context, by staff.Actor, name, id string) (Ta
 	return s.Store.Task(ctx, name, id)
 }
 
-// Pause stops or continues a queue. The change is recorded before it is made, so
-// that none is made that the audit log lacks.
+// Pause stops or continues a queue. The audit log records the change before it is
+// made, so no change is missing there.
 func (s *Service) Pause(ctx context.Context, by staff.Actor, name string, paused bool) error {
 	if _, err := s.Queue(ctx, by, name); err != nil {
 		return err

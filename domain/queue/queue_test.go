@@ -45,7 +45,7 @@ func (s *store) Record(_ context.Context, e staff.Entry) error {
 	return s.full
 }
 
-// Every change is recorded before it is made; one that cannot be recorded, or
+// Every change is recorded before it is made. A change that cannot be recorded, or
 // that the member or the task's state does not allow, is not made.
 func TestChangesAreRecordedFirst(t *testing.T) {
 	operator, viewer := staff.Actor{Role: staff.Operator}, staff.Actor{Role: staff.Viewer}

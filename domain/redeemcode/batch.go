@@ -14,8 +14,7 @@ import (
 // BatchState is where a batch is in its life.
 type BatchState string
 
-// The states of a batch. Only codes of a batch that is ready are good for
-// anything.
+// The states of a batch. Codes can be used only if their batch is ready.
 const (
 	Generating BatchState = "generating"
 	Ready      BatchState = "ready"
@@ -42,7 +41,7 @@ var (
 )
 
 // A Batch is a run of serial numbers whose codes were made together, for one
-// template and under one key. Runs of different batches never overlap.
+// template and with one key. The runs of different batches never overlap.
 type Batch struct {
 	ID           int64
 	TemplateID   int64
@@ -53,8 +52,8 @@ type Batch struct {
 	Count        int64
 	Key          KeyID
 	State        BatchState
-	// Generated is how many codes have been derived, verified and put under a
-	// checksum; Used is how many a coupon was issued for.
+	// Generated is the number of codes that were derived, verified and put under a
+	// checksum. Used is the number of codes for which a coupon was issued.
 	Generated, Used int64
 	// JobID and JobState are the background work that generates the batch.
 	JobID        int64
@@ -70,9 +69,8 @@ type Batch struct {
 // Holds reports whether s is one of the batch's serial numbers.
 func (b Batch) Holds(s Serial) bool { return s >= b.First && s < b.First+Serial(b.Count) }
 
-// Stopped reports whether generation ended without having come to its end:
-// the job failed or was cancelled, and may have been cleaned away since. Codes
-// of such a batch never work.
+// Stopped reports whether generation ended early: the job failed or was cancelled,
+// and may have been removed since. Codes of such a batch never work.
 func (b Batch) Stopped() bool {
 	return b.State == Generating && b.JobState != job.Waiting && b.JobState != job.Running
 }
@@ -90,9 +88,9 @@ func (b Batch) part(i int64) (first Serial, count int64) {
 	return b.First + Serial(i*PartSize), min(PartSize, b.Count-i*PartSize)
 }
 
-// takes returns nil if a code of the batch, read as c, may be used now, else
-// [ErrInvalid]: codes that were never sold and codes that were revoked get the
-// same answer.
+// takes returns nil if a code of the batch, read as c, may be used now, otherwise
+// [ErrInvalid]. Codes that were never sold and codes that were revoked get the same
+// answer.
 func (b Batch) takes(c Code) error {
 	if b.Key != c.Key() || b.State != Ready {
 		return ErrInvalid
@@ -100,26 +98,26 @@ func (b Batch) takes(c Code) error {
 	return nil
 }
 
-// A Part is the checksum of one part of a batch: SHA-256 of its codes as text,
-// each followed by a line feed. It shows that codes handed out later are the
-// generated ones, without storing a code.
+// A Part is the checksum of one part of a batch: SHA-256 of its codes as text, each
+// followed by a line feed. It proves without storing a code that codes exported
+// later are the generated codes.
 type Part struct {
 	Number int64
 	Codes  int64
 	SHA256 [32]byte
 }
 
-// A Use is what became of a code that was used.
+// A Use is the claim for which a code was used.
 type Use struct {
 	UserID   user.ID
 	CouponID int64
 	At       time.Time
 }
 
-// A Supply compares the used and usable codes with the coupons there are. More
-// codes than coupons are allowed, since not every code is redeemed; a code that
-// is redeemed too late is refused as sold out, and stays valid in case the stock
-// is raised.
+// A Supply compares the used and usable codes with the stock of coupons. There may
+// be more codes than coupons, since not every code is redeemed. A code that is
+// redeemed too late is refused as sold out, and stays valid in case the stock is
+// raised.
 type Supply struct {
 	// Outstanding counts unused codes of batches that are not revoked.
 	Outstanding int64
@@ -153,9 +151,9 @@ func checkReason(reason string) error {
 	return e.Err()
 }
 
-// sellable returns nil if codes may be made for t. It returns [ErrNotByCode] if
-// t does not take codes, and [ErrEnded] after its end. A draft may have codes:
-// printing takes longer than publishing.
+// sellable returns nil if codes may be made for t. It returns [ErrNotByCode] if t
+// does not take codes, and [ErrEnded] after t's end. A draft may have codes,
+// because printing takes longer than publishing.
 func sellable(t template.Template, now time.Time) error {
 	if t.Obtain != template.ByCode {
 		return ErrNotByCode

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// CheckResult is what a code that staff looked up turned out to be.
+// CheckResult is the verdict on a code that staff looked up.
 type CheckResult string
 
 // The verdicts. Elsewhere belongs to a shop that the asker is not in charge of.
@@ -24,8 +24,7 @@ const (
 	Elsewhere   CheckResult = "elsewhere"
 )
 
-// The verdicts of codes that are good while their drop gives nothing away:
-// not now, or never again.
+// The verdicts on good codes whose drop gives nothing away now or ever again.
 const (
 	Unpublished CheckResult = "draft"
 	NotYet      CheckResult = "not_started"
@@ -36,7 +35,7 @@ const (
 	NotByCode   CheckResult = "not_by_code"
 )
 
-// A Finding is what there is to say about a code.
+// A Finding is the result of looking up a code.
 type Finding struct {
 	Verdict CheckResult
 	Code    Code // as it was read, for showing it well grouped
@@ -44,7 +43,7 @@ type Finding struct {
 	Serial Serial
 	Batch  Batch
 	Place  int64
-	// Template is that of the batch if the code itself is good.
+	// Template is the template of the batch, if the code itself is good.
 	Template template.Template
 	// Use is set if the code was used, even if its batch was revoked since.
 	Use *Use
@@ -88,8 +87,8 @@ func (s *Service) Check(ctx context.Context, by staff.Actor, typed string) (Find
 	return f, err
 }
 
-// verdictOf says what it means for a good code that its redemption would be
-// answered like this. Refusals that share a fault differ by identity.
+// verdictOf returns the verdict on a good code whose redemption would be answered
+// with this refusal. Refusals that share a fault differ by identity.
 func verdictOf(refusal error) CheckResult {
 	switch refusal {
 	case nil:

@@ -1,10 +1,10 @@
-// Package redeemcode holds the codes that users redeem for a coupon: how a
-// serial number becomes a code that cannot be guessed, what a batch of codes is,
-// and how one is redeemed.
+// Package redeemcode holds the codes that users redeem for a coupon: how a serial
+// number becomes a code that cannot be guessed, how batches of codes are made, and
+// how a code is redeemed.
 //
-// A code is derived from its serial number and a key; it is not stored. The key
-// can generate every code that was or will be sold, so it must be kept secret;
-// the database alone reveals no code.
+// A code is derived from its serial number and a key; it is not stored. The key can
+// generate every code that was or will be sold, so it must be kept secret. The
+// database alone reveals no code.
 package redeemcode
 
 import (
@@ -25,25 +25,25 @@ const (
 
 	// SerialBits is the size of a serial number.
 	SerialBits = bodySymbols * symbolBits
-	// CheckBits is the size of the check value. A code that was made up, or
-	// mistyped in any way, passes with a probability of 2^-35, one in
-	// 34 billion, and then still has to meet a serial number that was issued:
-	// with a million codes on sale, one guess in 3.8·10^16 (2^55) is a code.
+	// CheckBits is the size of the check value. An invented or mistyped code passes
+	// with a probability of 2^-35, one in 34 billion. Its serial number must then
+	// also be one that was issued: with a million codes on sale, one guess in
+	// 3.8·10^16 (2^55) is a code.
 	CheckBits = checkSymbols * symbolBits
 )
 
 // alphabet is Crockford's: no I, L, O, and no U.
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// Faults of reading and using codes. A code that was never sold is answered
-// like one that was mistyped, whatever the reason.
+// Faults of reading and using codes. A code that was never sold gets the same
+// answer as a mistyped code, whatever the reason.
 var (
 	ErrInvalid = fault.New(fault.Invalid, "code_invalid", "this is not a valid code; check what was typed")
 	ErrUsed    = fault.New(fault.Conflict, "code_used", "this code was used before, and each works once; use another code")
 )
 
-// A Code is sixteen symbols that may or may not mean anything; see
-// [Keyring.Serial]. The zero Code is never valid.
+// A Code is sixteen symbols, which are a valid code only if [Keyring.Serial]
+// accepts them. The zero Code is never valid.
 type Code struct {
 	key   KeyID
 	body  uint64
@@ -83,13 +83,13 @@ func (c Code) String() string { return "(a redeem code)" }
 // GoString is String for the verb %#v.
 func (c Code) GoString() string { return c.String() }
 
-// maxTyped bounds what is looked at, in bytes: enough for sixteen full-width
-// symbols with as much between them.
+// maxTyped bounds the input that is read, in bytes: enough for sixteen full-width
+// symbols with as many other characters between them.
 const maxTyped = 200
 
 // Parse reads a typed code: in any case, with or without dashes and spaces, with
-// similar letters, half or full width. It returns [ErrInvalid] for anything that
-// does not have the form of a code.
+// similar letters, half or full width. It returns [ErrInvalid] for a text that does
+// not have the form of a code.
 func Parse(typed string) (Code, error) {
 	var c Code
 	if len(typed) > maxTyped || !utf8.ValidString(typed) {

@@ -33,8 +33,9 @@ func code(t testing.TB, k *Keyring, id KeyID, s Serial) Code {
 	return c
 }
 
-// TestVectors holds codes that were once printed to their meaning. If it
-// fails, customers hold paper that is worth nothing: change the code, not the file.
+// TestVectors compares codes that were once printed with their serial numbers. If
+// it fails, customers hold codes on paper that no longer work: change the program,
+// not the file.
 func TestVectors(t *testing.T) {
 	raw, err := os.ReadFile("testdata/codes.json")
 	if err != nil {
@@ -121,8 +122,8 @@ func TestBijection(t *testing.T) {
 	}
 }
 
-// TestSpread looks at consecutive serials: their codes must share nothing
-// that could be continued. Of 40 bits about 20 differ.
+// TestSpread: codes of consecutive serial numbers share no pattern that could be
+// continued. Of 40 bits about 20 differ.
 func TestSpread(t *testing.T) {
 	k := testKeys(t)
 	total := 0
@@ -140,8 +141,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// typos returns every way in which text differs by one wrong symbol, one
-// missing or doubled symbol, or two exchanged ones (up to two apart).
+// typos returns every text that differs from text by one wrong symbol, one missing
+// or doubled symbol, or two exchanged symbols (up to two apart).
 func typos(text string) []string {
 	var list []string
 	s := strings.ReplaceAll(text, "-", "")
@@ -163,9 +164,9 @@ func typos(text string) []string {
 	return list
 }
 
-// TestSlips measures how many mistyped codes pass: of two hundred thousand,
-// none, since each does with a probability of 2^-35 at most. The keys are
-// fixed, and so is the outcome.
+// TestSlips measures how many of two hundred thousand mistyped codes pass: none,
+// since each passes with a probability of 2^-35 at most. The keys are fixed, so the
+// outcome is fixed too.
 func TestSlips(t *testing.T) {
 	k := testKeys(t)
 	tried := 0
@@ -186,8 +187,8 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// TestCheckIsEven measures the false accepts where they can be measured: on
-// the first 10 bits of the check value. 2^-10 of made-up codes agree there.
+// TestCheckIsEven measures false accepts on the first 10 bits of the check value,
+// where they are frequent enough. 2^-10 of the invented codes agree in these bits.
 func TestCheckIsEven(t *testing.T) {
 	k := testKeys(t)
 	p := k.cipher(1).pool.Get().(*pair)

@@ -32,8 +32,8 @@ func (s *fakeStore) Batches(_ context.Context, q redeemcode.Query) (page []redee
 	return page, nil
 }
 
-// A file of a template's codes has all of them, oldest first, and is refused
-// while one of them is being made, however old that is.
+// A file of a template's codes has all of them, oldest first. It is refused while a
+// batch is being generated, however old the batch is.
 func TestExportLeavesNoBatchOut(t *testing.T) {
 	keys, err := redeemcode.ParseKeys("1:" + base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests one")))
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 // JobKind is the kind of the jobs that generate codes.
 const JobKind = "codes.generate"
 
-// partsPerStep bounds a step: fifty thousand codes, made and read back, take
-// about a third of a second.
+// partsPerStep bounds a step: generating fifty thousand codes and reading them back
+// takes about a third of a second.
 const partsPerStep int64 = 5
 
-// GenerateParams are what a job of [JobKind] is about.
+// GenerateParams are the parameters of a job of [JobKind].
 type GenerateParams struct {
 	BatchID int64 `json:"batch_id,string"`
 }
@@ -26,18 +26,19 @@ type generateCursor struct {
 	NextPart int64 `json:"next_part"`
 }
 
-// GeneratingStore keeps what generation has come to.
+// GeneratingStore stores the progress of generation.
 type GeneratingStore interface {
 	// Batch returns [ErrBatchNotFound] if there is none.
 	Batch(ctx context.Context, id int64) (Batch, error)
-	// SaveParts stores checksums and, once all of them are there, makes the
-	// batch ready and announces it, in one transaction. Parts that are there
-	// already stay; one with another checksum returns [ErrKeyMissing].
+	// SaveParts stores checksums and, once all checksums of the batch are stored,
+	// makes the batch ready and announces it, in one transaction. Parts that are
+	// stored already stay. It returns [ErrKeyMissing] if a stored part has another
+	// checksum.
 	SaveParts(ctx context.Context, b Batch, parts []Part) error
 }
 
-// Generator works off jobs of [JobKind]: it derives every code of the batch,
-// reads each back, and puts them under checksums.
+// Generator executes jobs of [JobKind]: it derives every code of the batch, reads
+// each code back, and stores checksums.
 type Generator struct {
 	Store GeneratingStore
 	Keys  *Keyring
@@ -45,8 +46,8 @@ type Generator struct {
 	PartsPerStep int64
 }
 
-// Step generates the next parts; see [job.Runner]. It returns [ErrKeyMissing]
-// if the key is gone or another one than before.
+// Step generates the next parts; see [job.Runner]. It returns [ErrKeyMissing] if
+// the key is missing or differs from the key of earlier parts.
 func (g *Generator) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	var params GenerateParams
 	var at generateCursor
@@ -81,8 +82,8 @@ func (g *Generator) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	return job.Progress{Cursor: cursor, Total: b.Count, Done: min(end*PartSize, b.Count), Finished: end >= b.parts()}, err
 }
 
-// seal derives part i of b, holds every code to what it reads back as, and
-// returns its checksum.
+// seal derives part i of b, checks that every code reads back as its serial number,
+// and returns the checksum of the part.
 func (k *Keyring) seal(b Batch, i int64) (Part, error) {
 	first, count := b.part(i)
 	sum, line, next := sha256.New(), make([]byte, 0, 32), first

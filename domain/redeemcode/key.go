@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// KeyID numbers the keys of an installation, 1 to [MaxKeys]. It is the first
-// symbol of each code and no secret.
+// KeyID numbers the keys of an installation, 1 to [MaxKeys]. It is the first symbol
+// of each code and is not secret.
 type KeyID uint8
 
 // Bounds of keys.
@@ -30,21 +30,21 @@ const MaxSerial Serial = 1<<SerialBits - 1
 // ErrNoKeys is the refusal to make codes without a key.
 var ErrNoKeys = fault.New(fault.Conflict, "codes_not_configured", "this server has no key for redeem codes; set CODE_KEYS")
 
-// ErrKeyMissing is the refusal to show codes whose key is gone, or is not the
-// key it was when they were generated.
+// ErrKeyMissing is the refusal to show codes whose key is missing, or differs from
+// the key with which they were generated.
 var ErrKeyMissing = fault.New(fault.Conflict, "code_key_missing",
 	"the key that these codes were made with is missing from CODE_KEYS or has changed; put it back")
 
-// A Keyring holds all keys that codes on sale were made with; the greatest
-// number is used for new ones. The zero Keyring has none: it takes no code and
-// makes none. It is safe for concurrent use.
+// A Keyring holds the keys of all codes on sale; new codes are made with the key of
+// the greatest number. The zero Keyring has no keys: it accepts no code and makes
+// none. It is safe for concurrent use.
 type Keyring struct {
 	ciphers [MaxKeys + 1]*cipher
 	newest  KeyID
 }
 
-// ParseKeys reads keys written as "1:base64,2:base64", each of 16 to 128
-// bytes. The error says which one is wrong and never quotes it.
+// ParseKeys reads keys written as "1:base64,2:base64", each of 16 to 128 bytes. The
+// error names the wrong key by its number and never quotes the key.
 func ParseKeys(text string) (*Keyring, error) {
 	k := &Keyring{}
 	if strings.TrimSpace(text) == "" {
@@ -97,8 +97,8 @@ func (k *Keyring) Code(id KeyID, s Serial) (Code, error) {
 	return code, err
 }
 
-// each calls yield with the codes of count serial numbers from first on,
-// until it returns an error.
+// each calls yield with the codes of count serial numbers from first on, until
+// yield returns an error.
 func (k *Keyring) each(id KeyID, first Serial, count int64, yield func(Code) error) error {
 	c := k.cipher(id)
 	if c == nil {
@@ -117,9 +117,9 @@ func (k *Keyring) each(id KeyID, first Serial, count int64, yield func(Code) err
 	return nil
 }
 
-// Serial returns the serial number of a code, or [ErrInvalid] if the code was
-// not made with one of the keys. It needs no store: an invented code costs one
-// to four microseconds.
+// Serial returns the serial number of a code, or [ErrInvalid] if the code was not
+// made with one of the keys. It needs no store: rejecting an invented code takes
+// one to four microseconds.
 func (k *Keyring) Serial(code Code) (Serial, error) {
 	c := k.cipher(code.key)
 	if c == nil {

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// rounds of the permutation. Four make a Feistel network a strong
-// pseudorandom permutation in theory; halves as small as these get ten, like
-// those of FF1 (NIST SP 800-38G).
+// rounds is the number of rounds of the permutation. Four rounds make a Feistel
+// network a strong pseudorandom permutation in theory; small halves like these get
+// ten, as in FF1 (NIST SP 800-38G).
 const rounds = 10
 
-// mixer computes keyed functions of small numbers: HMAC-SHA256, truncated. It
-// is not safe for concurrent use.
+// mixer computes keyed functions of small numbers: truncated HMAC-SHA256. It is not
+// safe for concurrent use.
 type mixer struct {
 	mac hash.Hash
 	sum []byte
@@ -68,11 +68,11 @@ type cipher struct {
 	pool sync.Pool // of *pair
 }
 
-// pair is what one goroutine works with.
+// pair holds the mixers of one goroutine.
 type pair struct{ order, check *mixer }
 
-// newCipher prepares a key. The words below are part of what every code ever
-// printed means.
+// newCipher prepares a key. The words below are part of the meaning of every code
+// ever printed: never change them.
 func newCipher(id KeyID, key []byte) *cipher {
 	order, check := derived(key, "dropbell redeem code order v1"), derived(key, "dropbell redeem code check v1")
 	return &cipher{id: id, pool: sync.Pool{New: func() any { return &pair{newMixer(order), newMixer(check)} }}}

@@ -15,9 +15,9 @@ type Finder interface {
 	BatchOf(ctx context.Context, s Serial) (Batch, error)
 }
 
-// Marks remembers used codes where looking costs next to nothing. It may
-// forget: a mark that is missing costs a transaction that refuses. It must
-// not invent: a mark is set only after the coupon is stored.
+// Marks remembers used codes where a look costs next to nothing. A mark may be
+// lost: the code then costs one transaction, which refuses it. A mark must not be
+// set before the coupon is stored.
 type Marks interface {
 	Used(ctx context.Context, b Batch, s Serial) (bool, error)
 	Mark(ctx context.Context, b Batch, s Serial) error
@@ -35,25 +35,25 @@ type Redeemer struct {
 	Batches Finder
 	Marks   Marks
 	Uses    Uses
-	// Gate decides and stores. It issues one coupon per serial number, ever,
-	// and that is what makes a code work once.
+	// Gate decides and stores. It issues at most one coupon per serial number,
+	// ever; therefore a code works once.
 	Gate  claim.Gate
 	NewID func(templateID int64) claim.ID
 	// Answered, if set, is called with every answer; nil is a coupon.
 	Answered func(error)
-	// Failed, if set, is called when marks or uses could not be read or written,
-	// which slows refusals down and breaks nothing.
+	// Failed, if set, is called when marks or uses could not be read or written.
+	// Refusals are slower then, and still correct.
 	Failed func(error)
 }
 
 // Redeem issues the coupon of the code that the user typed. It returns
 // [ErrInvalid], without any query, for invented and mistyped codes, and also for
-// codes that were revoked or never sold; [ErrUsed] for a code whose coupon
-// another user or an earlier request got; else the gate's answer. A refusal does
-// not use up the code.
+// codes that were revoked or never sold. It returns [ErrUsed] if another user or an
+// earlier request got the coupon of the code. Otherwise it returns the gate's
+// answer. A refusal does not use up the code.
 //
-// again says that this very request began before and may have had its effect:
-// then the user's own coupon is the answer, instead of [ErrUsed].
+// again says that this same request began before and may have had its effect. The
+// user's own coupon is then the answer, instead of [ErrUsed].
 func (r *Redeemer) Redeem(ctx context.Context, by user.ID, typed string, again bool) (claim.Claim, error) {
 	c, err := r.redeem(ctx, by, typed, again)
 	if r.Answered != nil {
@@ -62,8 +62,8 @@ func (r *Redeemer) Redeem(ctx context.Context, by user.ID, typed string, again b
 	return c, err
 }
 
-// Genuine returns [ErrInvalid] for invented and mistyped codes. It needs no
-// store; a code that passes may still have been used, revoked or never sold.
+// Genuine returns [ErrInvalid] for invented and mistyped codes. It needs no store;
+// a code that passes may have been used or revoked, or was never sold.
 func (r *Redeemer) Genuine(typed string) error {
 	code, err := Parse(typed)
 	if err == nil {
@@ -90,12 +90,12 @@ func (r *Redeemer) redeem(ctx context.Context, by user.ID, typed string, again b
 	case err != nil && !taken:
 		return claim.Claim{}, err
 	case got.State == claim.Failed:
-		// An earlier claim came to nothing, and its gate has not heard of it yet:
-		// in a moment the code is as good as before.
+		// An earlier claim of the code was refused, and its gate does not know that
+		// yet. In a moment the code can be used again.
 		return claim.Claim{}, claim.ErrOverloaded
 	}
-	// Dying here leaves a used code without a mark: the next attempt comes as
-	// far as the gate, is refused there, and sets the mark.
+	// If the process dies here, a used code has no mark: the next attempt reaches
+	// the gate, is refused there, and sets the mark.
 	if got.State == claim.Issued || taken && r.stored(ctx, serial) {
 		r.mark(ctx, b, serial)
 	}
@@ -106,8 +106,8 @@ func (r *Redeemer) redeem(ctx context.Context, by user.ID, typed string, again b
 }
 
 // stored reports whether the coupon of a code is committed. A gate that answers
-// before the commit may return claims that are refused later, and then the code
-// must not stay marked.
+// before the commit may return claims that are refused later; the code of such a
+// claim must not stay marked.
 func (r *Redeemer) stored(ctx context.Context, s Serial) bool {
 	_, used, err := r.Uses.UseOf(ctx, s)
 	if err != nil && r.Failed != nil {

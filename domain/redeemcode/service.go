@@ -14,14 +14,14 @@ import (
 	"dropbell/domain/template"
 )
 
-// NewBatch is what a batch starts with.
+// NewBatch is the input for creating a batch.
 type NewBatch struct {
 	TemplateID int64
 	Count      int64
 	Key        KeyID
 	CreatedBy  string
-	// RequestKey makes the request repeatable: a second one with the same key
-	// gets the first one's batch. Empty = none.
+	// RequestKey makes the request repeatable: a second request with the same key
+	// gets the batch of the first request. Empty = none.
 	RequestKey string
 }
 
@@ -29,10 +29,10 @@ type NewBatch struct {
 type Store interface {
 	// Template returns [template.ErrNotFound] if there is none.
 	Template(ctx context.Context, id int64) (template.Template, error)
-	// CreateBatch gives the batch its serial numbers, stores it and starts
-	// the job that generates it, in one transaction. It returns
-	// [ErrNoSerials] when they have run out and [ErrEnded] or [ErrNotByCode]
-	// if the template has become such.
+	// CreateBatch gives the batch its serial numbers, stores it and starts the job
+	// that generates it, in one transaction. It returns [ErrNoSerials] when no
+	// serial numbers are left, and [ErrEnded] or [ErrNotByCode] if the template has
+	// ended or takes no codes any more.
 	CreateBatch(ctx context.Context, n NewBatch, start func(batchID int64) (job.Job, staff.Entry, error), e staff.Entry) (Batch, error)
 	// Batch returns [ErrBatchNotFound] if there is none.
 	Batch(ctx context.Context, id int64) (Batch, error)
@@ -45,7 +45,7 @@ type Store interface {
 	RevokeBatch(ctx context.Context, id int64, by, reason string, e staff.Entry) (Batch, error)
 	// Parts returns the checksums in order.
 	Parts(ctx context.Context, batchID int64) ([]Part, error)
-	// UseOf returns what a code was used for; false if it was not.
+	// UseOf returns the use of a code; false if the code was not used.
 	UseOf(ctx context.Context, s Serial) (Use, bool, error)
 	// Record stores an entry of the audit log.
 	Record(ctx context.Context, e staff.Entry) error
@@ -84,8 +84,8 @@ func (s *Service) Generate(ctx context.Context, by staff.Actor, templateID, coun
 	}, e)
 }
 
-// MayGenerate returns nil if codes could be made for t now, else why not; see
-// [Service.Generate].
+// MayGenerate returns nil if codes could be made for t now, otherwise the reason;
+// see [Service.Generate].
 func (s *Service) MayGenerate(t template.Template) error {
 	if err := sellable(t, s.Now()); err != nil {
 		return err
@@ -103,7 +103,7 @@ func generation(by staff.Actor, t template.Template, batchID, count int64) (job.
 		After: map[string]any{"kind": JobKind, "batch_id": strconv.FormatInt(batchID, 10)}}, err
 }
 
-// Batches lists what the actor may see.
+// Batches lists the batches of a template that the actor may see.
 func (s *Service) Batches(ctx context.Context, by staff.Actor, q Query) ([]Batch, error) {
 	if q.TemplateID != 0 {
 		if _, err := s.template(ctx, by, staff.View, q.TemplateID); err != nil {
@@ -163,10 +163,10 @@ func (x Export) Codes() (n int64) {
 // exportPage is how many batches are looked up at a time; a file has all.
 const exportPage = 1000
 
-// Export prepares one batch of the template, or with batchID 0 all that are
-// not revoked, oldest first. It returns [ErrNotReady] while one of them is
-// being generated, so that no part is taken for the whole; [ErrRevoked];
-// [ErrNoCodes] if there are none; [ErrKeyMissing].
+// Export prepares one batch of the template, or with batchID 0 all batches that are
+// not revoked, oldest first. It returns [ErrNotReady] while one of them is being
+// generated, so that nobody takes a part for the whole; [ErrRevoked]; [ErrNoCodes]
+// if there are none; [ErrKeyMissing].
 func (s *Service) Export(ctx context.Context, by staff.Actor, templateID, batchID int64) (Export, error) {
 	x := Export{TemplateID: templateID, by: by}
 	if _, err := s.template(ctx, by, staff.ManageTemplates, templateID); err != nil {
@@ -227,10 +227,10 @@ func (s *Service) exportable(b Batch) error {
 	return nil
 }
 
-// Write records in the audit log that the actor takes the codes, and then
-// writes them: a line of CSV each, with a heading. Every part is held to its
-// checksum before any of it goes out; if it differs, [ErrKeyMissing] is
-// returned. Memory does not grow with the number of codes.
+// Write records in the audit log that the actor takes the codes, and then writes
+// them as CSV, a line each, with a heading. It compares every part with its
+// checksum before it writes any code of the part, and returns [ErrKeyMissing] if
+// they differ. Memory does not grow with the number of codes.
 func (s *Service) Write(ctx context.Context, x Export, w io.Writer) error {
 	e := entry(x.by, "codes.export", x.TemplateID, x.shop(), "")
 	ids := make([]string, len(x.Batches))

@@ -37,15 +37,16 @@ type Links struct{ user.Links }
 // LinkPath is where shared reports live below the public address.
 const LinkPath = "/r/"
 
-// A token is version, link and a signature. The report that it leads to, and the time
-// until which it is valid, are looked up.
+// A token is version, link id and a signature. The report that it leads to, and its
+// expiry, are looked up.
 const (
 	tokenVersion = 1
 	tokenBody    = 1 + 8
 	tokenPurpose = "dropbell report link"
 )
 
-// Token returns what goes into the address of the link; empty without a secret.
+// Token returns the part of the link's address that identifies the link; empty without a
+// secret.
 func (l Links) Token(linkID int64) string {
 	b := make([]byte, tokenBody)
 	b[0] = tokenVersion

@@ -1,6 +1,6 @@
-// Package report sums up what a drop came to: how many it reached and how late,
-// what was claimed and used, what it cost, and how that compares with earlier
-// drops. A report holds no personal data; it can be shared by a link.
+// Package report sums up the results of a drop: how many users it reached and how
+// late, how many coupons were claimed and used, the cost, and a comparison with
+// earlier drops. A report holds no personal data; it can be shared by a link.
 package report
 
 import (
@@ -16,31 +16,31 @@ import (
 )
 
 // Figures are the numbers that every drop has, from counters that are kept for
-// good: pages that compare drops show these.
+// good. Pages that compare drops show these numbers.
 type Figures struct {
 	Template template.Template
-	// Progress and Late are those of the reminders of the present opening.
+	// Progress and Late are about the reminders of the present opening.
 	Progress reminder.Progress
 	Late     delivery.Lateness
-	// AfterOpening is how many of them were recorded as sent after the opening, at
-	// most: as fine as the spans of a [delivery.Lateness].
+	// AfterOpening is an upper bound of the reminders that were recorded as sent
+	// after the opening. Its precision is the spans of a [delivery.Lateness].
 	AfterOpening int64
 	// Opened is how many users opened the link in a message about the drop.
 	Opened int64
-	// Total coupons there are to give, of which Issued are given and Writing
-	// accepted by a gate and not stored yet.
+	// Total is the number of coupons to give. Issued of them are given; Writing of
+	// them are accepted by a gate and not stored yet.
 	Total, Issued, Writing int64
-	// Tally is what became of the coupons.
+	// Tally counts the coupons by state.
 	Tally coupon.Tally
-	// SoldOutAfter is how long after the opening the last coupon was given; 0 if
-	// some are left.
+	// SoldOutAfter is the time from the opening to the last coupon; 0 if coupons
+	// are left.
 	SoldOutAfter time.Duration
 }
 
 // Left returns how many coupons can still be given.
 func (f Figures) Left() int64 { return max(0, f.Total-f.Issued-f.Writing) }
 
-// Average returns what a used coupon took off on average; 0 if none was used.
+// Average returns the average discount of a used coupon; 0 if none was used.
 func (f Figures) Average() money.Amount {
 	if f.Tally.Used == 0 {
 		return 0
@@ -48,8 +48,8 @@ func (f Figures) Average() money.Amount {
 	return f.Tally.Discounted / money.Amount(f.Tally.Used)
 }
 
-// Outstanding returns what the coupons that can still be used will take off if
-// all of them are used; false where that depends on the order.
+// Outstanding returns the sum of the discounts if all coupons that can still be
+// used are used; false if that depends on the orders.
 func (f Figures) Outstanding() (money.Amount, bool) {
 	if f.Template.Kind == template.PercentOff {
 		return 0, false
@@ -57,14 +57,14 @@ func (f Figures) Outstanding() (money.Amount, bool) {
 	return money.Amount(f.Tally.Unused()+f.Tally.Locked) * f.Template.AmountOff, true
 }
 
-// People counts users, each once. All but Others are among those who had booked a
-// reminder when the count was made.
+// People counts users, each once. All fields but Others count users who had booked
+// a reminder when the count was made.
 type People struct {
 	Booked, Reminded, Opened, Claimed, Used int64
 	// Others are users who got a coupon without having booked a reminder.
 	Others int64
-	// Partial says that some of the rows are past their retention, so that less is
-	// counted than there was.
+	// Partial says that some of the rows were deleted after their retention, so the
+	// counts are too low.
 	Partial bool
 }
 
@@ -85,17 +85,17 @@ type Past struct {
 type Report struct {
 	Figures
 	People People
-	// Sheets are counted from the rows, for channels that had recipients;
-	// Difference is what they are off by in sum. Archived says that the rows of
-	// some slots are past their retention: then the sheets are those of the counters.
+	// Sheets are counted from the rows, for channels with recipients; Difference is
+	// the sum of their differences from the counters. Archived says that the rows of
+	// some slots were deleted after their retention; Sheets then hold the counters.
 	Sheets     []Sheet
 	Difference int64
 	Archived   bool
 	Growth     []reminder.Growth
 	Sales      claim.Curve
 	History
-	// Outcomes are the forecasts made before slots fired, beside what happened; Accuracy is
-	// that of the last drops.
+	// Outcomes are the forecasts made before slots fired, each with the actual number.
+	// Accuracy is the accuracy of the forecasts of the last drops.
 	Outcomes []forecast.Outcome
 	Accuracy forecast.Accuracy
 	// At is when the report was made.
@@ -114,8 +114,8 @@ func figuresOf(t template.Template, c reminder.Cockpit) Figures {
 	return f
 }
 
-// sheetsOf adds the lines of the opening up by channel. Without lines, or where
-// some slots have none any more, it takes the counters.
+// sheetsOf adds up the lines of the opening by channel. It uses the counters if
+// there are no lines, or if some slots have none any more.
 func sheetsOf(lines []reminder.BalanceLine, c reminder.Cockpit, opensAt time.Time) (list []Sheet, off int64, archived bool) {
 	var counted, kept [delivery.Channels]delivery.Counts
 	for _, l := range lines {

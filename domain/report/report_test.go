@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// A token opens its own link only, under each of the secrets, and none of another
-// purpose opens a report.
+// A token opens its own link only, with each of the secrets. A token of another
+// purpose opens no report.
 func TestLinkTokens(t *testing.T) {
 	signed := user.NewLinks("a secret of thirty-two bytes or more, another secret of as many bytes")
 	links := report.Links{Links: signed}

@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// Compared is how many earlier drops a report sets a drop beside.
+// Compared is the number of earlier drops with which a report compares a drop.
 const Compared = 3
 
 // curvePoints is how many steps a curve has at most.
@@ -27,7 +27,7 @@ type Templates interface {
 	Templates(ctx context.Context, by staff.Actor, q template.Query) ([]template.Template, error)
 }
 
-// Reminders reads what became of a drop's reminders.
+// Reminders reads the results of a drop's reminders.
 type Reminders interface {
 	Cockpit(ctx context.Context, templateID int64, known []reminder.CockpitRow) (reminder.Cockpit, error)
 }
@@ -43,7 +43,7 @@ type Stock interface {
 	Of(ctx context.Context, t template.Template) (gate.Account, error)
 }
 
-// Tallies returns what became of a drop's coupons.
+// Tallies returns the numbers of a drop's coupons by state.
 type Tallies interface {
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
 }
@@ -53,24 +53,24 @@ type Curves interface {
 	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
 }
 
-// Forecasts returns how the forecasts of drops compare with what happened.
+// Forecasts compares the forecasts of drops with the actual numbers.
 type Forecasts interface {
 	Outcomes(ctx context.Context, templateID int64, c reminder.Cockpit) ([]forecast.Outcome, error)
 	Accuracy(ctx context.Context) (forecast.Accuracy, error)
 }
 
-// Store reads what only reports are made of, and keeps their links.
+// Store reads data that only reports need, and stores the links to reports.
 type Store interface {
 	// People counts the drop's users; see [People].
 	People(ctx context.Context, templateID int64) (People, error)
-	// Events returns what staff did to the drop, oldest first.
+	// Events returns the changes of the drop by staff, oldest first.
 	Events(ctx context.Context, templateID int64) ([]reminder.TemplateStep, error)
 	// AddLink stores a link that ends after life by the database's clock, with its
-	// audit entry, whose object is filled in. It returns [ErrTooManyLinks] if so
-	// many of the drop are valid.
+	// audit entry, whose object it fills in. It returns [ErrTooManyLinks] if the
+	// drop has most valid links already.
 	AddLink(ctx context.Context, templateID int64, life time.Duration, most int, e staff.Entry) (Link, error)
-	// RevokeLink ends the link now; one that has ended stays as it is. It returns
-	// [ErrNoLink] if the drop has no such link.
+	// RevokeLink ends the link now; a link that has ended stays as it is. It
+	// returns [ErrNoLink] if the drop has no such link.
 	RevokeLink(ctx context.Context, templateID, id int64, e staff.Entry) error
 	// Links returns the drop's links, the latest first, at most limit.
 	Links(ctx context.Context, templateID int64, limit int) ([]Link, error)
@@ -183,15 +183,15 @@ func (s *Service) Earlier(ctx context.Context, t template.Template) ([]Past, err
 	return out, nil
 }
 
-// A History is what a drop's curves are shown with.
+// A History is the context in which a drop's curves are shown.
 type History struct {
-	// Events are what staff did to the drop, oldest first.
+	// Events are the changes of the drop by staff, oldest first.
 	Events []reminder.TemplateStep
 	// Earlier are the shop's drops before this one, the latest first.
 	Earlier []Past
 }
 
-// History returns what staff did to the drop and the shop's drops before it.
+// History returns the changes of the drop by staff and the shop's drops before it.
 func (s *Service) History(ctx context.Context, t template.Template) (h History, err error) {
 	if h.Events, err = s.Store.Events(ctx, t.ID); err != nil {
 		return h, err
@@ -203,8 +203,8 @@ func (s *Service) History(ctx context.Context, t template.Template) (h History, 
 // TrendLength is how many drops a trend shows at most.
 const TrendLength = 12
 
-// Trend returns the figures of the drops that opened last, of one shop or, with
-// 0, of all that the actor may see; the latest first.
+// Trend returns the figures of the drops that opened last, the latest first: of one
+// shop or, with 0, of all shops that the actor may see.
 func (s *Service) Trend(ctx context.Context, by staff.Actor, shop int64) ([]Figures, error) {
 	now := s.Now()
 	q := template.Query{States: over(), To: &now, Descending: true, Limit: TrendLength}
@@ -244,9 +244,9 @@ func Lives() []time.Duration {
 	return []time.Duration{7 * 24 * time.Hour, 30 * 24 * time.Hour, 90 * 24 * time.Hour}
 }
 
-// Share makes a link to the report of a drop, or returns [ErrLinksOff] without a
-// secret, [ErrTooManyLinks], or [fault.ErrInvalid] for a life that is none of
-// [Lives]. Called twice it makes two links.
+// Share makes a link to the report of a drop; each call makes another link. It
+// returns [ErrLinksOff] without a secret, [ErrTooManyLinks], or [fault.ErrInvalid]
+// for a life that is not in [Lives].
 func (s *Service) Share(ctx context.Context, by staff.Actor, templateID int64, life time.Duration) (Link, error) {
 	t, err := s.shared(ctx, by, templateID)
 	if err != nil {
@@ -298,8 +298,8 @@ func (s *Service) LinksOf(ctx context.Context, by staff.Actor, templateID int64)
 	return s.Store.Links(ctx, templateID, shownLinks)
 }
 
-// Open returns the report that a link leads to, or [ErrNoLink]: for a token that
-// was not signed here, a link that was revoked, and one whose time is over.
+// Open returns the report that a link leads to. It returns [ErrNoLink] for a token
+// that was not signed here, and for a link that was revoked or has ended.
 func (s *Service) Open(ctx context.Context, token string) (Report, error) {
 	id, err := s.Signed.Parse(token)
 	if err != nil {

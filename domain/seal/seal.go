@@ -16,16 +16,16 @@ const (
 	sealed = 1
 )
 
-// ErrSealed is returned for a secret that none of the keys opens, that was
-// changed, or that was sealed for another row.
+// ErrSealed is returned for a secret that no key opens, that was altered, or that
+// was sealed for another row.
 var ErrSealed = errors.New("none of the keys opens this secret")
 
 // Box seals with its first key and opens with any of them.
 type Box struct{ seals []cipher.AEAD }
 
-// New returns a box whose keys are derived for the purpose, so that one key of
-// the environment may serve several purposes. Without keys secrets are stored as
-// they are.
+// New returns a box whose keys are derived for the purpose, so that one key of the
+// environment may serve several purposes. Without keys, secrets are stored in clear
+// text.
 func New(purpose string, keys ...string) (*Box, error) {
 	b := &Box{}
 	for _, k := range keys {
@@ -52,8 +52,8 @@ func (b *Box) Keyed() bool { return len(b.seals) > 0 }
 // Row returns the name of the row of a table with the id.
 func Row(table string, id int64) string { return table + ":" + strconv.FormatInt(id, 10) }
 
-// Seal returns the stored form of the secret of the row. Without keys it is the
-// secret as it is, which opens in every row.
+// Seal returns the stored form of the secret of the row. Without keys the stored
+// form is the secret itself, which opens in every row.
 func (b *Box) Seal(row string, secret []byte) []byte {
 	if len(b.seals) == 0 {
 		return append([]byte{plain}, secret...)

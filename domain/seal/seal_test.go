@@ -18,8 +18,8 @@ func box(t *testing.T, purpose string, keys ...string) *seal.Box {
 	return b
 }
 
-// TestKeysRotate: the first key seals, all open, and a key of another purpose,
-// no key, another row, or a changed byte does not.
+// TestKeysRotate: the first key seals and all keys open. A key of another purpose,
+// no key, another row, or a changed byte does not open.
 func TestKeysRotate(t *testing.T) {
 	first, second, row := strings.Repeat("a", 32), strings.Repeat("b", 32), seal.Row("groups", 1)
 	stored := box(t, "p", first).Seal(row, []byte("secret"))

@@ -27,8 +27,8 @@ func refusal(place, key, format string, args ...any) error {
 	return e
 }
 
-// Check returns a [fault.Fields] that names, by its place in the tree,
-// everything that makes no sense or is too much; nil if there is none.
+// Check returns a [fault.Fields] that names, by its place in the tree, every part
+// of the rule that is invalid or beyond a limit; nil if there is none.
 func (r Rule) Check() error {
 	c := &checker{}
 	c.rule("rule", r, 1)
@@ -43,8 +43,7 @@ type checker struct {
 	conditions int
 }
 
-// maxComplaints is enough to correct a form, and a bound for one that is
-// nonsense throughout.
+// maxComplaints bounds the errors reported for a rule: enough to correct a form.
 const maxComplaints = 20
 
 func (c *checker) add(place, key, format string, args ...any) {
@@ -119,7 +118,7 @@ func (c *checker) values(path string, kind Value, values []string) {
 // Takes reports whether s is such a value.
 func (v Value) Takes(s string) bool { return v.refuses(s) == nil }
 
-// refuses returns what is wrong with one value, or nil.
+// refuses returns the error of one value, or nil.
 func (v Value) refuses(s string) *fault.Field {
 	ok, key, text := true, "", ""
 	switch v {
@@ -154,7 +153,7 @@ func (v Value) refuses(s string) *fault.Field {
 	return &fault.Field{Key: key, Message: text}
 }
 
-// PhoneVerified is the contact of users who have proved their phone numbers.
+// PhoneVerified is the contact kind of users with a verified phone number.
 const PhoneVerified = "phone_verified"
 
 // ContactKinds returns the channels whose contact a user has or has not, and

@@ -1,6 +1,6 @@
 package segment
 
-// Field is what a condition looks at.
+// Field is the property of a user that a condition compares.
 type Field string
 
 // The fields.
@@ -20,7 +20,7 @@ const (
 // Op is how a condition looks at its field.
 type Op string
 
-// The operators; [Ops] returns those of a field.
+// The operators; [Ops] returns the operators of a field.
 const (
 	Is            Op = "is"
 	IsNot         Op = "is_not"
@@ -48,7 +48,7 @@ const (
 	NeverHad      Op = "never_had"
 )
 
-// Value is what a condition's values are.
+// Value is the type of a condition's values.
 type Value string
 
 // The kinds of values.
@@ -68,13 +68,13 @@ const (
 	MaxTemplates       = 20
 )
 
-// A known operator says what values it takes.
+// A known is an operator with the type of its values.
 type known struct {
 	Op    Op
 	Value Value
 }
 
-// knowledge is what can be asked, in the order in which it is offered.
+// knowledge lists the fields and their operators in the order in which pages offer them.
 var knowledge = []struct {
 	Field Field
 	Ops   []known
@@ -110,8 +110,8 @@ func Ops(f Field) []Op {
 	return list
 }
 
-// ValueOf returns what values the operator takes on the field; false if the
-// field does not know it.
+// ValueOf returns the type of values that the operator takes on the field; false if
+// the field does not have the operator.
 func ValueOf(f Field, op Op) (Value, bool) {
 	for _, k := range opsOf(f) {
 		if k.Op == op {

@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// jobParams are the params of both jobs. The version keeps a count from being
-// stored for a rule that has changed meanwhile.
+// jobParams are the parameters of both jobs. Version prevents that a count is
+// stored after the rule has changed.
 type jobParams struct {
 	SegmentID int64 `json:"segment_id,string"`
 	Version   int64 `json:"version,string"`
@@ -33,11 +33,11 @@ func readParams(j job.Job) (p jobParams, err error) {
 	return p, nil
 }
 
-// CountStore is what counting needs.
+// CountStore is the store of counts.
 type CountStore interface {
 	Segment(ctx context.Context, id int64) (Segment, error)
-	// CountRange counts the members among at most limit users above after. It
-	// returns the last user it looked at; 0 = there are none.
+	// CountRange counts the members among the next limit users after after. looked
+	// is the number of these users, last the last of them; 0 = there are none.
 	CountRange(ctx context.Context, r Rule, after user.ID, limit int) (members, looked int64, last user.ID, err error)
 	// StoreCount records the number if the segment still has the version.
 	StoreCount(ctx context.Context, id, version, members int64) error
@@ -99,13 +99,13 @@ func (c *Counter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	return job.Progress{Cursor: cursor, Result: result, Total: j.Total, Done: at.Looked, Finished: finished}, nil
 }
 
-// ListStore is what filling a list needs.
+// ListStore is the store of lists.
 type ListStore interface {
 	Segment(ctx context.Context, id int64) (Segment, error)
-	// Erased returns those of the ids that were erased.
+	// Erased returns the ids among the given ones whose users were erased.
 	Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error)
-	// AddMembers adds the ids, ascending and each once, and returns how many
-	// were new. Adding them again changes nothing. It returns [ErrListInUse]
+	// AddMembers adds the ids, which are ascending and distinct, and returns how
+	// many were new. Adding them again changes nothing. It returns [ErrListInUse]
 	// while a campaign keeps the list.
 	AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error)
 }
@@ -117,7 +117,7 @@ type Filler struct {
 	Now    func() time.Time
 }
 
-// listBatch is how many ids are stored at once, reportErrors the largest number
+// listBatch is how many ids are stored at once. reportErrors is the largest number
 // of broken rows that one step reports.
 const (
 	listBatch    = 20_000
@@ -128,15 +128,15 @@ type listCursor struct {
 	At json.RawMessage `json:"at,omitempty"`
 	// Column holds the ids; -1 until the first row is read.
 	Column int `json:"column"`
-	// Guessed: the first row was taken for column names, though it holds no known
-	// name.
+	// Guessed says that the first row was taken for column names although it holds
+	// no known name.
 	Guessed bool  `json:"guessed,omitempty"`
 	Done    int64 `json:"done"`
 	Failed  int64 `json:"failed"`
 }
 
-// Step reads some rows; see [job.Runner]. A row without an id is reported and
-// keeps no other from being stored.
+// Step reads some rows; see [job.Runner]. A row without an id is reported; all
+// other rows are stored.
 func (f *Filler) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	p, err := readParams(j)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *filling) batch(ctx context.Context) (finished bool, err error) {
 	return finished, err
 }
 
-// withoutErased reports the ids of users who were erased and returns the others.
+// withoutErased reports the ids of erased users and returns all other ids.
 func (s *filling) withoutErased(ctx context.Context, ids []user.ID, lines []int64) ([]user.ID, error) {
 	erased, err := s.Store.Erased(ctx, ids)
 	if err != nil || len(erased) == 0 {
@@ -255,9 +255,9 @@ func (s *filling) fail(line int64, row string, why error) {
 	s.errors = append(s.errors, job.RowFailed(line, row, why))
 }
 
-// idColumn finds the column of the ids by the first row; header reports
-// whether that is a row of names, known whether one of them says so. Without
-// names the first column counts.
+// idColumn finds the column of the ids by the first row. header reports whether
+// that row holds column names, known whether one of them is a known name. Without
+// known names the first column is used.
 func idColumn(first []string) (column int, header, known bool) {
 	if i := user.IDColumn(first); i >= 0 {
 		return i, true, true

@@ -13,9 +13,9 @@ import (
 // lookRows is how many rows of a file are looked at before it is taken.
 const lookRows = 20
 
-// look returns a [fault.Fields] about "file" if the upload cannot be read or
-// holds no ids, so that the upload is refused at once and not by the job. Errors
-// of single rows are left to the job.
+// look returns a [fault.Fields] about "file" if the upload cannot be read or holds
+// no ids. The upload is then refused at once instead of by the job. Errors of
+// single rows are left to the job.
 func (s *Service) look(ctx context.Context, uploadID int64) error {
 	rows, err := s.Tables.OpenTable(ctx, uploadID, job.Reading{}, nil)
 	if err == nil {
@@ -32,9 +32,9 @@ func (s *Service) look(ctx context.Context, uploadID int64) error {
 	return &fault.Fields{List: []fault.Field{f}}
 }
 
-// findIDs returns what keeps the beginning of a table from being a list of ids.
-// A column that is called so is enough, with a row below it; else the first
-// column counts, which must have an id then.
+// findIDs returns an error if the beginning of a table is no list of ids. A column
+// with a known name and a row below it is enough. Otherwise the first column must
+// have an id.
 func findIDs(rows job.Rows) error {
 	e := &fault.Fields{}
 	var named, ended bool

@@ -37,8 +37,8 @@ func (s brokenTable) Next() (int64, []string, error) {
 
 func tableOf(rows ...[]string) job.Tables { return &file{rows: rows} }
 
-// TestAFileIsLookedAt: a file without ids is refused before anything is stored, one
-// with some is taken with all that may be wrong further down.
+// TestAFileIsLookedAt: a file without ids is refused before anything is stored. A
+// file with some ids is accepted, whatever errors later rows have.
 func TestAFileIsLookedAt(t *testing.T) {
 	many := slices.Repeat([][]string{{"Ann"}}, 30)
 	tooLarge := fault.New(fault.Invalid, "sheet_too_large", "the file is too large")

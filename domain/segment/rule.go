@@ -21,8 +21,8 @@ const (
 // Matches returns every way to join.
 func Matches() []Match { return []Match{All, Any, None} }
 
-// A Rule is a group of rules, or a condition about a user. An empty group of All
-// or None means all users, one of Any none.
+// A Rule is a group of rules, or a condition about a user. An empty group of All or
+// None matches all users; an empty group of Any matches no user.
 type Rule struct {
 	Match     Match // empty = a condition
 	Rules     []Rule
@@ -32,7 +32,7 @@ type Rule struct {
 // A Condition is one thing that is true of a user or not.
 type Condition struct {
 	Field Field `json:"field"`
-	// Name is that of the attribute; empty for other fields.
+	// Name is the name of the attribute; empty for other fields.
 	Name   string   `json:"name,omitempty"`
 	Op     Op       `json:"op"`
 	Values []string `json:"values,omitempty"`
@@ -69,8 +69,8 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 
 var errForm = errors.New(`must be {"all":[…]}, {"any":[…]}, {"none":[…]}, or {"field":…,"op":…,"values":[…]}`)
 
-// UnmarshalJSON reads what MarshalJSON writes and nothing else; whether the
-// rule makes sense is up to [Rule.Check].
+// UnmarshalJSON reads the form that MarshalJSON writes and nothing more.
+// [Rule.Check] tells whether the rule is valid.
 func (r *Rule) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -103,8 +103,9 @@ func (r *Rule) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Parse reads a rule from JSON. It returns a [fault.Fields] that names what
-// cannot be read or breaks a rule, by its place: "rule.all[1].values[0]".
+// Parse reads a rule from JSON. It returns a [fault.Fields] that names, by its
+// place such as "rule.all[1].values[0]", each part that cannot be read or breaks a
+// rule.
 func Parse(raw []byte) (Rule, error) {
 	var r Rule
 	if len(raw) > maxJSON || depth(raw) > 2*MaxDepth+4 {
@@ -120,7 +121,7 @@ func Parse(raw []byte) (Rule, error) {
 	return r, r.Check()
 }
 
-// depth returns how deep brackets nest, whatever else the text is.
+// depth returns how deep brackets nest in a text, which need not be valid JSON.
 func depth(raw []byte) (most int) {
 	now, quoted := 0, false
 	for i := 0; i < len(raw); i++ {

@@ -1,6 +1,5 @@
-// Package segment holds audiences that staff describe once and use again: by
-// rules about users, judged anew whenever they are used, or as a list of ids
-// read from a file.
+// Package segment holds audiences that staff define once and use again: by rules
+// about users, evaluated again at each use, or as a list of ids read from a file.
 package segment
 
 import (
@@ -27,8 +26,8 @@ var (
 	ErrInUse    = fault.New(fault.Conflict, "segment_in_use", "a campaign that has not ended uses this segment; wait until it has, or cancel it")
 	ErrIsList   = fault.New(fault.Conflict, "segment_is_list", "the members of a list come from files, not from rules; send a file")
 	ErrFilling  = fault.New(fault.Conflict, "list_incomplete", "a file of the list is still being read; publish the campaign when that is done")
-	// ErrListInUse keeps users from being added to a list after the reach of a
-	// campaign for it was judged.
+	// ErrListInUse is the refusal to add users to a list after the reach of a
+	// campaign for this list was judged.
 	ErrListInUse = fault.New(fault.Conflict, "list_in_use", "a campaign that was published, or waits for approval, is for this list; no user can be added until its audience is read")
 	ErrIsRules   = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files; change its rule")
 )
@@ -44,8 +43,9 @@ type Segment struct {
 	// Rule is the root of a segment by rules, the zero Rule for a list.
 	Rule    Rule
 	Version int64
-	// Members were counted at CountedAt; nil means never, or not since the
-	// rule changed. The ids of a list are counted with every file.
+	// Members is the number of users at CountedAt; nil means that they were never
+	// counted, or not since the rule changed. The ids of a list are counted with
+	// every file.
 	Members   *int64
 	CountedAt *time.Time
 	CreatedBy string
@@ -60,16 +60,16 @@ type Use struct {
 	State      string
 	// Ended is true if nothing will be read from the segment any more.
 	Ended bool
-	// Keeps is true while the members of a list have to stay as they are: from
-	// when approval was asked, or the campaign published, until its audience
-	// is read to the end.
+	// Keeps is true while the members of a list must not change: from the request
+	// for approval, or from publication, of a campaign until its audience is read
+	// to the end.
 	Keeps bool
 }
 
 // An Estimate is about how many users a rule means.
 type Estimate struct {
 	Members int64
-	// Margin is such that the true number lies within Members ± Margin in 95
+	// Margin is the error bound: the true number lies within Members ± Margin in 95
 	// of 100 cases. 0 with Exact.
 	Margin int64
 	// Users is how many users there are, about.

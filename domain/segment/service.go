@@ -17,26 +17,26 @@ type Store interface {
 	Segment(ctx context.Context, id int64) (Segment, error)
 	// Segments lists the latest changed first.
 	Segments(ctx context.Context, q Query) ([]Segment, error)
-	// CreateSegment stores a new one and returns it with its id. A second one
-	// with the same request key, unless that is empty, is the first.
+	// CreateSegment stores a new segment and returns it with its id. A second call
+	// with the same request key, unless the key is empty, returns the first
+	// segment.
 	CreateSegment(ctx context.Context, s Segment, requestKey string, e staff.Entry) (Segment, error)
-	// SaveSegment changes name and rule if the stored version is s's own, else
-	// it returns [fault.ErrStale] or [ErrNotFound]. A changed rule forgets the
+	// SaveSegment changes name and rule if the stored version is s's, otherwise it
+	// returns [fault.ErrStale] or [ErrNotFound]. Changing the rule removes the
 	// count.
 	SaveSegment(ctx context.Context, s Segment, e staff.Entry) (Segment, error)
-	// DeleteSegment returns [ErrInUse] if something that has not ended refers
-	// to it, else deletes it for good.
+	// DeleteSegment deletes the segment for good. It returns [ErrInUse] if
+	// something that has not ended refers to the segment.
 	DeleteSegment(ctx context.Context, id int64, e staff.Entry) error
 	// CloneSegment copies the segment, a list with its members.
 	CloneSegment(ctx context.Context, id int64, name string, e staff.Entry) (Segment, error)
-	// Uses lists what has not ended first, the newest first.
+	// Uses lists uses of the segment: first uses that have not ended, the newest first.
 	Uses(ctx context.Context, id int64) ([]Use, error)
-	// FillList stores the job that adds to the list as [job.Store.StartJob]
-	// does, or returns [ErrListInUse] while a campaign keeps the list. Of a
-	// file and a publication at the same moment one is refused.
+	// FillList stores the job that adds to the list as [job.Store.StartJob] does.
+	// It returns [ErrListInUse] while a campaign keeps the list. Of a file and a
+	// publication at the same moment one is refused.
 	FillList(ctx context.Context, id int64, j job.Job, requestKey string, e staff.Entry) (job.Job, error)
-	// Files are the jobs that fill the list, at most limit of them, the latest
-	// first.
+	// Files returns the jobs that fill the list, the latest first, at most limit.
 	Files(ctx context.Context, id int64, limit int) ([]job.Job, error)
 	// EstimateRule answers within a fraction of a second, however many users
 	// there are.
@@ -54,9 +54,9 @@ const (
 	ListJob  = "segment.list"
 )
 
-// Service holds the use cases around segments. Segments belong to no shop: staff who
-// may look at users may look at segments, staff who may change users may change them.
-// Staff who are limited to shops name and count templates of these shops only.
+// Service holds the use cases of segments. Segments belong to no shop: staff who may
+// see users may see segments, and staff who may change users may change segments.
+// Staff who are limited to shops may name and count only templates of these shops.
 type Service struct {
 	Store Store
 	Jobs  Jobs
@@ -64,7 +64,7 @@ type Service struct {
 	Tables job.Tables
 }
 
-// Spec is what staff decide about a segment by rules.
+// Spec is the input of staff for a segment by rules.
 type Spec struct {
 	Name string
 	Rule Rule
@@ -94,7 +94,7 @@ func (s *Service) Segments(ctx context.Context, by staff.Actor, q Query) ([]Segm
 	return s.Store.Segments(ctx, q)
 }
 
-// Uses lists what refers to the segment, what has not ended first.
+// Uses lists what refers to the segment, first the uses that have not ended.
 func (s *Service) Uses(ctx context.Context, by staff.Actor, id int64) ([]Use, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (s *Service) Uses(ctx context.Context, by staff.Actor, id int64) ([]Use, er
 // maxFiles is how many files of a list are shown.
 const maxFiles = 20
 
-// Files returns what became of the files that were added to the list last, the
-// latest first; none for a segment by rules.
+// Files returns the jobs of the files that were added to the list last, the latest
+// first; none for a segment by rules.
 func (s *Service) Files(ctx context.Context, by staff.Actor, id int64) ([]job.Job, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -114,9 +114,9 @@ func (s *Service) Files(ctx context.Context, by staff.Actor, id int64) ([]job.Jo
 	return s.Store.Files(ctx, id, maxFiles)
 }
 
-// Create stores a segment by rules. Asked again with the same request key it
-// returns what that made; without a key, "", it makes another. It returns
-// [staff.ErrForbidden] or a [fault.Fields].
+// Create stores a segment by rules. A repeated call with the same request key
+// returns the segment of the first call; with an empty key each call makes another
+// segment. It returns [staff.ErrForbidden] or a [fault.Fields].
 func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, requestKey string) (Segment, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, err
@@ -129,10 +129,10 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 }
 
 // CreateList stores an empty list and starts the job that fills it from the
-// uploaded file; without one, 0, there is no job. Asked again with the same
-// request key it returns what that made; without a key, "", it makes another.
-// It returns [staff.ErrForbidden], [job.ErrUploadNotFound] or a [fault.Fields],
-// also about a "file" that holds no ids; nothing is stored then.
+// uploaded file; uploadID 0 means no file and no job. A repeated call with the same
+// request key returns the list of the first call; with an empty key each call makes
+// another list. It returns [staff.ErrForbidden], [job.ErrUploadNotFound] or a
+// [fault.Fields], also about a "file" that holds no ids; nothing is stored then.
 func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, uploadID int64, requestKey string) (Segment, job.Job, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, job.Job{}, err
@@ -159,9 +159,9 @@ func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, u
 	return list, j, err
 }
 
-// MayAdd returns the list if users can be added to it now, so that a file is not
-// uploaded in vain, else [ErrIsRules] for a segment that is no list or
-// [ErrListInUse] while a campaign keeps it from changing.
+// MayAdd returns the list if users can be added to it now. Callers ask it before an
+// upload. It returns [ErrIsRules] for a segment that is no list, and [ErrListInUse]
+// while a campaign keeps the list from changing.
 func (s *Service) MayAdd(ctx context.Context, by staff.Actor, id int64) (Segment, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, err
@@ -190,10 +190,10 @@ func KeptBy(campaign string) error {
 	return ErrListInUse.Because("the campaign “%s” is for this list; no user can be added until its audience is read", campaign)
 }
 
-// AddFile adds the ids of another file to a list. Asked again with the same
-// request key it returns the job of the first time; without a key, "", the same
-// upload is added once. It returns the errors of [Service.MayAdd], and a
-// [fault.Fields] about a "file" that holds no ids.
+// AddFile adds the ids of another file to a list. A repeated call with the same
+// request key returns the job of the first call; with an empty key, the same upload
+// is added once. It returns the errors of [Service.MayAdd], and a [fault.Fields]
+// about a "file" that holds no ids.
 func (s *Service) AddFile(ctx context.Context, by staff.Actor, id, uploadID int64, requestKey string) (job.Job, error) {
 	list, err := s.MayAdd(ctx, by, id)
 	if err != nil {
@@ -219,9 +219,9 @@ func (s *Service) fill(ctx context.Context, by staff.Actor, list Segment, upload
 	return s.Store.FillList(context.WithoutCancel(ctx), list.ID, j, n.RequestKey, e)
 }
 
-// Save changes a segment by rules, if it has not changed since version. It
-// returns [fault.ErrStale], [ErrNotFound], [ErrIsList] if the rule of a list is
-// to be changed, or a [fault.Fields]. The name of a list may change.
+// Save changes a segment by rules, if it has not changed since version. For a list
+// only the name may change. It returns [fault.ErrStale], [ErrNotFound], [ErrIsList]
+// if the rule of a list is to be changed, or a [fault.Fields].
 func (s *Service) Save(ctx context.Context, by staff.Actor, id, version int64, spec Spec) (Segment, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, err
@@ -244,8 +244,8 @@ func (s *Service) Save(ctx context.Context, by staff.Actor, id, version int64, s
 	return s.Store.SaveSegment(context.WithoutCancel(ctx), after, entry(by, "segment.save", id, shown(before), shown(after)))
 }
 
-// Delete removes a segment that nothing needs any more, else it returns
-// [ErrInUse].
+// Delete removes a segment. It returns [ErrInUse] if something still needs the
+// segment.
 func (s *Service) Delete(ctx context.Context, by staff.Actor, id int64) error {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return err
@@ -277,9 +277,9 @@ func (s *Service) Clone(ctx context.Context, by staff.Actor, id int64, name stri
 		entry(by, "segment.create", 0, nil, map[string]any{"name": name, "copy_of": fmt.Sprint(id)}))
 }
 
-// Estimate says about how many users the rule means. It returns a
-// [fault.Fields] for a rule that makes no sense, and a fault of the kind
-// Unavailable if it cannot be told quickly.
+// Estimate returns about how many users match the rule. It returns a [fault.Fields]
+// for an invalid rule, and a fault of the kind Unavailable if a quick estimate is
+// not possible.
 func (s *Service) Estimate(ctx context.Context, by staff.Actor, r Rule) (Estimate, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Estimate{}, err
@@ -293,8 +293,8 @@ func (s *Service) Estimate(ctx context.Context, by staff.Actor, r Rule) (Estimat
 	return s.Store.EstimateRule(ctx, r)
 }
 
-// Count starts the job that counts the members exactly. Asked again with the
-// same request key it returns the job of the first time, unless that is empty.
+// Count starts the job that counts the members exactly. A repeated call with the
+// same request key, unless it is empty, returns the job of the first call.
 func (s *Service) Count(ctx context.Context, by staff.Actor, id int64, requestKey string) (job.Job, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return job.Job{}, err
@@ -322,7 +322,7 @@ func entry(by staff.Actor, action string, id int64, before, after any) staff.Ent
 	return e
 }
 
-// shown is what the audit log keeps of a segment.
+// shown returns the fields of a segment that the audit log keeps.
 func shown(g Segment) map[string]any {
 	m := map[string]any{"name": g.Name, "kind": g.Kind}
 	if g.Kind == ByRules {

@@ -222,8 +222,8 @@ func (f *file) Broken(err error) bool     { return !errors.Is(err, errRow) }
 func (f *file) Position() json.RawMessage { return json.RawMessage(fmt.Sprint(f.at)) }
 func (f *file) Close() error              { return nil }
 
-// A list is filled in steps that may fail and be repeated; rows without an id
-// are reported once each.
+// A list is filled in steps that may fail and be repeated; each row without an id
+// is reported once.
 func TestFiller(t *testing.T) {
 	f := &file{rows: [][]string{{"name", "User ID"}}}
 	for i := range 50_000 {

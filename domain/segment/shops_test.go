@@ -51,8 +51,8 @@ func TestEveryTemplateOfARuleIsFound(t *testing.T) {
 	}
 }
 
-// Staff who are limited to shops use a segment neither to name a template of
-// another shop nor to count its users.
+// Staff who are limited to shops cannot use a segment to name a template of another
+// shop or to count its users.
 func TestTemplatesOfOtherShopsAreRefused(t *testing.T) {
 	mine := segment.Leaf(segment.Reserved, "", segment.Template, "7")
 	theirs := segment.Rule{Match: segment.None, Rules: []segment.Rule{segment.Leaf(segment.Coupon, "", segment.NeverHad, "7", "8")}}

@@ -7,7 +7,7 @@ import (
 )
 
 // An Entry is one line of the audit log. Before and After are the values that show the
-// change best; they are stored as JSON.
+// change best; the log stores them as JSON.
 type Entry struct {
 	Actor      Actor
 	Action     string // "template.publish"
@@ -38,7 +38,7 @@ type Record struct {
 // Reasons that the system itself records; they are keys of the catalogues.
 const (
 	ReasonClosesAt   = "closes_at_passed"   // the drop's end has come
-	ReasonValidUntil = "valid_until_passed" // so has that of its coupons' validity, before
+	ReasonValidUntil = "valid_until_passed" // the validity of its coupons ended before closes_at
 	ReasonFirstAdmin = "first_admin"        // made from the configuration
 	// A webhook endpoint failed for days, or answered that it is gone.
 	ReasonWebhookFailing = "webhook_failing"
@@ -65,11 +65,12 @@ func (r Record) SystemReason() string {
 // AuditQuery selects records, newest first.
 type AuditQuery struct {
 	ObjectKind, ObjectID string
-	// Actor is a label ("staff:1"), a label with a name, or part of the name
-	// or e-mail address of a member or of the name of a key.
+	// Actor selects entries by their actor: a label ("staff:1"), a label with a
+	// name, or part of the name or e-mail address of a member or of the name of a
+	// key.
 	Actor string
-	// Action is a whole action ("template.move") or what it begins with
-	// before the dot ("template").
+	// Action is a whole action ("template.move") or the part before the dot
+	// ("template").
 	Action     string
 	Without    []string // actions that are left out
 	Security   bool     // only what concerns security, see [SecurityActions]
@@ -82,8 +83,8 @@ type AuditQuery struct {
 	Limit      int
 }
 
-// An AuditPage is one page of records. A search for a text looks at a bounded
-// number of records at a time: More may be set although the page is not full.
+// An AuditPage is one page of records. A search for a text reads a bounded number
+// of records at a time: More may be set although the page is not full.
 type AuditPage struct {
 	List []Record
 	More bool

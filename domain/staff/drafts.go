@@ -12,7 +12,7 @@ const DraftsKept = 30 * 24 * time.Hour
 // ErrTooLate refuses to undo a change: the message says why.
 var ErrTooLate = fault.New(fault.Conflict, "too_late_to_undo", "this can no longer be undone; make the change by hand")
 
-// An Undone says what came of undoing a change.
+// An Undone is the result of undoing a change.
 type Undone int
 
 const (

@@ -24,8 +24,9 @@ func (s *Service) RenameFactor(ctx context.Context, m Member, id int64, name str
 	return s.Store.RenameFactor(ctx, m.ID, id, name, e)
 }
 
-// RemoveFactor removes one of m's second factors. It returns [ErrLastFactor]
-// if m must have one; with the last one the recovery codes go.
+// RemoveFactor removes one of m's second factors. It returns [ErrLastFactor] if it
+// is m's only factor and m must have one. Removing the last factor removes the
+// recovery codes.
 func (s *Service) RemoveFactor(ctx context.Context, m Member, id int64) error {
 	f, err := s.factor(ctx, m, id)
 	if err != nil {
@@ -60,9 +61,9 @@ func (s *Service) NewRecoveryCodes(ctx context.Context, m Member) ([]string, err
 	return codes, s.Store.ReplaceRecoveryCodes(ctx, m.ID, hashesOf(codes), e)
 }
 
-// ResetFactors removes all second factors and recovery codes of a member, for
-// those who may manage staff, and signs the member out everywhere. It returns
-// how many second factors there were.
+// ResetFactors removes all second factors and recovery codes of a member, signs the
+// member out everywhere, and returns how many second factors there were. It
+// requires the permission to manage staff.
 func (s *Service) ResetFactors(ctx context.Context, by Actor, id int64) (int, error) {
 	m, err := s.Member(ctx, by, id)
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *Service) ResetFactorsOf(ctx context.Context, email string) (int, error)
 	return s.ResetFactors(ctx, System(), m.ID)
 }
 
-// Policy returns whether second factors are demanded, and whether the
+// Policy returns whether second factors are demanded. fixed says that the
 // environment decides that.
 func (s *Service) Policy(ctx context.Context) (p Policy, fixed bool, err error) {
 	if s.FixedPolicy != "" {

@@ -69,8 +69,8 @@ func newToken() string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
 }
 
-// HashSecret returns the stored form of a key or of a link's token. Their own
-// entropy makes salt and stretching unnecessary.
+// HashSecret returns the stored form of a key or of a link's token. Salt and
+// stretching are unnecessary, because keys and tokens have enough entropy.
 func HashSecret(secret string) []byte {
 	h := sha256.Sum256([]byte(secret))
 	return h[:]

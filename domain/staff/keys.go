@@ -14,13 +14,13 @@ type KeyInput struct {
 	Name      string
 	Scopes    []Scope
 	ExpiresAt *time.Time
-	// RequestKey makes sure that sending the same form twice makes one key;
-	// empty = every call is a request of its own.
+	// RequestKey makes the request repeatable: sending the same form twice makes
+	// one key. Empty = every call is a request of its own.
 	RequestKey string
 }
 
-// Keys lists every service key, the newest first. Keys belong to no shop, so that staff
-// who are limited to some shops get [ErrEveryShop], here and below.
+// Keys lists every service key, the newest first. Keys belong to no shop: staff who are
+// limited to some shops get [ErrEveryShop], from Keys and from the methods below.
 func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return nil, err
@@ -28,9 +28,9 @@ func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
 	return s.Store.Keys(ctx)
 }
 
-// CreateKey returns a new key and its secret, which cannot be had again. It
-// returns a [fault.Fields] if a rule is broken, and [ErrKeyRepeated] for a
-// request that has made its key.
+// CreateKey returns a new key and its secret, which cannot be read again. It
+// returns a [fault.Fields] if a rule is broken, and [ErrKeyRepeated] for a request
+// that has made its key.
 func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, string, error) {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Key{}, "", err
@@ -47,9 +47,9 @@ func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, st
 	return k, secret, nil
 }
 
-// EnsureKey makes secret usable with the scopes given, unless a key with this
-// secret exists already, whatever has become of it: a key that was revoked
-// stays revoked. It reports whether it created one.
+// EnsureKey creates a key with this secret and the scopes given, unless a key with
+// this secret exists already. A key that was revoked stays revoked. It reports
+// whether it created a key.
 func (s *Service) EnsureKey(ctx context.Context, secret, name string, scopes []Scope) (bool, error) {
 	if len(secret) < 16 {
 		return false, fault.ErrInvalid.Because("an API key must have at least 16 characters")
@@ -83,8 +83,8 @@ func (in KeyInput) check(now time.Time) error {
 	return e.Err()
 }
 
-// keyOf shows enough of the secret to identify the key and too little to guess
-// it.
+// keyOf returns the key with a part of the secret: enough to identify the key and
+// too little to guess the secret.
 func keyOf(in KeyInput, secret string, by Actor) Key {
 	return Key{Name: strings.TrimSpace(in.Name), Prefix: secret[:min(len(KeyPrefix)+4, len(secret)/3)], Scopes: in.Scopes,
 		CreatedBy: by.Label, ExpiresAt: in.ExpiresAt}

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// An Origin is where a request came from. The audit log keeps its address and
-// its id with every entry that the request makes.
+// An Origin is the source of a request. The audit log keeps its address and its id
+// with every entry that the request makes.
 type Origin struct {
 	Address   string // of the client; empty = unknown
 	RequestID string
@@ -29,7 +29,7 @@ func OriginOf(ctx context.Context) *Origin {
 	return o
 }
 
-// Note remembers an entry that is about to be stored. A nil Origin remembers
+// Note records in o an entry that is about to be stored. A nil Origin records
 // nothing.
 func (o *Origin) Note(e Entry) {
 	if o == nil {
@@ -40,16 +40,16 @@ func (o *Origin) Note(e Entry) {
 	o.entries = append(o.entries, e)
 }
 
-// Entries returns the entries that were noted. Those of a transaction that was
-// rolled back are among them.
+// Entries returns the entries that were noted, including entries of transactions
+// that were rolled back.
 func (o *Origin) Entries() []Entry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.entries
 }
 
-// SecurityActions are the actions that concern the security of the installation.
-// One that ends with a dot is a prefix.
+// SecurityActions are the actions that concern the security of the installation. An
+// action that ends with a dot is a prefix.
 func SecurityActions() []string {
 	return []string{"security.", "staff.", "key.", "queue.", "channel.pause", "channel.resume", "user.erase", "user.export", "user.show_contacts"}
 }

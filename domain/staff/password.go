@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Bounds of a password, in characters. The upper one keeps hashing from being
-// used to exhaust memory.
+// Bounds of a password's length, in characters. The upper bound keeps hashing from
+// being used to exhaust memory.
 const (
 	MinPassword = 12
 	MaxPassword = 200
@@ -21,10 +21,10 @@ const (
 // machine only.
 const DemoPassword = "ring-the-bell"
 
-// Shares of a password that patterns do not explain, in characters.
+// How many characters of a password must lie outside of patterns.
 const (
-	unpatterned = 6 // beside runs such as 12345 or qwerty, and years
-	unowned     = 8 // beside the owner's address and name, and Dropbell's
+	unpatterned = 6 // outside of runs such as 12345 or qwerty, and of years
+	unowned     = 8 // outside of words of the owner's address and name, and of the word Dropbell
 )
 
 // CheckPassword returns a [fault.Fields] about the field "password" if a member
@@ -35,8 +35,8 @@ func CheckPassword(password, email, name string) error {
 	return e.Err()
 }
 
-// checkPassword adds the first rule that the password breaks. Each message says
-// what to do.
+// checkPassword adds the first rule that the password breaks. Its message says how
+// to correct the password.
 func checkPassword(e *fault.Fields, password, email, name string) {
 	n := utf8.RuneCountInString(password)
 	low := strings.ToLower(password)
@@ -55,8 +55,9 @@ func checkPassword(e *fault.Fields, password, email, name string) {
 	}
 }
 
-// owned reports whether the password holds the address, or little beside parts
-// of the address, of the name, and the word Dropbell. All are in lower case.
+// owned reports whether the password contains the address, or consists mostly of
+// parts of the address, of the name and of the word Dropbell. All texts are in
+// lower case.
 func owned(password, email, name string) bool {
 	if email != "" && strings.Contains(password, email) {
 		return true
@@ -99,8 +100,8 @@ func repeated(s string) string {
 	return s
 }
 
-// unexplained returns how many characters are in no run of at least four and in
-// no year.
+// unexplained returns how many characters of s are neither in a run of at least
+// four characters nor in a year.
 func unexplained(s []rune) (n int) {
 	for len(s) > 0 {
 		if skip := max(run(s), year(s)); skip > 0 {
@@ -112,8 +113,8 @@ func unexplained(s []rune) (n int) {
 	return n
 }
 
-// run returns how many characters at the beginning of s follow one of the rows,
-// in either direction, or are all the same; 0 if they are fewer than four.
+// run returns how many characters at the beginning of s follow one of the rows, in
+// either direction, or are all the same; 0 if there are fewer than four.
 func run(s []rune) (longest int) {
 	for longest < len(s) && s[longest] == s[0] {
 		longest++
@@ -166,9 +167,9 @@ var commonPasswords = sync.OnceValue(func() map[string]bool {
 // written replaces characters that imitate letters.
 var written = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "i")
 
-// common reports whether the password, in lower case, is one of the commonest,
-// once or repeated, with letters replaced by signs or with digits and signs
-// around it.
+// common reports whether the password, in lower case, is one of the most common
+// passwords: once or repeated, with letters replaced by signs, or with digits and
+// signs around it.
 func common(password string) bool {
 	set := commonPasswords()
 	for _, s := range []string{password, bare(password)} {

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Each password is held to the rules as that of one admin, and the key of the
-// rule that it breaks is compared.
+// Each password is judged as the password of one admin. The key of the rule that it
+// breaks is compared.
 func TestPasswords(t *testing.T) {
 	for password, want := range map[string]string{
 		"ring-the-bell":             "",
@@ -18,7 +18,7 @@ func TestPasswords(t *testing.T) {
 		"only this benchmark":       "",
 		"Zq8-pT2v-mK41":             "",
 		"四只灰鹭站在河边等着看日落":             "",
-		"lovelace and grey herons":  "", // enough stands beside the name
+		"lovelace and grey herons":  "", // enough characters besides the name
 		"ladybird-on-Dropbell-hill": "",
 		"":                          "rule.password",
 		"elevenchars":               "rule.password",

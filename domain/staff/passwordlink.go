@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// ErrPasswordLink is the refusal of a link that sets a password. It does not
-	// say which of the reasons holds, nor whose the link was.
+	// ErrPasswordLink is the refusal of a link that sets a password. It says
+	// neither the reason nor whose link it was.
 	ErrPasswordLink = fault.New(fault.NotFound, "password_link_invalid",
 		"this link was used, has expired, or was replaced by a newer one; ask an admin for a new link")
 	// ErrPasswordsOff is the refusal of everything around passwords while the
@@ -50,11 +50,11 @@ type LinkStore interface {
 	// [ErrDisabled].
 	SavePasswordLink(ctx context.Context, l PasswordLink, hash []byte, e Entry) error
 	// PasswordLink returns the link with this hash and its member. It returns
-	// [ErrPasswordLink] if there is none that counts at now.
+	// [ErrPasswordLink] if there is no link that is valid at now.
 	PasswordLink(ctx context.Context, hash []byte, now time.Time) (PasswordLink, Member, error)
 	// UsePasswordLink sets the password, ends every sign-in of the member and
-	// removes the link; of several calls at once one succeeds, the others return
-	// [ErrPasswordLink]. The entry is about the member whom the link was for.
+	// removes the link. Of several concurrent calls one succeeds; all other calls
+	// return [ErrPasswordLink]. The audit entry is about the link's member.
 	UsePasswordLink(ctx context.Context, hash []byte, now time.Time, passwordHash string, e func(PasswordLink, Member) Entry) (Member, error)
 }
 
@@ -67,8 +67,8 @@ func (s *Service) newLink(m Member) (PasswordLink, string) {
 	return l, newToken()
 }
 
-// NewPasswordLink makes a link with which the member sets a password, for
-// admins, and returns its token, which cannot be had again. The present
+// NewPasswordLink makes a link with which the member sets a password, and returns
+// its token, which cannot be read again. Only admins may call it. The present
 // password and the sign-ins stay until the link is used. It returns
 // [ErrPasswordsOff], [ErrNotFound] or [ErrDisabled].
 func (s *Service) NewPasswordLink(ctx context.Context, by Actor, id int64) (Member, string, error) {
@@ -109,9 +109,10 @@ func (s *Service) PasswordLink(ctx context.Context, token string) (PasswordLink,
 }
 
 // SetPasswordByLink sets the password of the link's member, ends the member's
-// sign-ins and opens a new one. It returns a [fault.Fields] about the field
-// "password", [ErrPasswordLink], or, with the member, [ErrSecondFactorNeeded]:
-// the password is set then, and [Service.SecondStep] opens the sign-in.
+// sign-ins and opens a new sign-in. It returns a [fault.Fields] about the field
+// "password", or [ErrPasswordLink]. It returns the member with
+// [ErrSecondFactorNeeded] if a second factor is needed: the password is set then,
+// and [Service.SecondStep] opens the sign-in.
 func (s *Service) SetPasswordByLink(ctx context.Context, token, password string, from Client) (Member, SignIn, error) {
 	_, m, err := s.PasswordLink(ctx, token)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *Service) SetPasswordByLink(ctx context.Context, token, password string,
 }
 
 // PasswordLinkURL returns the address at which the token's holder sets the
-// password, of a console whose browsers reach it at publicURL.
+// password. publicURL is the address at which browsers reach the console.
 func PasswordLinkURL(publicURL, token string) string {
 	return strings.TrimSuffix(publicURL, "/") + "/password?token=" + token
 }

@@ -6,9 +6,9 @@ import (
 	"dropbell/domain/fault"
 )
 
-// How many customers' contacts are shown one by one to a member of the staff, and to all
-// members who are limited to the same shop, within [RevealedWithin]. A member who
-// needs more takes an export, which is recorded as such.
+// How many customers' contacts are shown one by one within [RevealedWithin], to a member
+// of the staff and to all members together who are limited to the same shop. A member
+// who needs more contacts uses an export, which is recorded as an export.
 const (
 	MaxRevealed       = 30
 	MaxRevealedOfShop = 60

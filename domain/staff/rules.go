@@ -28,7 +28,7 @@ func (in MemberInput) check() error {
 	return e.Err()
 }
 
-// checkName refuses what could not be told apart on pages from another name.
+// checkName refuses a name that is not one line of valid text or is too long.
 func checkName(e *fault.Fields, name string, most int) {
 	switch {
 	case !wording.OneLine(name):
@@ -45,7 +45,7 @@ func checkEmail(e *fault.Fields, email string) {
 	}
 }
 
-// A Shown is what the audit log keeps of a member: never a hash.
+// A Shown holds the fields of a member that the audit log keeps: never a hash.
 type Shown struct {
 	Email    string  `json:"email"`
 	Name     string  `json:"name,omitempty"`
@@ -54,5 +54,5 @@ type Shown struct {
 	Disabled bool    `json:"disabled,omitempty"`
 }
 
-// Shown is what the audit log keeps of m.
+// Shown returns the fields of m that the audit log keeps.
 func (m Member) Shown() Shown { return Shown{m.Email, m.Name, m.Role, m.Shops, m.DisabledAt != nil} }

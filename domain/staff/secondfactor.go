@@ -25,8 +25,8 @@ var (
 	ErrSecondFactor = fault.New(fault.Invalid, "second_factor_refused", "this code or passkey is not right, or it was used before; enter the code that the app shows now")
 	// ErrHalfSignIn means that the first step of a sign-in counts no longer.
 	ErrHalfSignIn = fault.New(fault.Unauthenticated, "half_sign_in_ended", "this sign-in took too long; begin again")
-	// ErrMustEnrol is the refusal of everything but enrolment to a member who
-	// must have a second factor and has none.
+	// ErrMustEnrol is the refusal to a member who must have a second factor and has
+	// none. Everything but enrolment is refused.
 	ErrMustEnrol = fault.New(fault.Denied, "second_factor_missing", "add a second factor first")
 	// ErrConfirm requires the member to authenticate again.
 	ErrConfirm = fault.New(fault.Denied, "confirm_it_is_you", "confirm that it is you first")
@@ -38,12 +38,12 @@ var (
 	ErrFactorTaken = fault.New(fault.Conflict, "second_factor_taken", "this authenticator is enrolled already; use another one")
 	// ErrManyFactors is the refusal of more than [MaxFactors].
 	ErrManyFactors = fault.New(fault.Conflict, "second_factors_full", "there are ten second factors already; remove one first")
-	// ErrLastFactor is the refusal to remove the last one of a member who must
-	// have one.
+	// ErrLastFactor is the refusal to remove the last factor of a member who must
+	// have a factor.
 	ErrLastFactor = fault.New(fault.Conflict, "last_second_factor", "your role needs a second factor; add another one before you remove the last")
 	// ErrNoPasskeysHere means that the console's address cannot have passkeys.
 	ErrNoPasskeysHere = fault.New(fault.Invalid, "passkeys_unavailable", "passkeys need https and a host name, or http://localhost")
-	// ErrPolicyFixed is the refusal to change what the environment decides.
+	// ErrPolicyFixed is the refusal to change a policy that the environment sets.
 	ErrPolicyFixed = fault.New(fault.Conflict, "second_factor_fixed", "CONSOLE_SECOND_FACTOR decides this; remove it to decide in the console")
 )
 
@@ -103,7 +103,7 @@ type Factor struct {
 	Name    string
 	Handle  []byte // identifies this authenticator
 	Secret  []byte // as [OneTimeCodes] or [Passkeys] made it
-	// Counter guards against a second use: the last accepted time step of an
+	// Counter keeps a code from being used twice: the last accepted time step of an
 	// authenticator app, the number of uses of a passkey. It only grows.
 	Counter   int64
 	CreatedAt time.Time
@@ -117,10 +117,10 @@ func (f Factor) shown() map[string]string {
 	return map[string]string{"second_factor": string(f.Kind), "name": f.Name}
 }
 
-// A Proof is an answer that was checked. Storing it uses it up, so that of two
-// equal answers at once one counts.
+// A Proof is an answer that was checked. Storing a proof uses it up: of two equal
+// concurrent answers one is accepted.
 type Proof struct {
-	// Factor is the one that was used, with its new counter and secret; its ID
+	// Factor is the factor that was used, with its new counter and secret; its ID
 	// is 0 for a recovery code.
 	Factor       Factor
 	RecoveryHash []byte
@@ -133,7 +133,7 @@ func (p Proof) kind() FactorKind {
 	return p.Factor.Kind
 }
 
-// How long what counts.
+// How long a first step and a confirmation are valid.
 const (
 	// HalfLife is how long after the password the second factor may be given.
 	HalfLife = 10 * time.Minute
@@ -150,8 +150,8 @@ func Confirmed(at, now time.Time) bool {
 type HalfSignIn struct {
 	StaffID int64     `json:"staff"`
 	At      time.Time `json:"at"`
-	// Password is a fingerprint of the stored hash: the step ends when the
-	// password is changed.
+	// Password is a fingerprint of the stored hash: a change of the password makes
+	// the first step invalid.
 	Password string `json:"password"`
 	Return   string `json:"return"` // where to go afterwards
 }
@@ -187,9 +187,9 @@ func newRecoveryCodes() []string {
 	return list
 }
 
-// hashRecovery returns what is stored of a recovery code. Its own entropy makes
-// salt and stretching unnecessary. Case, blanks and dashes do not matter, nor do
-// digits that look like letters: a code has no 0, 1 and 8.
+// hashRecovery returns the stored form of a recovery code. Salt and stretching are
+// unnecessary, because codes have enough entropy. Case, blanks and dashes do not
+// matter, nor do digits that look like letters: a code has no 0, 1 and 8.
 func hashRecovery(code string) []byte {
 	code = strings.NewReplacer("-", "", " ", "", "0", "o", "1", "l", "8", "b").Replace(strings.ToLower(code))
 	h := sha256.Sum256([]byte("recovery code\x00" + code))
@@ -206,7 +206,7 @@ func hashesOf(codes []string) [][]byte {
 
 var oneTimeForm = regexp.MustCompile(`^[0-9]{6}$`)
 
-// oneTime returns the code without blanks if it looks like one of an
+// oneTime returns the code without blanks if it has the form of a code of an
 // authenticator app.
 func oneTime(code string) (string, bool) {
 	code = strings.Join(strings.Fields(code), "")
@@ -216,9 +216,9 @@ func oneTime(code string) (string, bool) {
 // A Party is the site that passkeys belong to. The zero Party can have none.
 type Party struct{ ID, Origin string }
 
-// PartyOf returns the party of a console that browsers reach at publicURL. On
-// a machine of one's own it is the host that the request names, because
-// browsers know localhost and refuse 127.0.0.1.
+// PartyOf returns the party of a console that browsers reach at publicURL. On a
+// developer's machine the party is the host that the request names, because
+// browsers accept localhost and refuse 127.0.0.1.
 func PartyOf(publicURL, host string) Party {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Host == "" {

@@ -30,7 +30,7 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// The first step of a sign-in is good for one member, one password and a few
+// The first step of a sign-in is valid for one member, one password and a few
 // minutes.
 func TestHalfSignIn(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)

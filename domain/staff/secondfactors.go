@@ -13,16 +13,18 @@ type FactorStore interface {
 	Factors(ctx context.Context, staffID int64) ([]Factor, error)
 	// NewFactorID draws the id of a new second factor, for which its secret is sealed.
 	NewFactorID(ctx context.Context) (int64, error)
-	// InsertFactor stores f under its id. It returns [ErrFactorTaken] and [ErrManyFactors]. The hashes of
-	// recovery codes are stored if the member has none; codesUsed reports that.
+	// InsertFactor stores f under its id. It returns [ErrFactorTaken] and [ErrManyFactors]. It
+	// stores the hashes of recovery codes if the member has no recovery codes; codesUsed reports
+	// that.
 	InsertFactor(ctx context.Context, f Factor, hashes [][]byte, e Entry) (codesUsed bool, err error)
 	// RenameFactor and RemoveFactor return [ErrFactorNotFound]. RemoveFactor
-	// returns [ErrLastFactor] if keepOne is set and it is the only one; with the
-	// last factor the recovery codes go.
+	// returns [ErrLastFactor] if keepOne is set and the member has no other factor.
+	// Removing the last factor removes the recovery codes.
 	RenameFactor(ctx context.Context, staffID, id int64, name string, e Entry) error
 	RemoveFactor(ctx context.Context, f Factor, keepOne bool, e Entry) error
-	// UseProof stores the proof's use and, with it, the sign-in that it opens;
-	// nil = none. It returns [ErrSecondFactor] if the proof was used before.
+	// UseProof stores that the proof was used and, in the same transaction, the
+	// sign-in in that it opens; nil = no sign-in. It returns [ErrSecondFactor] if
+	// the proof was used before.
 	UseProof(ctx context.Context, staffID int64, p Proof, in *SignIn, e Entry) error
 	// RecoveryCodesLeft returns how many were not used yet.
 	RecoveryCodesLeft(ctx context.Context, staffID int64) (int, error)
@@ -41,8 +43,8 @@ type OneTimeSecret struct {
 	QR     []byte // the URI as a picture, PNG
 }
 
-// OneTimeCodes makes and checks time-based one-time codes (RFC 6238). Stored
-// is a secret as it is kept at rest, in the row for which it was made.
+// OneTimeCodes makes and checks time-based one-time codes (RFC 6238). stored is a
+// secret in its form at rest, bound to the row for which it was made.
 type OneTimeCodes interface {
 	New(row string) (stored []byte, err error)
 	// Show and Step return [ErrSealed] if stored cannot be read, or is of another row.
@@ -51,11 +53,12 @@ type OneTimeCodes interface {
 	Step(row string, stored []byte, code string, now time.Time) (step int64, ok bool, err error)
 }
 
-// A Ceremony is one question to a browser's authenticators. The browser gets
-// the options; the state is kept until the answer comes, which it serves once.
+// A Ceremony is one question to a browser's authenticators. The browser gets the
+// options. The server keeps the state until the answer arrives, and uses it for one
+// answer.
 type Ceremony struct{ Options, State []byte }
 
-// A PasskeyAnswer is what a browser answers to a [Ceremony].
+// A PasskeyAnswer is a browser's answer to a [Ceremony].
 type PasskeyAnswer struct {
 	Party         Party
 	State, Answer []byte
@@ -77,15 +80,15 @@ type Passkeys interface {
 	Answered(who Owner, a PasskeyAnswer) (Factor, error)
 }
 
-// An Answer is what a member gives to prove that it is they: a code of an
-// authenticator app or a recovery code, or a passkey.
+// An Answer proves a member's identity: a code of an authenticator app, a recovery
+// code, or a passkey.
 type Answer struct {
 	Code    string
 	Passkey *PasskeyAnswer
 }
 
 // SecondStep completes a sign-in whose password was right. It returns
-// [ErrHalfSignIn] if the first step counts no longer, [ErrSecondFactor], and
+// [ErrHalfSignIn] if the first step is no longer valid, [ErrSecondFactor], or
 // [ErrSealed].
 func (s *Service) SecondStep(ctx context.Context, h HalfSignIn, a Answer, from Client) (Member, SignIn, error) {
 	m, err := s.HalfWay(ctx, h)
@@ -102,7 +105,7 @@ func (s *Service) SecondStep(ctx context.Context, h HalfSignIn, a Answer, from C
 	return m, in, s.Store.UseProof(ctx, m.ID, p, &in, e)
 }
 
-// HalfWay returns the member of a first step that still counts, else
+// HalfWay returns the member of a first step that is still valid, otherwise
 // [ErrHalfSignIn].
 func (s *Service) HalfWay(ctx context.Context, h HalfSignIn) (Member, error) {
 	m, err := s.Store.Member(ctx, h.StaffID)
@@ -156,8 +159,8 @@ func passkeysOf(all []Factor) (list []Factor) {
 	return list
 }
 
-// AskPasskey begins to ask m for one of their passkeys; without any, or where
-// there can be none, the ceremony is empty.
+// AskPasskey begins a ceremony for one of m's passkeys. The ceremony is empty if m
+// has no passkey, or if the console's address permits none.
 func (s *Service) AskPasskey(ctx context.Context, p Party, m Member) (Ceremony, error) {
 	all, err := s.Store.Factors(ctx, m.ID)
 	keys := passkeysOf(all)
@@ -167,8 +170,8 @@ func (s *Service) AskPasskey(ctx context.Context, p Party, m Member) (Ceremony, 
 	return s.Passkeys.Ask(p, Owner{m, keys})
 }
 
-// Confirm checks that it is still m: by their password, or as in
-// [Service.SecondStep] if a is not empty.
+// Confirm checks again that the person at the browser is m: by m's password, or as
+// in [Service.SecondStep] if a is not empty.
 func (s *Service) Confirm(ctx context.Context, m Member, password string, a Answer) error {
 	m, err := s.Store.Member(ctx, m.ID)
 	if err != nil {
@@ -217,7 +220,7 @@ func (s *Service) ConfirmWith(ctx context.Context, m Member, who Identity, a Att
 	return s.Store.Record(ctx, e)
 }
 
-// Security is what a member's page of second factors shows.
+// Security is the content of a member's page of second factors.
 type Security struct {
 	Factors []Factor
 	// CodesLeft is how many recovery codes were not used yet.
@@ -239,8 +242,8 @@ func (s *Service) SecurityOf(ctx context.Context, m Member) (out Security, err e
 	return out, err
 }
 
-// BeginCode makes the id and the secret of a new authenticator app of m; it counts once
-// [Service.AddCode] has seen a code of it.
+// BeginCode makes the id and the secret of a new authenticator app of m. The app is a
+// second factor once [Service.AddCode] has checked a code of it.
 func (s *Service) BeginCode(ctx context.Context, m Member) (f Factor, err error) {
 	f = Factor{StaffID: m.ID, Kind: TOTP}
 	if f.ID, err = s.Store.NewFactorID(ctx); err == nil {
@@ -255,7 +258,8 @@ func (s *Service) ShowCode(m Member, f Factor) (OneTimeSecret, error) {
 }
 
 // AddCode enrols the authenticator app that [Service.BeginCode] has made for m. It
-// returns recovery codes if the member had none, and a [fault.Fields].
+// returns recovery codes if the member had none. It returns a [fault.Fields] for a
+// wrong name or code.
 func (s *Service) AddCode(ctx context.Context, m Member, f Factor, in FactorInput) ([]string, error) {
 	e := &fault.Fields{}
 	name := in.name(e)
@@ -278,7 +282,7 @@ func (s *Service) AddCode(ctx context.Context, m Member, f Factor, in FactorInpu
 	return s.insert(ctx, m, f)
 }
 
-// A FactorInput is what a member types about a new second factor.
+// A FactorInput is a member's input for a new second factor.
 type FactorInput struct{ Name, Code string }
 
 func (in FactorInput) name(e *fault.Fields) string {
@@ -303,8 +307,8 @@ func (s *Service) BeginPasskey(ctx context.Context, p Party, m Member) (Ceremony
 	return s.Passkeys.Enrol(p, Owner{m, passkeysOf(all)})
 }
 
-// AddPasskey enrols the passkey that a browser made. It returns recovery codes
-// if the member had none, [ErrSecondFactor], and a [fault.Fields].
+// AddPasskey enrols the passkey that a browser made. It returns recovery codes if
+// the member had none. It returns [ErrSecondFactor] or a [fault.Fields].
 func (s *Service) AddPasskey(ctx context.Context, m Member, in FactorInput, a PasskeyAnswer) ([]string, error) {
 	e := &fault.Fields{}
 	name := in.name(e)

@@ -19,9 +19,9 @@ type Store interface {
 	// InsertMember stores m and, if hash is not empty, an invitation with this
 	// hash for m. It returns [ErrEmailTaken] if the address is in use.
 	InsertMember(ctx context.Context, m Member, l PasswordLink, hash []byte, e Entry) (Member, error)
-	// InsertFirstAdmin does nothing and returns false if there is an enabled
-	// admin of all shops. An account with m's address becomes what m is. Of
-	// several calls at once one creates the admin.
+	// InsertFirstAdmin does nothing and returns false if there is an enabled admin
+	// of all shops. An account with m's address gets m's role and data. Of several
+	// concurrent calls one creates the admin.
 	InsertFirstAdmin(ctx context.Context, m Member, e Entry) (created bool, err error)
 	// SaveMember returns [ErrLastAdmin] if no enabled admin of all shops would
 	// remain. It ends the member's sign-ins if revoke is set, and removes a
@@ -38,19 +38,19 @@ type Store interface {
 	// LinkIdentity links the member to the person and stores the sign-in. It returns
 	// [ErrSingleSignOn] if the member is linked to another person of the same provider.
 	LinkIdentity(ctx context.Context, in SignIn, who Identity, e Entry) error
-	// SignInAddresses returns the addresses from which the member with the e-mail
-	// address has signed in since then, the latest first; none if there is no
-	// such member.
+	// SignInAddresses returns the network addresses from which the member with this
+	// e-mail address has signed in since then, the latest first; none if there is
+	// no such member.
 	SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error)
 	Present(ctx context.Context, signInID string, now time.Time) (Presence, error)
 	SignIns(ctx context.Context, staffID int64) ([]SignIn, error)
 	RevokeSignIns(ctx context.Context, r Revocation) (ended int, err error)
-	// Record stores an entry about something that changes nothing else.
+	// Record stores an entry about an action that makes no other change.
 	Record(ctx context.Context, e Entry) error
 
 	Keys(ctx context.Context) ([]Key, error)
-	// InsertKey returns [ErrKeyRepeated] if the actor of e has made a key with
-	// this request key lately; empty = none.
+	// InsertKey returns [ErrKeyRepeated] if the actor of e has made a key with this
+	// request key recently. An empty request key is never a repetition.
 	InsertKey(ctx context.Context, k Key, hash []byte, requestKey string, e Entry) (Key, error)
 	// EnsureKey does nothing and returns false if a key with this hash exists.
 	EnsureKey(ctx context.Context, k Key, hash []byte, e Entry) (created bool, err error)
@@ -66,18 +66,18 @@ type Service struct {
 	// Codes and Passkeys make and check second factors.
 	Codes    OneTimeCodes
 	Passkeys Passkeys
-	// FixedPolicy, if set, says whether second factors are demanded; else what
-	// admins have chosen counts.
+	// FixedPolicy, if set, says whether second factors are demanded; otherwise the
+	// choice of the admins is valid.
 	FixedPolicy Policy
 	// PasswordsOff says that members sign in with single sign-on only.
 	PasswordsOff bool
 	Now          func() time.Time
 }
 
-// EnsureFirstAdmin creates an admin if there is none of all shops that can sign
-// in, and reports whether it did. A member with the address becomes that admin.
-// While passwords are switched off the password is ignored and may be empty. It
-// may run in several processes at once.
+// EnsureFirstAdmin creates an admin if no admin of all shops can sign in, and
+// reports whether it did. A member with this address becomes the admin. While
+// passwords are switched off, password is ignored and may be empty. Several
+// processes may call it at once.
 func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) (bool, error) {
 	m := Member{Email: NormalEmail(email), Role: Admin}
 	e := &fault.Fields{}
@@ -117,7 +117,7 @@ func (s *Service) Member(ctx context.Context, by Actor, id int64) (Member, error
 	return s.Store.Member(ctx, id)
 }
 
-// A MemberInput is what an admin types about a member.
+// A MemberInput is an admin's input for a member.
 type MemberInput struct {
 	Email    string
 	Name     string
@@ -126,10 +126,9 @@ type MemberInput struct {
 	Disabled bool
 }
 
-// CreateMember creates a member. It returns the token of an invitation with
-// which the new member sets a password, and which cannot be read again; the
-// token is empty while passwords are switched off. It returns a [fault.Fields]
-// or [ErrEmailTaken].
+// CreateMember creates a member. It returns the token of an invitation with which
+// the new member sets a password. The token cannot be read again; it is empty while
+// passwords are switched off. It returns a [fault.Fields] or [ErrEmailTaken].
 func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (Member, string, error) {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Member{}, "", err
@@ -149,9 +148,9 @@ func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (M
 	return m, token, err
 }
 
-// ChangeMember changes role, shops, name, address or access. It returns a
-// [fault.Fields], [ErrEmailTaken], or [ErrLastAdmin]. A member who is disabled
-// is signed out everywhere.
+// ChangeMember changes role, shops, name, address or access. Disabling a member
+// signs the member out everywhere. It returns a [fault.Fields], [ErrEmailTaken], or
+// [ErrLastAdmin].
 func (s *Service) ChangeMember(ctx context.Context, by Actor, id int64, in MemberInput) (Member, error) {
 	old, err := s.Member(ctx, by, id)
 	if err != nil {
@@ -177,8 +176,9 @@ func (s *Service) apply(m Member, in MemberInput) Member {
 	return m
 }
 
-// ChangeOwnPassword returns a [fault.Fields] if the old password is wrong or
-// the new one too weak, or [ErrPasswordsOff]. Other sign-ins of the member end.
+// ChangeOwnPassword changes m's password and ends m's other sign-ins. It returns a
+// [fault.Fields] if the old password is wrong or the new password too weak, or
+// [ErrPasswordsOff].
 func (s *Service) ChangeOwnPassword(ctx context.Context, m Member, old, next, inUse string) error {
 	if s.PasswordsOff {
 		return ErrPasswordsOff
@@ -211,8 +211,8 @@ func (s *Service) ChangeOwnPassword(ctx context.Context, m Member, old, next, in
 	return err
 }
 
-// SetPreferences stores the member's language and theme; empty follows the
-// browser.
+// SetPreferences stores the member's language and theme. An empty value means the
+// browser's.
 func (s *Service) SetPreferences(ctx context.Context, m Member, locale, theme string) error {
 	return s.Store.SavePreferences(ctx, m.ID, locale, theme)
 }

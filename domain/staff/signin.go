@@ -30,15 +30,15 @@ type SignIn struct {
 
 // A Throttle bounds how often something is tried.
 type Throttle interface {
-	// Allow counts one attempt for key. It returns 0 if the attempt may go
-	// ahead, else the time after which the next one may.
+	// Allow counts one attempt for key. It returns 0 if the attempt may go ahead,
+	// otherwise the time until the next attempt may.
 	Allow(ctx context.Context, key string) (retryAfter time.Duration, err error)
 	// Return gives back an admitted attempt that is not to be counted.
 	Return(ctx context.Context, key string) error
 }
 
-// Passwords turns passwords into what is stored and compares them. Both cost
-// time and memory on purpose and wait for their turn.
+// Passwords hashes passwords and compares them with hashes. Both cost time and
+// memory on purpose, so calls wait for their turn.
 type Passwords interface {
 	Hash(ctx context.Context, password string) (string, error)
 	// Matches reports whether hash was made from password. For an empty hash
@@ -47,10 +47,10 @@ type Passwords interface {
 }
 
 // SignIn checks a member's password and opens a sign-in. For a wrong address, a
-// wrong password and a disabled member it returns [ErrSignIn] after the same
-// time; [ErrPasswordsOff] if passwords are switched off. A member with a second
-// factor is returned with [ErrSecondFactorNeeded] and without a sign-in, which
-// [Service.SecondStep] then opens.
+// wrong password and a disabled member it returns [ErrSignIn] after the same time.
+// It returns [ErrPasswordsOff] if passwords are switched off. It returns a member
+// with a second factor together with [ErrSecondFactorNeeded] and without a sign-in;
+// [Service.SecondStep] then opens the sign-in.
 func (s *Service) SignIn(ctx context.Context, email, password string, from Client) (Member, SignIn, error) {
 	if s.PasswordsOff {
 		return Member{}, SignIn{}, ErrPasswordsOff
@@ -77,9 +77,9 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Clien
 	return m, in, s.Store.InsertSignIn(ctx, in, m.entry(m.Actor(), "staff.sign_in"))
 }
 
-// Present returns the member behind a sign-in and notes that they were seen.
-// It returns [ErrUnauthenticated] if the sign-in was revoked, the member
-// disabled, or the sign-in made with a password while passwords are off.
+// Present returns the member of a sign-in and stores when the member was seen. It
+// returns [ErrUnauthenticated] if the sign-in was revoked, the member is disabled,
+// or the sign-in was made with a password while passwords are off.
 func (s *Service) Present(ctx context.Context, signInID string) (Presence, error) {
 	p, err := s.Store.Present(ctx, signInID, s.Now())
 	if err == nil && s.PasswordsOff && p.Method == ByPassword {
@@ -93,7 +93,7 @@ func (s *Service) Present(ctx context.Context, signInID string) (Presence, error
 	return p, err
 }
 
-// SignOut ends a sign-in. One that has ended already stays as it is.
+// SignOut ends a sign-in. A sign-in that has ended already stays as it is.
 func (s *Service) SignOut(ctx context.Context, m Member, signInID string) error {
 	e := m.entry(m.Actor(), "staff.sign_out")
 	_, err := s.Store.RevokeSignIns(ctx, Revocation{StaffID: m.ID, Only: signInID, At: s.Now(), Entry: &e})
@@ -105,8 +105,8 @@ func (s *Service) SignIns(ctx context.Context, m Member) ([]SignIn, error) {
 	return s.Store.SignIns(ctx, m.ID)
 }
 
-// Revoke ends one of the member's own sign-ins, or with an empty id all
-// except the one in use, and returns how many it ended.
+// Revoke ends one of the member's own sign-ins, or with an empty id all sign-ins
+// except inUse, and returns how many it ended.
 func (s *Service) Revoke(ctx context.Context, m Member, id, inUse string) (int, error) {
 	r := Revocation{StaffID: m.ID, Only: id, At: s.Now()}
 	e := m.entry(m.Actor(), "staff.revoke_sign_in")
@@ -140,14 +140,14 @@ func (s *Service) SignOutEverywhere(ctx context.Context, by Actor, id int64) (in
 // KnownFor is how long a network counts as one's own after a sign-in from it.
 const KnownFor = 30 * 24 * time.Hour
 
-// CameFrom returns the addresses from which the member with the e-mail address
-// has signed in lately; none if there is no such member.
+// CameFrom returns the network addresses from which the member with this e-mail
+// address has signed in lately; none if there is no such member.
 func (s *Service) CameFrom(ctx context.Context, email string) ([]string, error) {
 	return s.Store.SignInAddresses(ctx, NormalEmail(email), s.Now().Add(-KnownFor))
 }
 
-// NoteSlowed records that sign-in attempts for the member with the e-mail
-// address are slowed down. For an unknown address nothing is stored.
+// NoteSlowed records that sign-in attempts for the member with this e-mail address
+// are throttled. For an unknown address nothing is stored.
 func (s *Service) NoteSlowed(ctx context.Context, email string) error {
 	m, err := s.Store.MemberByEmail(ctx, NormalEmail(email))
 	if fault.KindOf(err) == fault.NotFound {

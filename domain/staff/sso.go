@@ -10,11 +10,12 @@ import (
 
 var (
 	// ErrSingleSignOn is the refusal of an identity that the provider has
-	// authenticated. It does not say whether there is an account, whether it is
-	// disabled, or whether only the address is not verified.
+	// authenticated. It does not say whether the account is missing or disabled, or
+	// whether only the address is not verified.
 	ErrSingleSignOn = fault.New(fault.Denied, "sso_refused", "single sign-on does not let you in here; ask an admin of this console for access")
-	// ErrAttempt is the refusal of an answer that belongs to no attempt of
-	// this browser, comes too late, comes again, or proves nothing.
+	// ErrAttempt is the refusal of an answer of the provider that belongs to no
+	// attempt of this browser, arrives too late or a second time, or proves
+	// nothing.
 	ErrAttempt = fault.New(fault.Invalid, "sso_attempt", "this attempt to sign in has ended; begin again")
 	// ErrNotAskedAgain: the identity provider does not state that it
 	// authenticated the person again.
@@ -26,20 +27,21 @@ var (
 // AttemptLife is how long a sign-in at the identity provider may take.
 const AttemptLife = 10 * time.Minute
 
-// An Attempt is one sign-in that has been begun at the identity provider. The
-// browser that began it keeps it, out of the page's reach, and it serves once.
+// An Attempt is one sign-in that was begun at the identity provider. The browser
+// that began it keeps it, where scripts of the page cannot read it. An attempt is
+// valid for one answer.
 type Attempt struct {
 	State    string    `json:"state"`    // comes back with the answer
 	Nonce    string    `json:"nonce"`    // comes back inside the signed answer
 	Verifier string    `json:"verifier"` // proves to the provider which browser began (PKCE)
 	Return   string    `json:"return"`   // where to go afterwards
 	At       time.Time `json:"at"`
-	// Confirms is the member who confirms that it is they; 0 = a sign-in.
+	// Confirms is the member who confirms their identity; 0 = a sign-in.
 	Confirms int64 `json:"confirms,omitempty"`
 }
 
 // Answers returns nil if an answer with this state belongs to the attempt and
-// comes in time, else [ErrAttempt].
+// arrives in time, otherwise [ErrAttempt].
 func (a Attempt) Answers(state string, now time.Time) error {
 	same := subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
 	if a.State == "" || !same || now.Before(a.At) || now.Sub(a.At) > AttemptLife {
@@ -73,11 +75,11 @@ type IdentityProvider interface {
 }
 
 // SignInWith opens a sign-in for the member that is linked to the identity, and records it
-// in the audit log. An identity that is not linked yet is linked, for good, to the
-// member with its verified address: an address may be given to another person, a subject
-// is not. It creates no accounts: an identity without an account, with a disabled one, or
-// with one that is linked to another person, is refused with [ErrSingleSignOn]. An admin
-// ends a link by changing the member's address or resetting their second factors.
+// in the audit log. An identity without a link is linked for good to the member with its
+// verified address: an address may be given to another person, a subject is not.
+// SignInWith creates no accounts. It returns [ErrSingleSignOn] if there is no account, or
+// if the account is disabled or linked to another person. An admin ends a link by changing
+// the member's address or resetting the member's second factors.
 func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Member, SignIn, error) {
 	if who.Subject == "" {
 		return Member{}, SignIn{}, ErrSingleSignOn.Because("the identity provider names no subject")

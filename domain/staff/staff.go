@@ -13,8 +13,8 @@ import (
 // Role is a set of permissions.
 type Role string
 
-// The roles, each including the permissions of the one before, except that only
-// an admin manages members and keys.
+// The roles. Each role includes the permissions of the role before it; only an
+// admin manages members and keys.
 const (
 	Viewer   Role = "viewer"
 	Marketer Role = "marketer"
@@ -58,8 +58,8 @@ var (
 	ErrUnauthenticated = fault.New(fault.Unauthenticated, "unauthenticated", "sign in or send valid credentials")
 	ErrNotFound        = fault.New(fault.NotFound, "staff_not_found", "there is no such staff member; look at the list of staff")
 	ErrKeyNotFound     = fault.New(fault.NotFound, "key_not_found", "there is no such API key; look at the list of keys")
-	// ErrKeyRepeated is the refusal to make a second key of one request: the
-	// first one's secret has been shown, or lost on the way.
+	// ErrKeyRepeated is the refusal to make a second key for one request: the
+	// secret of the first key was shown, or the answer was lost.
 	ErrKeyRepeated = fault.New(fault.Conflict, "key_repeated",
 		"the form was sent twice, and one key was made; if you have not seen its secret, revoke it and make another")
 	ErrEmailTaken = fault.New(fault.Conflict, "email_taken", "a member with this e-mail address exists already; use another address")
@@ -77,12 +77,12 @@ type Actor struct {
 	Shops []int64 // empty = all shops
 }
 
-// System is the actor of automatic changes, such as a drop that closes at its
+// System is the actor of automatic changes, such as the closing of a drop at its
 // end.
 func System() Actor { return Actor{Label: "system", Name: "Dropbell", Role: Admin} }
 
-// May returns nil if a may do p for the shop, else [ErrForbidden]. Shop 0 =
-// things that belong to no shop.
+// May returns nil if a may do p for the shop, otherwise [ErrForbidden]. Shop 0 =
+// objects that belong to no shop.
 func (a Actor) May(p Permission, shop int64) error {
 	if !slices.Contains(granted[a.Role], p) {
 		return ErrForbidden.Because("the role or the scopes of the caller do not allow this (%s)", p)
@@ -96,8 +96,8 @@ func (a Actor) May(p Permission, shop int64) error {
 // Can is [Actor.May] for pages that show or hide a button.
 func (a Actor) Can(p Permission, shop int64) bool { return a.May(p, shop) == nil }
 
-// MayEverywhere returns nil if a may do p in a way that concerns every shop,
-// such as stopping a channel they share; else [ErrForbidden], or
+// MayEverywhere returns nil if a may do p with an effect on every shop, such as
+// stopping a channel that all shops share. Otherwise it returns [ErrForbidden], or
 // [ErrEveryShop] if a is limited to shops.
 func (a Actor) MayEverywhere(p Permission) error {
 	if err := a.May(p, 0); err != nil {
@@ -126,13 +126,13 @@ type Member struct {
 	Theme        string
 	DisabledAt   *time.Time
 	CreatedAt    time.Time
-	// Issuer and Subject name the person at the identity provider who signs in as the
-	// member; empty = no person has yet.
+	// Issuer and Subject identify the person at the identity provider who signs in as
+	// the member; empty = no person yet.
 	Issuer, Subject string
 	// SecondFactors is how many second factors the member has.
 	SecondFactors int
-	// InvitedUntil is when the member's invitation ends, or ended; nil = there
-	// is none, or it was used.
+	// InvitedUntil is when the member's invitation ends or has ended; nil = there
+	// is no invitation, or it was used.
 	InvitedUntil *time.Time
 }
 

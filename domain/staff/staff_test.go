@@ -31,7 +31,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// Objects that every shop shares are not for staff who are in charge of some.
+// Staff who are limited to some shops may not change objects that every shop shares.
 func TestMayEverywhere(t *testing.T) {
 	if err := (Actor{Role: Operator}).MayEverywhere(Operate); err != nil {
 		t.Errorf("an operator of all shops: %v", err)
@@ -112,8 +112,9 @@ func TestNewUUID(t *testing.T) {
 	}
 }
 
-// A member who may manage access could take every permission: an admin who is
-// limited to shops may not, or could remove the limit.
+// A member who may manage access could take every permission. Therefore an admin
+// who is limited to shops may not manage access; such an admin could remove the
+// limit.
 func TestAccessIsNotForLimitedAdmins(t *testing.T) {
 	s := &Service{Store: refusing{T: t}, Passwords: plain{}, Now: time.Now}
 	by, ctx := Actor{Label: "staff:2", Role: Admin, Shops: []int64{10}}, t.Context()
@@ -140,8 +141,8 @@ type comparing struct {
 
 func (c comparing) Matches(context.Context, string, string) (bool, error) { *c.n++; return false, nil }
 
-// A text that is too long to be an address is looked up nowhere, and takes as long as
-// any other wrong password.
+// A text that is too long to be an address is not looked up, and takes as long as any
+// other wrong password.
 func TestSignInWithTooLongAnAddress(t *testing.T) {
 	n := 0
 	s := &Service{Store: refusing{T: t}, Passwords: comparing{n: &n}, Now: time.Now}
@@ -150,7 +151,8 @@ func TestSignInWithTooLongAnAddress(t *testing.T) {
 	}
 }
 
-// Names are held to what every other name is: none hides or turns what follows.
+// Names obey the rules of all other names: no character hides or reverses the text after
+// it.
 func TestNamesOfStaffAndKeys(t *testing.T) {
 	for _, name := range []string{"a\x00", "a\nb", "a\u202eb", "\xff"} {
 		for what, err := range map[string]error{

@@ -36,13 +36,14 @@ var (
 
 // ViewStore keeps views.
 type ViewStore interface {
-	// Views returns the member's own views of the list and those of others that
-	// are shared, by name.
+	// Views returns the member's own views of the list and the shared views of
+	// other members, by name.
 	Views(ctx context.Context, member int64, list string) ([]SavedView, error)
 	// View returns [ErrViewNotFound] if there is none.
 	View(ctx context.Context, id int64) (SavedView, error)
-	// SaveView stores a view of v.Owner; one with the same name is replaced. It
-	// returns [ErrTooManyViews] if the owner has most others in the list.
+	// SaveView stores a view of v.Owner; it replaces a view with the same name. It
+	// returns [ErrTooManyViews] if the owner has already most other views of the
+	// list.
 	SaveView(ctx context.Context, v SavedView, most int) error
 	// RenameView returns [ErrViewNotFound], and [ErrViewTaken].
 	RenameView(ctx context.Context, id int64, name string) error
@@ -50,8 +51,8 @@ type ViewStore interface {
 	DeleteView(ctx context.Context, id int64) error
 }
 
-// Views are the use cases around saved views. A view shows nothing by itself: the rows
-// of a list depend on the member who opens it.
+// Views are the use cases of saved views. A view contains filters and no data: the
+// rows of a list depend on the member who opens it.
 type Views struct{ Store ViewStore }
 
 // Of returns the views of the list that the member may open.
@@ -59,7 +60,7 @@ func (s Views) Of(ctx context.Context, m Member, list string) ([]SavedView, erro
 	return s.Store.Views(ctx, m.ID, list)
 }
 
-// Open returns a view of the member's own or a shared one, else
+// Open returns one of the member's own views or a shared view, otherwise
 // [ErrViewNotFound].
 func (s Views) Open(ctx context.Context, m Member, id int64) (SavedView, error) {
 	v, err := s.Store.View(ctx, id)
@@ -97,8 +98,9 @@ func checkViewName(e *fault.Fields, name string) {
 	checkName(e, name, MaxViewName)
 }
 
-// MayChange reports whether the member may rename and delete the view: their own,
-// and shared ones for staff who manage staff everywhere.
+// MayChange reports whether the member may rename and delete the view. Members may
+// change their own views; staff who manage staff everywhere may also change shared
+// views.
 func (v SavedView) MayChange(m Member) bool {
 	return v.Owner == m.ID || v.Shared && m.Actor().MayEverywhere(ManageStaff) == nil
 }

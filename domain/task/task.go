@@ -24,7 +24,7 @@ const (
 	SendHooks  = "hook.send.v1"
 )
 
-// Queues other than those of the channels.
+// Queues other than the queues of the channels.
 const (
 	TimerQueue = "timers"
 	HouseQueue = "housekeeping"
@@ -78,17 +78,17 @@ type CodePayload struct {
 	VerificationID int64 `json:"verification_id,string"`
 }
 
-// BatchPayload is the payload of [Deliver]: the batch whose readiness caused
-// it. The worker takes the most urgent ready batch of the channel, which
-// need not be the same one.
+// BatchPayload is the payload of [Deliver]: the batch whose readiness caused the
+// task. The worker takes the most urgent ready batch of the channel, which may be
+// another batch.
 type BatchPayload struct {
 	BatchID int64  `json:"batch_id,string"`
 	Channel string `json:"channel"`
 }
 
-// ahead is how much before its instant a timer wakes. Queues look for due
-// tasks once in a while only; awake, the timer waits for the database's clock
-// and is on time to the millisecond.
+// ahead is how much earlier than its instant a timer wakes. Queues look for due
+// tasks only at intervals. The woken timer waits for the database's clock and is on
+// time to the millisecond.
 const ahead = 1500 * time.Millisecond
 
 // JobPayload is the payload of [WorkJob].
@@ -96,8 +96,8 @@ type JobPayload struct {
 	JobID int64 `json:"job_id,string"`
 }
 
-// Fire returns the timer of a slot that is due at the instant given. Its key
-// changes with the slot's row, so that a moved opening gets timers of its own.
+// Fire returns the timer of a slot that is due at dueAt. Its key changes with the
+// slot's row, so that a moved opening gets new timers.
 func Fire(slotID int64, dueAt time.Time) Task {
 	if !dueAt.IsZero() {
 		dueAt = dueAt.Add(-ahead)
@@ -112,15 +112,15 @@ func Announce(announcementID int64) Task {
 		Payload: AnnouncementPayload{announcementID}, Timeout: 10 * time.Minute}
 }
 
-// SendPhoneCode returns the task that sends the code of a verification. Its queue is not
-// the channel's, where it would wait for batches, nor that of the timers, which would wait
-// for the provider.
+// SendPhoneCode returns the task that sends the code of a verification. It has a queue of
+// its own: in the channel's queue it would wait for batches, and in the queue of the
+// timers it would block timers while it waits for the provider.
 func SendPhoneCode(verificationID int64) Task {
 	return Task{Name: SendCode, Key: fmt.Sprint(verificationID), Queue: CodeQueue, Payload: CodePayload{verificationID}, Timeout: time.Minute}
 }
 
-// TestChannel returns the task that sends a test message. Its queue is not the
-// channel's, where it would wait behind a drop.
+// TestChannel returns the task that sends a test message. It has a queue of its
+// own: in the channel's queue it would wait behind a drop.
 func TestChannel(testID int64) Task {
 	return Task{Name: Test, Key: fmt.Sprint(testID), Queue: TimerQueue, Payload: TestPayload{testID}, Timeout: time.Minute}
 }
@@ -131,8 +131,8 @@ func WatchSlot(slotID int64, at time.Time) Task {
 		Payload: SlotPayload{slotID}, At: at, Timeout: time.Minute}
 }
 
-// WatchSlots returns the watchdog's next look at slots that were fired together,
-// of which there is at least one.
+// WatchSlots returns the watchdog's next look at slots that were fired together.
+// slotIDs is not empty.
 func WatchSlots(slotIDs []int64, at time.Time) Task {
 	ids := make([]string, len(slotIDs))
 	for i, id := range slotIDs {
@@ -159,8 +159,9 @@ type HookPayload struct {
 	EndpointID int64 `json:"endpoint_id,string"`
 }
 
-// SendHook returns the task that sends what is due at an endpoint. At names the
-// second, so that what becomes due while an earlier task ends is not left.
+// SendHook returns the task that sends the due deliveries of an endpoint. At
+// contains the second: deliveries that become due while an earlier task ends get a
+// task of their own.
 func SendHook(endpointID int64, at time.Time) Task {
 	return Task{Name: SendHooks, Key: fmt.Sprintf("%d:%d", endpointID, at.Unix()), Queue: HookQueue,
 		Payload: HookPayload{endpointID}, Timeout: 5 * time.Minute}

@@ -14,8 +14,8 @@ import (
 
 var due = time.Date(2026, 11, 20, 11, 55, 0, 0, time.UTC)
 
-// TestPayloadsKeepTheirMeaning matters because a queue holds tasks across
-// upgrades: timers are queued days ahead.
+// TestPayloadsKeepTheirMeaning: a queue holds tasks across upgrades, since timers
+// are queued days ahead, so payloads must keep their meaning.
 func TestPayloadsKeepTheirMeaning(t *testing.T) {
 	const id = 9007199254740993 // 2^53+1: as a number it would lose its last digit
 	for name, made := range map[string]task.Task{
@@ -56,8 +56,8 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// TestIdentity: two tasks with one id are one task, and only those that are
-// the same work share an id.
+// TestIdentity: two tasks with one id are one task, and only tasks for the same
+// work share an id.
 func TestIdentity(t *testing.T) {
 	same := [][2]task.Task{
 		{task.Fire(7, due), task.Fire(7, due.Add(time.Hour))}, // a slot's row has one timer

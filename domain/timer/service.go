@@ -1,7 +1,7 @@
 // Package timer keeps the queue's timers complete. Actions and their instants are
-// stored in the database; a timer in the queue only makes it happen on time. A
-// queue that was emptied, or restarted from an older state, gets its timers
-// again within seconds; otherwise the sweeps would do everything, a second or
+// stored in the database; a timer in the queue only makes an action happen on time.
+// A queue that was emptied, or restarted from an older state, gets its timers again
+// within seconds. Without timers the sweeps would execute every action a second or
 // two late.
 package timer
 
@@ -11,36 +11,35 @@ import (
 	"dropbell/domain/task"
 )
 
-// A Position is how far the reading of timers has come; the zero value is the
+// A Position is the position of the reader of timers; the zero value is the
 // beginning.
 type Position struct {
 	// Kind is the kind of a timer; the kinds are read one after the other.
 	Kind int
-	// At and ID are those of the last timer read: they are ordered by the
-	// instant, in microseconds since 1970, and the id.
+	// At and ID identify the last timer read. Timers are ordered by their instant,
+	// in microseconds since 1970, and then by id.
 	At, ID int64
 }
 
-// Store reads what is due at a time.
+// Store reads the timers of stored actions.
 type Store interface {
-	// Pending returns the next timers after the position, the soonest of each
-	// kind first, and the position to continue from. Without timers it is the
-	// end.
+	// Pending returns the next timers after the position, the soonest of each kind
+	// first, and the position to continue from. No timers means the end.
 	Pending(ctx context.Context, after Position, limit int) ([]task.Task, Position, error)
 }
 
-// A Mark is what the queue keeps beside its timers: it vanishes with them, and
-// does not fit a server that was started anew.
+// A Mark is a value that the queue stores with its timers: it is lost together with
+// them, and does not match a server that was restarted.
 type Mark string
 
 // Queue holds the timers.
 type Queue interface {
 	Enqueue(ctx context.Context, tasks ...task.Task) error
 	// BeginArming returns a mark if timers may be missing and no other process is
-	// adding them at the moment, else "".
+	// adding timers now, otherwise "".
 	BeginArming(ctx context.Context) (Mark, error)
-	// KeepArming extends the mark. It reports false if the mark has vanished:
-	// timers that were added may have vanished, too.
+	// KeepArming extends the mark. It reports false if the mark was lost: timers
+	// that were added may be lost, too.
 	KeepArming(ctx context.Context, m Mark) (bool, error)
 	// EndArming says that all timers are there, with the same report.
 	EndArming(ctx context.Context, m Mark) (bool, error)
@@ -57,8 +56,8 @@ type Keeper struct {
 	Armed func(timers int)
 }
 
-// Keep queues every pending timer if some may be missing. Timers that are
-// there are left alone. Call it every second or so, in every worker.
+// Keep queues every pending timer if some timers may be missing. Existing timers
+// stay unchanged. Call it about every second, in every worker.
 func (k *Keeper) Keep(ctx context.Context) error {
 	mark, err := k.Queue.BeginArming(ctx)
 	if err != nil || mark == "" {

@@ -9,8 +9,8 @@ type Change struct {
 	Name  *string
 	Email *string
 	Phone *string
-	// PhoneVerified says that the user has proved the number, or has not. A number that
-	// changes without it is not verified, and none never is.
+	// PhoneVerified says whether the user has proved the number. A number that changes
+	// without PhoneVerified becomes unverified. Without a number it is always false.
 	PhoneVerified *bool
 	Locale        *string
 	Timezone      *string
@@ -21,7 +21,8 @@ type Change struct {
 	// Attributes are the shop's own fields: names with a string, a finite number,
 	// a bool or nil.
 	Attributes *map[string]any
-	// Patch changes single attributes and leaves the others; nil removes one.
+	// Patch changes single attributes and leaves all other attributes; nil removes an
+	// attribute.
 	Patch map[string]any
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // A Platform is the operating system of a phone, or the app in which a mini program
-// runs. It decides about the service that delivers messages there.
+// runs. It decides which service delivers messages there.
 type Platform string
 
 // The platforms.
@@ -34,20 +34,20 @@ const (
 	MaxApp        = 155 // of a bundle id
 )
 
-// SeenAgain is how long a phone that registers again with the same values is not
-// written again: apps register whenever they start.
+// SeenAgain is the time within which a phone that registers again with the same
+// values is not written again: apps register whenever they start.
 const SeenAgain = 24 * time.Hour
 
 // A Device is a phone on which the user has the shop's app, or the user's account in a
 // mini program of the shop.
 type Device struct {
 	Platform Platform `json:"platform"`
-	// Token is what the platform's push service gave the app: in WeChat the user's
-	// openid. It is as good as an address, and one phone has it.
+	// Token is the address that the platform's push service gave the app: in WeChat
+	// the user's openid. Only one phone has a given token.
 	Token string `json:"token"`
-	// App is the app that the token belongs to: the bundle id of an app on iPhones, the id
-	// of the Firebase project of one on Android phones, the AppID of a mini program.
-	// Empty = the phone does not name it.
+	// App is the app that the token belongs to: the bundle id of an iPhone app, the id of
+	// the Firebase project of an Android app, the AppID of a mini program. Empty = the
+	// phone does not name its app.
 	App        string    `json:"app,omitempty"`
 	AppVersion string    `json:"app_version"`
 	Locale     string    `json:"locale"`  // BCP 47; empty = unknown
@@ -63,10 +63,10 @@ func (d Device) DeviceID() string {
 
 // DeviceStore stores the phones of users.
 type DeviceStore interface {
-	// PutDevice adds the phone to the user, who is known from then on, and takes
-	// its token and the token replaced, unless empty, from every other phone and
-	// user. Of more than [MaxDevices] those seen longest ago are removed. It
-	// returns [ErrErased] for an erased user.
+	// PutDevice adds the phone to the user, and creates a user who is not known. It
+	// takes its token and the token replaced, unless empty, from every other phone
+	// and user. If there are more than [MaxDevices] phones, the phones seen longest
+	// ago are removed. It returns [ErrErased] for an erased user.
 	PutDevice(ctx context.Context, id ID, d Device, replaced string) (Device, error)
 	// RemoveDevice removes the user's phone of that [Device.DeviceID], if there is
 	// one.
@@ -76,7 +76,8 @@ type DeviceStore interface {
 var (
 	appleToken   = regexp.MustCompile(`^([0-9a-fA-F]{2}){32,100}$`)
 	androidToken = regexp.MustCompile(`^[A-Za-z0-9_:.-]{20,}$`)
-	// The form of an openid is not published: those issued have 28 characters.
+	// The form of an openid is not published: the openids issued so far have 28
+	// characters.
 	openID    = regexp.MustCompile(`^[A-Za-z0-9_-]{20,64}$`)
 	weChatApp = regexp.MustCompile(`^wx[0-9a-f]{16}$`)
 	bundleID  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
@@ -133,10 +134,10 @@ func checkDevice(d Device, replaced string) error {
 	return e.Err()
 }
 
-// PutDevice registers the phone from which the user writes, and returns it as it
-// is stored. It may be repeated. replaced is the token that the app had before, or
-// empty. A phone has one user: registering it takes it from the user who had it.
-// It returns a [fault.Fields] or [ErrErased].
+// PutDevice registers the phone from which the user writes, and returns it as it is
+// stored. The call may be repeated. replaced is the token that the app had before,
+// or empty. A phone has one user: registering the phone takes it from its previous
+// user. It returns a [fault.Fields] or [ErrErased].
 func (s *Service) PutDevice(ctx context.Context, id ID, d Device, replaced string) (Device, error) {
 	if err := checkDevice(d, replaced); err != nil {
 		return Device{}, err
@@ -147,8 +148,8 @@ func (s *Service) PutDevice(ctx context.Context, id ID, d Device, replaced strin
 	return s.Store.PutDevice(ctx, id, d, replaced)
 }
 
-// RemoveDevice removes the user's phone of that [Device.DeviceID], as after
-// signing out. It may be repeated.
+// RemoveDevice removes the user's phone of that [Device.DeviceID], as after signing
+// out. The call may be repeated.
 func (s *Service) RemoveDevice(ctx context.Context, id ID, device string) error {
 	return s.Store.RemoveDevice(ctx, id, device)
 }

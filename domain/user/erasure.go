@@ -28,13 +28,13 @@ type Erasure struct {
 
 // ErasureStore erases users and stores the erasures.
 type ErasureStore interface {
-	// Erase removes what is stored about the user wherever it is, and keeps the
-	// erasure. It may be repeated after a failure, and returns [ErrNotFound] for
-	// a user who was erased before and of whom nothing was left.
+	// Erase removes everything stored about the user, and records the erasure. It
+	// may be repeated after a failure. It returns [ErrNotFound] for a user who was
+	// erased before and about whom nothing was stored since.
 	Erase(ctx context.Context, id ID, e staff.Entry) error
 	// Erasure returns nil for a user who was not erased.
 	Erasure(ctx context.Context, id ID) (*Erasure, error)
-	// Erased returns those of the ids that were erased.
+	// Erased returns the ids among the given ones whose users were erased.
 	Erased(ctx context.Context, ids []ID) (map[ID]bool, error)
 	// LiftErasure allows to store something about the user again, or returns
 	// [ErrNotErased].
@@ -48,8 +48,8 @@ type ErasureStore interface {
 // for in texts: shorter ones are parts of other words.
 const minTraceName = 6
 
-// Traces returns the texts by which a user can be recognised wherever they
-// stand: contacts, addresses of devices, and the name if it is long enough.
+// Traces returns the texts by which a user can be recognised in other texts:
+// contacts, addresses of devices, and the name if it is long enough.
 func (u User) Traces() []string {
 	list := []string{u.Email, strings.ToLower(u.Email), u.Phone, strings.TrimPrefix(u.Phone, "+")}
 	for _, p := range u.Push {
@@ -73,11 +73,11 @@ func (u User) Traces() []string {
 }
 
 // Erase erases a user: name, contacts, preferences, attributes, reservations,
-// memberships in lists, and every text that contains one of them. The bare id
-// stays in coupons, deliveries and sums, so that totals still match. From then
-// on nothing is stored about the id until [Service.LiftErasure]. A user belongs
-// to every shop. It returns [staff.ErrForbidden], [staff.ErrEveryShop] or, for a
-// user who was erased before, [ErrNotFound].
+// memberships in lists, and every text that contains one of them. The bare id stays
+// in coupons, deliveries and sums, so that totals still match. Nothing is stored
+// about the id from then on until [Service.LiftErasure]. A user belongs to every
+// shop. Erase returns [staff.ErrForbidden], [staff.ErrEveryShop] or, for a user who
+// was erased before, [ErrNotFound].
 func (s *Service) Erase(ctx context.Context, by staff.Actor, id ID) error {
 	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return err
@@ -101,8 +101,8 @@ func (s *Service) LiftErasure(ctx context.Context, by staff.Actor, id ID) error 
 	return s.Store.LiftErasure(context.WithoutCancel(ctx), id, about(by, "user.lift_erasure", id))
 }
 
-// Everything returns what is stored about a user, for the user: one JSON
-// object. That it was taken out is recorded.
+// Everything returns all data stored about a user as one JSON object, to be given
+// to the user. The audit log records the call.
 func (s *Service) Everything(ctx context.Context, by staff.Actor, id ID) (json.RawMessage, error) {
 	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (s *Service) refuseErased(ctx context.Context, batch []Change, refused map[
 	return err
 }
 
-// errOptOut is nil for an erased user who opts out: nothing is sent to them
-// anyway.
+// errOptOut returns nil instead of [ErrErased] if channels are turned off: an
+// erased user is sent nothing anyway.
 func errOptOut(err error, mask, off uint8) error {
 	if errors.Is(err, ErrErased) && off&mask == mask {
 		return nil

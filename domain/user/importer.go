@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Kinds of the jobs that read uploaded tables of users: the first says what
-// the second would do.
+// Kinds of the jobs that read uploaded tables of users: the first kind reports what
+// the second kind would do.
 const (
 	CheckJob  = "users.check"
 	ImportJob = "users.import"
@@ -30,15 +30,16 @@ type ImportParams struct {
 	Reading job.Reading `json:"reading,omitzero"`
 }
 
-// ImportResult is what came of a table so far, in rows. Each is held against
-// what is stored and the rows before it: the last one of a user counts.
+// ImportResult counts the rows of a table by result so far. Each row is compared
+// with the stored user and with the rows before it: the last row of a user counts.
 type ImportResult struct {
 	New       int64 `json:"new"`
 	Changed   int64 `json:"changed"`
 	Unchanged int64 `json:"unchanged"`
 	Invalid   int64 `json:"invalid"`
-	// Repeated is how many of the others are of a user whom the table had
-	// before. Only a check counts them over the whole table and names them.
+	// Repeated is how many of the other rows are of a user whom an earlier row of
+	// the table named. Only a check counts repeated rows over the whole table and
+	// names them.
 	Repeated int64 `json:"repeated,omitempty"`
 }
 
@@ -46,23 +47,24 @@ type ImportResult struct {
 type CheckedRow struct {
 	ID   ID
 	Line int64
-	// Digest is equal for rows that say the same.
+	// Digest is equal for rows with the same contents.
 	Digest int64
 }
 
-// ImportStore is what importing needs beside [Store.Upsert].
+// ImportStore is the store of imports.
 type ImportStore interface {
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
-	// Erased returns those of the ids that were erased.
+	// Erased returns the ids among the given ones whose users were erased.
 	Erased(ctx context.Context, ids []ID) (map[ID]bool, error)
 	// Compare returns how many of the changes, of different users, create a user
 	// and how many would change one.
 	Compare(ctx context.Context, changes []Change) (fresh, changed int64, err error)
-	// RememberRows keeps rows of different users for the job, and returns the
-	// last ones of the same users before the line, whatever was remembered of
-	// it and those behind it by an attempt that failed.
+	// RememberRows stores rows of different users for the job. It returns the last
+	// remembered row of each of these users before the line before. Rows of that
+	// line and later lines, which a failed attempt may have remembered, do not
+	// count.
 	RememberRows(ctx context.Context, jobID int64, rows []CheckedRow, before int64) ([]CheckedRow, error)
-	// ForgetRows forgets at most so many rows of the job and returns how many.
+	// ForgetRows removes at most limit remembered rows of the job and returns how many.
 	ForgetRows(ctx context.Context, jobID int64, limit int) (int, error)
 }
 
@@ -88,10 +90,10 @@ type importCursor struct {
 	Result ImportResult    `json:"result"`
 }
 
-// Step reads some rows and, in an import, stores them; see [job.Runner]. It acts
-// in the name of the member who started the job. A row that breaks a rule is
-// reported and does not keep others from being stored; a step that is repeated
-// stores the same again, which changes nothing.
+// Step reads some rows and, in an import, stores them; see [job.Runner]. It acts in
+// the name of the member who started the job. A row that breaks a rule is reported,
+// and the other rows are stored. Repeating a step stores the same data again, which
+// changes nothing.
 func (im *Importer) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	if err := j.Actor.MayEverywhere(staff.ManageUsers); err != nil {
 		return job.Progress{}, err
@@ -138,8 +140,8 @@ func (s *importing) prepare() error {
 	return json.Unmarshal(s.job.Cursor, &s.at)
 }
 
-// readOn takes rows for a while. A check is not finished at the end of the table: its
-// remembered rows are removed when the end is saved.
+// readOn reads rows for importFor. A check does not finish at the end of the table:
+// after the end is saved, its remembered rows are removed.
 func (s *importing) readOn(ctx context.Context) (finished bool, err error) {
 	if s.rows, err = s.Tables.OpenTable(ctx, s.job.UploadID, s.params.Reading, s.at.At); err != nil {
 		return false, err
@@ -154,7 +156,7 @@ func (s *importing) readOn(ctx context.Context) (finished bool, err error) {
 	return s.at.Read && s.job.Kind != CheckJob, nil
 }
 
-// tidy forgets for a while what the check has remembered.
+// tidy removes remembered rows of the check for importFor.
 func (s *importing) tidy(ctx context.Context) (finished bool, err error) {
 	for end := s.Now().Add(importFor); s.Now().Before(end); {
 		n, err := s.Store.ForgetRows(ctx, s.job.ID, forgetBatch)
@@ -205,8 +207,8 @@ type tableRow struct {
 	cells  []string
 }
 
-// partOf takes the rows together, except those about users who were erased:
-// these are reported.
+// partOf collects the rows into one part. Rows about erased users are reported and
+// left out.
 func (s *importing) partOf(ctx context.Context, rows []tableRow) (*part, error) {
 	ids := make([]ID, len(rows))
 	for i, r := range rows {
@@ -262,8 +264,8 @@ func (s *importing) read(cells []string) (Change, error) {
 	return c, s.rules.check(c)
 }
 
-// fail reports every rule that the row breaks. The row itself is stored for the
-// staff who correct it; it is removed with the job.
+// fail reports every rule that the row breaks. The row is stored with the report,
+// for the staff who correct it, and is removed with the job.
 func (s *importing) fail(line int64, cells []string, err error) {
 	s.at.Result.Invalid++
 	s.errors = append(s.errors, job.RowFailed(line, shown(cells), err))

@@ -54,7 +54,8 @@ func (p *part) add(c Change, line int64, cells []string, m Mapping) {
 	who.merged, who.last = who.merged.then(c), row
 }
 
-// follow makes first rows repeats of those that the table had before the part.
+// follow marks a user's first row as a repeat if the table had a row of the user before
+// the part.
 func (p *part) follow(known []CheckedRow) {
 	for _, k := range known {
 		if at, ok := p.place[k.ID]; ok {
@@ -65,7 +66,7 @@ func (p *part) follow(known []CheckedRow) {
 	}
 }
 
-// first returns what the first rows change of users who were not met before.
+// first returns the changes of the first rows of users who have no row before the part.
 func (p *part) first() (list []Change) {
 	for _, who := range p.list {
 		if who.before == nil {
@@ -75,7 +76,7 @@ func (p *part) first() (list []Change) {
 	return list
 }
 
-// merged returns what all rows together change.
+// merged returns the changes of all rows, one per user.
 func (p *part) merged() []Change {
 	list := make([]Change, len(p.list))
 	for i, who := range p.list {
@@ -104,8 +105,8 @@ func (p *part) repeats() (all, overwrite int64) {
 // repeatedID is the rule of the notes.
 const repeatedID = "rule.repeated_id"
 
-// IsNote reports whether the entry is only a note: the row is imported all the
-// same.
+// IsNote reports whether the entry is only a note: the row is imported
+// nevertheless.
 func IsNote(e job.RowError) bool { return e.Breaks(repeatedID) }
 
 // The values of [RowKind].

@@ -163,8 +163,8 @@ func (p *fakeTable) Broken(err error) bool     { return !errors.Is(err, errTorn)
 func (p *fakeTable) Position() json.RawMessage { return json.RawMessage(fmt.Sprint(p.at)) }
 func (p *fakeTable) Close() error              { return nil }
 
-// work runs a job to its end, one step after the other, each from the last
-// one's cursor.
+// work runs a job to its end, one step after the other. Each step begins at the
+// cursor of the step before.
 func work(t interface{ Fatal(...any) }, im *user.Importer, kind string, p user.ImportParams) (last job.Progress, broken []job.RowError) {
 	params, _ := json.Marshal(p)
 	j := job.Job{Kind: kind, Params: params, UploadID: 1, Actor: staff.Actor{Label: "staff:1", Role: staff.Marketer}}
@@ -193,9 +193,8 @@ func result(t interface{ Fatal(...any) }, p job.Progress) (r user.ImportResult) 
 	return r
 }
 
-// A check changes nothing and reports what the import then does; importing again
-// changes nothing; broken rows are named and do not keep others from being
-// imported.
+// A check changes nothing and reports the results of the later import. Importing
+// again changes nothing. Broken rows are named; all other rows are imported.
 func TestImport(t *testing.T) {
 	table := &fakeTable{rows: [][]string{{"id", "name", "e-mail", "phone", "tier", "opt-outs", "locale", "quiet hours"}}}
 	for i := range 4000 {
@@ -242,8 +241,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// A check says what the import will do with ids that a table has twice, near
-// each other or far apart, and names them.
+// A check reports what the import will do with ids that occur twice in a table,
+// near each other or far apart, and names these ids.
 func TestImportOfRepeatedIDs(t *testing.T) {
 	head := []string{"id", "name", "note"}
 	ann, two, dup := []string{"80001", "Ann"}, []string{"80002", "Bea"}, []string{"80001", "Dup"}
@@ -291,8 +290,8 @@ func TestImportOfRepeatedIDs(t *testing.T) {
 	}
 }
 
-// A row that has more cells than the heading was divided where it should not
-// be; nothing of it is stored under the names of other columns.
+// A row that has more cells than the heading was divided in a wrong place. Nothing
+// of the row is stored under the names of other columns.
 func TestImportOfRowsBeyondTheHeading(t *testing.T) {
 	table := &fakeTable{rows: [][]string{{"id", "name", "email"}, {"1", "Lee", " Ann", "a@example.com"}, {"2", "Bea", "b@example.com", "", " "}, {"3", "Cid", "", "", "x"}, {"4", "Dan"}}}
 	for name, m := range map[string]user.Mapping{
@@ -315,7 +314,7 @@ func TestImportOfRowsBeyondTheHeading(t *testing.T) {
 	}
 }
 
-// Empty cells leave what is there, unless they shall clear it.
+// Empty cells leave the stored value, unless the import clears values by empty cells.
 func TestImportEmptyCells(t *testing.T) {
 	table := &fakeTable{rows: [][]string{{"id", "name", "tier"}, {"1", "", ""}, {"2"}}}
 	for clear, want := range map[bool]string{false: "<nil> map[]", true: "0 map[tier:<nil>]"} {

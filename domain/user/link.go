@@ -16,14 +16,14 @@ import (
 // with a secret that is no longer valid.
 var ErrLink = fault.New(fault.NotFound, "link_invalid", "this link is not valid; open it exactly as it is in the message")
 
-// Links signs and reads the tokens of links with which users turn off a
-// channel without signing in, and of other links to strangers. The zero value
-// makes none and accepts none.
+// Links signs and reads the tokens of links with which users turn off a channel
+// without signing in, and of other links for people without a sign-in. The zero
+// value makes no links and accepts none.
 type Links struct{ keys []*key }
 
-// NewLinks returns links signed with the first of the secrets, which are
-// separated by commas; all of them are accepted, so that a secret can be
-// replaced while old messages are still read. Without secrets it returns the
+// NewLinks returns links signed with the first of the secrets, which are separated
+// by commas. Signatures with any of the secrets are accepted, so a secret can be
+// replaced while old messages are still read. Without secrets NewLinks returns the
 // zero value.
 func NewLinks(secrets string) Links {
 	var l Links
@@ -72,8 +72,8 @@ func (l Links) Parse(token string) (ID, uint8, error) {
 // optOutPurpose keeps the signatures of opt-out links apart from all others.
 const optOutPurpose = "dropbell opt-out link"
 
-// Seal returns body with a signature for the purpose, in a form for addresses;
-// empty without a secret. It is not valid for another purpose.
+// Seal returns body with a signature for the purpose, in a form that fits into
+// addresses; empty without a secret. The token is not valid for another purpose.
 func (l Links) Seal(purpose string, body []byte) string {
 	if !l.Enabled() {
 		return ""
@@ -102,8 +102,8 @@ func (l Links) Unseal(purpose, token string, size int) ([]byte, error) {
 	return nil, ErrLink
 }
 
-// A key signs by HMAC-SHA256. It is safe for concurrent use, and keeps the
-// hashes it has prepared: half of what a signature takes is preparing one.
+// A key signs by HMAC-SHA256. It is safe for concurrent use. It keeps prepared
+// hashes, because preparing a hash takes half of the time of a signature.
 type key struct{ prepared sync.Pool }
 
 func newKey(secret string) *key {

@@ -32,9 +32,9 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A token names exactly the user and channel it was made for; after a change
-// of secrets the old one still counts until it is taken away; no altered
-// token does.
+// A token names exactly the user and channel that it was made for. After a change
+// of secrets a token of the old secret is valid until that secret is removed. No
+// altered token is valid.
 func TestLinkProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id, channel := user.ID(rapid.Int64Min(1).Draw(t, "id")), rapid.Uint8().Draw(t, "channel")

@@ -30,8 +30,8 @@ const (
 	attributePrefix = "attribute:"
 )
 
-// Targets returns every target that has no name, in the order of the template
-// for downloads; attributes come besides.
+// Targets returns every target except attributes, which have names of their own, in
+// the order of the template for downloads.
 func Targets() []Target {
 	return []Target{ToID, ToName, ToEmail, ToPhone, ToVerified, ToLocale, ToTimezone, ToOptOuts, ToQuietHours}
 }
@@ -46,7 +46,7 @@ func (t Target) Attribute() (string, bool) { return strings.CutPrefix(string(t),
 // their bits.
 func ChannelNames() []string { return []string{"app", "email", "sms", "webpush", "webhook"} }
 
-// A Mapping says for each column of a table what it holds.
+// A Mapping names the target of each column of a table.
 type Mapping []Target
 
 // knownColumns are common column names, without case, spaces and punctuation.
@@ -66,9 +66,9 @@ var punctuation = regexp.MustCompile(`[\s_.\-/()]+`)
 
 func plain(name string) string { return strings.ToLower(punctuation.ReplaceAllString(name, "")) }
 
-// IDColumn finds the column of the users in the first row of a table, -1 if no
-// name says so. One that says user goes before one that only says id, which
-// may be that of a coupon.
+// IDColumn finds the column of user ids by the names in the first row of a table,
+// -1 if no name fits. A name with "user" is preferred to a plain "id", which may be
+// the id of a coupon.
 func IDColumn(header []string) int {
 	bare := -1
 	for i, name := range header {
@@ -116,8 +116,8 @@ func attributeName(s string) string {
 	return s
 }
 
-// Check returns a [fault.Fields] that names the columns, "columns[2]", that
-// cannot be used as told.
+// Check returns a [fault.Fields] that names, as "columns[2]", each column whose
+// target cannot be used.
 func (m Mapping) Check() error {
 	e, seen, attributes := &fault.Fields{}, map[Target]bool{}, 0
 	for i, t := range m {
@@ -146,9 +146,9 @@ func (m Mapping) Check() error {
 	return e.Err()
 }
 
-// change reads one row. An empty cell leaves what is stored as it is, or with
-// clear removes it. It returns an error for each cell that cannot be read; the other
-// values are judged by the rules of every change.
+// change reads one row. An empty cell leaves the stored value as it is, or with
+// clear removes it. It returns an error for each cell that cannot be read; all other
+// values are judged by the rules for changes.
 func (m Mapping) change(cells []string, clear bool) (Change, error) {
 	c := Change{Patch: map[string]any{}}
 	if err := m.fits(cells); err != nil {
@@ -172,9 +172,8 @@ func (m Mapping) change(cells []string, clear bool) (Change, error) {
 	return c, nil
 }
 
-// fits refuses a row that has text behind the last column of the heading: an
-// unquoted comma has divided a cell, and those behind it are in the wrong
-// columns.
+// fits refuses a row with text after the last column of the heading: an unquoted
+// comma has divided a cell, and the cells after it are in wrong columns.
 func (m Mapping) fits(cells []string) error {
 	n := len(cells)
 	for n > len(m) && strings.TrimSpace(cells[n-1]) == "" {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaskEmail returns an address of which only the first letters are left:
+// MaskEmail masks an address except for the first letters of its parts:
 // "ann@example.com" becomes "a…@e…".
 func MaskEmail(s string) string {
 	local, domain, found := strings.Cut(s, "@")

@@ -44,8 +44,8 @@ func TestTheEndOfQuietHours(t *testing.T) {
 	}
 }
 
-// TestTheEndOfQuietHoursProperties: in every zone the end is the one that walking on
-// from minute to minute finds.
+// TestTheEndOfQuietHoursProperties: in every zone the end is the instant that a
+// search from minute to minute finds.
 func TestTheEndOfQuietHoursProperties(t *testing.T) {
 	zones := []string{"UTC", "America/New_York", "America/Santiago", "America/St_Johns", "Europe/Berlin", "Europe/Dublin", "Africa/Casablanca",
 		"Australia/Lord_Howe", "Pacific/Apia", "Pacific/Chatham", "Asia/Kolkata", "Asia/Shanghai"}

@@ -54,8 +54,8 @@ func (q QuietHours) Clock() (from, to string) {
 	return fmt.Sprintf("%02d:%02d", q.From/60, q.From%60), fmt.Sprintf("%02d:%02d", q.To/60, q.To%60)
 }
 
-// rules checks changes. It remembers the zones of one batch because looking
-// one up costs more than everything else.
+// rules checks changes. It keeps the zones of one batch, because looking up a zone
+// costs more than all other checks.
 type rules struct {
 	localPush bool
 	zones     map[string]bool
@@ -135,8 +135,9 @@ func (r *rules) zone(name string) bool {
 	return true
 }
 
-// Check returns a [fault.Fields] that names what no browser's PushManager returns, or
-// nil. local permits push services on this machine, for tests.
+// Check returns a [fault.Fields] that names the fields with values that no browser's
+// PushManager returns, or nil. local permits push services on this machine, for
+// tests.
 func (p PushSubscription) Check(local bool) error {
 	e, r := &fault.Fields{}, &rules{localPush: local}
 	r.checkPush(e, []PushSubscription{p})

@@ -13,18 +13,17 @@ type Store interface {
 	DeviceStore
 	// User returns [ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id ID) (User, error)
-	// Upsert applies all changes, each to another user, or none of them, and
-	// creates the users that are not known yet. An entry without an action is
-	// not recorded. It returns [ErrErased] if one of them was erased.
+	// Upsert applies all changes, each to another user, or none of them. It creates
+	// users that are not known yet. An entry without an action is not recorded. It
+	// returns [ErrErased] if one of the users was erased.
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
-	// SetOptOuts sets the channels in mask to those in off and returns the
-	// result; a user who was not known is from then on. It changes nothing
-	// else, so that it cannot undo what happens at the same time. An entry
-	// without an action is not recorded.
+	// SetOptOuts sets the channels in mask to their bits in off and returns the
+	// result. It creates a user who is not known. It changes nothing else, so it
+	// cannot undo a concurrent change. An entry without an action is not recorded.
 	SetOptOuts(ctx context.Context, id ID, mask, off uint8, e staff.Entry) (uint8, error)
 }
 
-// Service holds the use cases around what is known about users.
+// Service holds the use cases about the data of users.
 type Service struct {
 	Store Store
 	// AllowLocalPush accepts push endpoints without TLS and on addresses
@@ -34,10 +33,10 @@ type Service struct {
 }
 
 // Upsert stores a batch of changes of users. A change that breaks a rule is left
-// out as a whole and reported, by its index, as a [fault.Fields]; the others are
-// stored together. Several changes of one user are applied in order. It returns
-// how many changes were stored, or [staff.ErrForbidden] or [staff.ErrEveryShop]:
-// a user belongs to every shop.
+// out as a whole and reported, by its index, as a [fault.Fields]; all other changes
+// are stored together. Several changes of one user are applied in order. It returns
+// how many changes were stored, or [staff.ErrForbidden] or [staff.ErrEveryShop]: a
+// user belongs to every shop.
 func (s *Service) Upsert(ctx context.Context, by staff.Actor, batch []Change) (int, map[int]error, error) {
 	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return 0, nil, err
@@ -82,8 +81,7 @@ func imported(by staff.Actor, changes []Change) staff.Entry {
 		After: map[string]any{"users": len(changes), "first": first.String(), "last": last.String()}}
 }
 
-// Preferences returns what the user is known by; about an unknown user that
-// is nothing but the id.
+// Preferences returns the stored data of the user, only the id for an unknown user.
 func (s *Service) Preferences(ctx context.Context, id ID) (User, error) {
 	u, err := s.Store.User(ctx, id)
 	if errors.Is(err, ErrNotFound) {
@@ -92,9 +90,8 @@ func (s *Service) Preferences(ctx context.Context, id ID) (User, error) {
 	return u, err
 }
 
-// SetPreferences applies the user's own change and returns the result. It
-// returns a [fault.Fields] that names every broken rule. A user who was not
-// known is from then on.
+// SetPreferences applies the user's own change and returns the result. It creates a
+// user who is not known. It returns a [fault.Fields] that names every broken rule.
 func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 	if err := s.rules().check(c); err != nil {
 		return User{}, err
@@ -105,8 +102,8 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 	return s.Store.User(ctx, c.ID)
 }
 
-// OptOut turns the channels in mask off or, where off has no bit, on again. The
-// user decides, authenticated by a link that only they have.
+// OptOut turns the channels in mask off or, if their bit in off is not set, on
+// again. The user decides, authenticated by a link that only the user has.
 func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
 	now, err := s.Store.SetOptOuts(ctx, id, mask, off&mask, staff.Entry{})
 	return now, errOptOut(err, mask, off)
@@ -124,7 +121,7 @@ func (s *Service) AddOptOuts(ctx context.Context, by staff.Actor, id ID, off uin
 	return err
 }
 
-// Edit is staff's change of one user, which creates one who is not known. It
+// Edit is a change of one user by staff. It creates a user who is not known. It
 // returns [staff.ErrForbidden], [staff.ErrEveryShop] or a [fault.Fields].
 func (s *Service) Edit(ctx context.Context, by staff.Actor, c Change) error {
 	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
@@ -133,7 +130,7 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, c Change) error {
 	if err := s.rules().check(c); err != nil {
 		return err
 	}
-	// Which fields, not what they hold: contacts do not belong in a log.
+	// Names of fields without their values: contacts do not belong in a log.
 	return s.Store.Upsert(context.WithoutCancel(ctx), []Change{c}, staff.Entry{Actor: by, Action: "user.edit", ObjectKind: "user",
 		ObjectID: c.ID.String(), After: map[string]any{"fields": c.fields()}})
 }

@@ -1,5 +1,5 @@
-// Package user holds end users: their identity, their contacts, and the messages that
-// they have opted out of.
+// Package user holds end users: their identity, their contacts, and their opt-outs
+// from messages.
 package user
 
 import (
@@ -47,9 +47,9 @@ func (q QuietHours) Contains(t time.Time, zone *time.Location) bool {
 	return m >= q.From || m < q.To
 }
 
-// End returns the first instant after t that lies outside the span, seen in
-// zone. Where clocks are put forward over the end that is the instant of the
-// jump; where they are put back over it, it is the second time.
+// End returns the first instant after t outside the span, seen in zone. If clocks
+// are put forward over the end, this is the instant of the jump. If clocks are put
+// back over the end, the end occurs twice, and this is the second occurrence.
 func (q QuietHours) End(t time.Time, zone *time.Location) time.Time {
 	at := t.Add(time.Nanosecond).In(zone)
 	for q.Contains(at, zone) {
@@ -76,8 +76,8 @@ type PushSubscription struct {
 // is known.
 func (u User) Pushable() bool { return len(u.Push)+len(u.Devices) > 0 }
 
-// OneTime reports whether one of the user's devices takes only messages that the user
-// has consented to one by one; see [Platform.OneTime].
+// OneTime reports whether one of the user's devices takes only messages to which the
+// user has consented one by one; see [Platform.OneTime].
 func (u User) OneTime() bool {
 	return slices.ContainsFunc(u.Devices, func(d Device) bool { return d.Platform.OneTime() })
 }
@@ -87,12 +87,12 @@ type User struct {
 	ID    ID
 	Name  string
 	Email string
-	// Suppressed says that nothing is to be sent to Email. It is known only of the
+	// Suppressed says that nothing is to be sent to Email. It is set only for the
 	// recipients of mails.
 	Suppressed bool
 	Phone      string // E.164
-	// PhoneVerifiedAt is when the user proved Phone, or the shop said that it was proved;
-	// zero = it was not.
+	// PhoneVerifiedAt is when the user proved Phone, or the shop said that Phone was
+	// proved; zero = Phone was not proved.
 	PhoneVerifiedAt time.Time
 	Locale          string // BCP 47, e.g. "en", "zh-CN"
 	Timezone        string // IANA, e.g. "Asia/Shanghai"
@@ -107,12 +107,12 @@ type User struct {
 	UpdatedAt  time.Time
 }
 
-// pseudoZones are names in zone files that stand for no place: they differ from
-// machine to machine, or mean that no zone is set.
+// pseudoZones are names in zone files that name no place: they differ from machine
+// to machine, or mean that no zone is set.
 var pseudoZones = []string{"Local", "localtime", "posixrules", "Factory"}
 
-// ValidZone reports whether name is that of an IANA time zone, the same on
-// every machine.
+// ValidZone reports whether name is the name of an IANA time zone that is the same
+// on every machine.
 func ValidZone(name string) bool {
 	if name == "" || len(name) > 64 || strings.Contains(name, "//") || strings.Contains(name, "./") || slices.Contains(pseudoZones, name) ||
 		strings.HasPrefix(name, "right/") || strings.HasPrefix(name, "posix/") {
@@ -133,8 +133,8 @@ func (u User) Zone() *time.Location {
 	return time.UTC
 }
 
-// zoneTable keeps the zones that were used: reading one parses its rules, which takes longer
-// than to make the message that is read there.
+// zoneTable caches the zones that were used. Reading a zone parses its rules, which takes
+// longer than making the message for which the zone is read.
 type zoneTable struct {
 	mu   sync.RWMutex
 	used map[string]*time.Location

@@ -24,12 +24,12 @@ func newCode() (string, error) {
 	return fmt.Sprintf("%0*d", Digits, n), nil
 }
 
-// Keys hash codes. Without a key a hash in the database is of no use: all codes can be
+// Keys hash codes. A hash without a key would not protect a code: all codes can be
 // tried in a moment.
 type Keys struct{ list [][]byte }
 
-// NewKeys returns keys that are derived from secrets, which are separated by commas:
-// the first hashes, all are compared with.
+// NewKeys returns keys that are derived from secrets, which are separated by commas.
+// The first key hashes; a code is compared with the hashes of all keys.
 func NewKeys(secrets string) (k Keys) {
 	for s := range strings.SplitSeq(secrets, ",") {
 		if s = strings.TrimSpace(s); s != "" {
@@ -49,8 +49,8 @@ func (k Keys) Enabled() bool { return len(k.list) > 0 }
 // a key.
 func (k Keys) Hash(r Request, code string) []byte { return hashOf(k.list[0], r, code) }
 
-// Match reports, in a time that does not depend on the code, whether hash is that of
-// the code.
+// Match reports whether hash is the hash of the code, in a time that does not depend
+// on the code.
 func (k Keys) Match(hash []byte, r Request, code string) (same bool) {
 	for _, key := range k.list {
 		same = hmac.Equal(hash, hashOf(key, r, code)) || same
@@ -66,8 +66,8 @@ func hashOf(key []byte, r Request, code string) []byte {
 	return h.Sum(nil)
 }
 
-// typedCode returns a code as it was typed, without spaces and dashes, with digits of full
-// width as usual ones; false if it cannot be a code.
+// typedCode returns a code as it was typed, without spaces and dashes, with full-width
+// digits converted to ASCII; false if it cannot be a code.
 func typedCode(s string) (string, bool) {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -25,18 +25,19 @@ type Taken struct {
 
 // A SendStore gives requests to workers.
 type SendStore interface {
-	// Take leases a request that waits, or whose worker has been silent, or returns
-	// [delivery.ErrNoWork]. Nothing is taken while the channel is paused.
+	// Take leases a request that waits, or whose worker has been silent, otherwise
+	// it returns [delivery.ErrNoWork]. It takes nothing while the channel is
+	// paused.
 	Take(ctx context.Context, id int64, lasting time.Duration) (Taken, error)
-	// Arm stores the hash of the code that is about to be sent, which replaces the one
-	// before, and makes it valid for [CodeFor]. It returns [delivery.ErrNoWork] if the
-	// request was taken by another worker.
+	// Arm stores the hash of the code that is about to be sent, in place of the
+	// previous hash, and makes it valid for [CodeFor]. It returns [delivery.ErrNoWork]
+	// if another worker has taken the request.
 	Arm(ctx context.Context, t Taken, hash []byte) error
-	// End records that the message was sent, reason = "", or why it was not. If again is
-	// positive the request waits for so long instead.
+	// End records that the message was sent (reason = ""), or why it was not sent. If
+	// again is positive, the request waits for that time instead.
 	End(ctx context.Context, t Taken, reason string, again time.Duration) error
-	// Due returns requests that are to be sent and that no task has sent, and gives up
-	// those that are too old.
+	// Due returns requests that are to be sent and have no result of a task, and gives
+	// up requests that are too old.
 	Due(ctx context.Context, limit int) ([]int64, error)
 }
 
@@ -51,25 +52,24 @@ const (
 	recordFor   = 5 * time.Second
 	sendLease   = sendTimeout + 2*recordFor
 	atOnce      = 20
-	// patience is how long a message waits for the rate of the channel while its worker
-	// does nothing else.
+	// patience is how long a worker waits for the channel's rate limit with one
+	// message; the worker does nothing else meanwhile.
 	patience = 2 * time.Second
 )
 
-// A Sender sends codes, through the sender that all text messages go through. It is the
-// workers' part.
+// A Sender sends codes in the workers, through the sender of all text messages.
 type Sender struct {
 	Store SendStore
 	Keys  Keys
 	SMS   delivery.Sender // nil = none is configured
-	// Admission is that of all text messages; nil = everything is admitted.
+	// Admission is the admission of all text messages; nil = everything is admitted.
 	Admission delivery.Admission
 }
 
 // Run sends the message unless another worker does. A code is made when it is sent, and
-// its hash is stored before: a worker that takes the request over, since the first one
-// died, sends a new code, and that one is valid. While the channel is not ready nothing is
-// taken, and the sweep tries again.
+// its hash is stored before: a worker that takes the request over from a dead worker sends
+// a new code, which is then the valid code. While the channel is not ready Run takes
+// nothing, and the sweep tries again.
 func (s *Sender) Run(ctx context.Context, id int64) error {
 	load := delivery.Load{Channel: delivery.SMS, Messages: 1, Kind: delivery.KindVerification, Owner: id}
 	if !s.admitted(ctx, load) {
@@ -125,8 +125,8 @@ func (s *Sender) admitted(ctx context.Context, load delivery.Load) bool {
 	}
 }
 
-// report feeds the circuit breaker, if a provider was asked and the call was not cut off
-// because the worker stops.
+// report reports the result to the circuit breaker, if a provider was asked and the call
+// was not cut off by the end of the worker.
 func (s *Sender) report(ctx context.Context, result delivery.Result) (asked bool) {
 	handed, _ := delivery.Handed([]delivery.Result{result})
 	if s.Admission == nil || s.SMS == nil || len(handed) == 0 || ctx.Err() != nil {
@@ -138,8 +138,8 @@ func (s *Sender) report(ctx context.Context, result delivery.Result) (asked bool
 	return true
 }
 
-// outcome returns why the message was not sent, and how long to wait before it is tried
-// again, if it is.
+// outcome returns why the message was not sent, and how long to wait before the next
+// attempt, if there is another attempt.
 func outcome(t Taken, r delivery.Result) (reason string, again time.Duration) {
 	switch {
 	case r.Status == delivery.Delivered:
@@ -176,7 +176,7 @@ func (s *Sender) send(ctx context.Context, t Taken) (delivery.Result, error) {
 	return delivery.Attempt(ctx, s.SMS, []delivery.Message{messageOf(t, code)})[0], nil
 }
 
-// messageOf is the message with the code. Its text is a built-in one, since a number
+// messageOf returns the message with the code. Its text is built in, since a number
 // belongs to no shop and no drop.
 func messageOf(t Taken, code string) delivery.Message {
 	facts := message.Facts{Kind: message.Verification, Shop: t.Shop, Code: code, Minutes: int(CodeFor / time.Minute)}
@@ -193,7 +193,7 @@ func messageOf(t Taken, code string) delivery.Message {
 	}
 }
 
-// Sweep sends what no task has sent.
+// Sweep sends requests that no task has sent.
 func (s *Sender) Sweep(ctx context.Context) error {
 	ids, err := s.Store.Due(ctx, atOnce)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package verification proves that a phone number is a user's: the user enters a code
-// that was sent to the number by text message.
+// Package verification proves that a phone number belongs to a user: the user enters
+// a code that was sent to the number by text message.
 package verification
 
 import (
@@ -22,10 +22,10 @@ var (
 	// ErrTooMany is returned, as a [fault.RetryAfter], to a user who asks for too many
 	// codes.
 	ErrTooMany = fault.New(fault.Throttled, "too_many_codes", "too many codes were requested; wait a moment")
-	// ErrWrong is returned for a code that is not the last one that was sent.
+	// ErrWrong is returned for a code that is not the last code that was sent.
 	ErrWrong = fault.New(fault.Invalid, "phone_code_wrong", "this is not the code that was sent last; enter that one")
-	// ErrNoCode is returned if no code is valid: none was requested, it has expired or
-	// was used, or was entered wrongly too often.
+	// ErrNoCode is returned if no code is valid: no code was requested, or the code
+	// has expired, was used, or was entered wrongly too often.
 	ErrNoCode = fault.New(fault.Conflict, "phone_code_expired", "no code is valid any longer; request a new one")
 )
 
@@ -37,13 +37,13 @@ const (
 	MaxAttempts = 5
 	// AgainAfter is how long a user waits before requesting another code.
 	AgainAfter = 30 * time.Second
-	// PerHour and PerDay are how many codes a user may request, and how many are sent
-	// to one number, requested by any users.
+	// PerHour and PerDay are how many codes a user may request in an hour and in a
+	// day, and how many are sent to one number, whichever users request them.
 	PerHour = 5
 	PerDay  = 10
 )
 
-// A Wish is what a user requests.
+// A Wish is a user's request.
 type Wish struct {
 	// Phone is the number in E.164; empty = the stored one.
 	Phone string
@@ -63,26 +63,26 @@ type Opening struct {
 // An Opened is a request that was stored.
 type Opened struct {
 	Phone string
-	// ExpiresAt is until when its code is valid, if it is sent at once; AgainAt is when
-	// another one may be requested.
+	// ExpiresAt is until when the code is valid if it is sent at once. AgainAt is when
+	// another code may be requested.
 	ExpiresAt, AgainAt time.Time
 }
 
 // Store stores requests for users.
 type Store interface {
-	// Open stores a request. It is held, without telling, if the number has had too many
-	// codes, or if another user proved by STOP or by a code that the number is theirs and
-	// wants no text messages. It returns [ErrTooMany] wrapped in a [fault.RetryAfter]
-	// for a user who requested too many, and [user.ErrErased].
+	// Open stores a request. The request is held, without an error, if the number has had
+	// too many codes, or if another user proved by STOP or by a code that the number is
+	// theirs and wants no text messages. It returns [ErrTooMany] wrapped in a
+	// [fault.RetryAfter] for a user who requested too many codes, and [user.ErrErased].
 	Open(ctx context.Context, o Opening) (Opened, error)
-	// Try counts an attempt of the user's last request, and then calls match with it and
-	// the hash of its code, which may be empty. If match returns true the number becomes
-	// the user's verified number. It returns the number, [ErrWrong], [ErrNoCode] or
-	// [user.ErrErased]; only an attempt that was counted is compared.
+	// Try counts an attempt for the user's last request, and then calls match with the
+	// request and the hash of its code, which may be empty. If match returns true, the
+	// number becomes the user's verified number. Try returns the number, [ErrWrong],
+	// [ErrNoCode] or [user.ErrErased]. Only an attempt that was counted is compared.
 	Try(ctx context.Context, id user.ID, match func(r Request, hash []byte) bool) (phone string, err error)
 }
 
-// Users knows what is stored about users.
+// Users reads the stored data of users.
 type Users interface {
 	// User returns [user.ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id user.ID) (user.User, error)
@@ -106,12 +106,13 @@ type Service struct {
 	// Sends is whether text messages can be sent at all.
 	Sends   func() bool
 	Numbers Numbers
-	// Countries are those whose numbers are sent to, by ISO 3166 codes; none = all.
+	// Countries are the countries to whose numbers codes are sent, by ISO 3166 codes;
+	// none = all.
 	Countries []string
 }
 
 // Request has a code sent to the number. It returns a [fault.Fields],
-// [delivery.ErrChannelUnavailable], or one of the faults above.
+// [delivery.ErrChannelUnavailable], or one of the faults of this package.
 func (s *Service) Request(ctx context.Context, id user.ID, w Wish) (Opened, error) {
 	if !s.Keys.Enabled() || !s.Sends() {
 		return Opened{}, delivery.ErrChannelUnavailable

@@ -153,8 +153,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// The code of a message confirms the request that it was sent for, however it is typed,
-// and nothing else does.
+// The code of a message confirms the request for which it was sent, however it is
+// typed. No other input confirms the request.
 func TestACodeConfirmsItsRequest(t *testing.T) {
 	store, sms := &fakeStore{}, &provider{answer: delivery.Result{Status: delivery.Delivered}}
 	keys := verification.NewKeys("a secret")
@@ -194,8 +194,8 @@ func TestACodeConfirmsItsRequest(t *testing.T) {
 	}
 }
 
-// A message that was not sent is tried again with a new code, except if the provider
-// refuses it, or it was tried too often; a message that no provider was ready for waits.
+// A message that was not sent is tried again with a new code, unless the provider
+// refuses it or it was tried too often. A message for which no provider is ready waits.
 func TestCodesAreSentAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer delivery.Result
@@ -234,8 +234,8 @@ func TestCodesAreSentAgain(t *testing.T) {
 	}
 }
 
-// While the circuit of text messages is open no code is sent and none of its tries is used
-// up; the result of a code counts for the circuit.
+// While the circuit of text messages is open no code is sent, and waiting uses up no
+// attempt. The result of a code counts for the circuit.
 func TestCodesKeepToTheLimitsOfTheChannel(t *testing.T) {
 	store, sms, l := &fakeStore{}, &provider{answer: delivery.Result{Detail: "timed out"}}, &limits{wait: time.Minute}
 	s := &verification.Sender{Store: store, Keys: verification.NewKeys("a secret"), SMS: sms, Admission: l}

@@ -13,32 +13,32 @@ import (
 
 // Store keeps which coupons have a pass, and the devices that registered for it.
 type Store interface {
-	// Issue records that the coupon has a pass, with google also that a link to save
-	// it to Google Wallet was made. Of an erased user nothing is recorded.
+	// Issue records that the coupon has a pass; google says that a link to save it
+	// to Google Wallet was made. For an erased user nothing is recorded.
 	Issue(ctx context.Context, couponID int64, google bool) error
 	// Sheet returns the coupon as it is, or [coupon.ErrNotFound].
 	Sheet(ctx context.Context, couponID int64) (Sheet, error)
-	// Register stores that the device is woken by the token when the pass changes, and
-	// whether that is new. A device that is new to a pass that has changed before is
-	// woken, since it may have an older one. It returns [ErrUnknown] for a pass that
-	// was not issued, and [ErrFull] beyond [MaxDevices].
+	// Register stores that the device is woken with the token when the pass changes.
+	// added says whether the registration is new. A device that is new to a pass which
+	// has changed before is woken, since it may have an older version. It returns
+	// [ErrUnknown] for a pass that was not issued, and [ErrFull] beyond [MaxDevices].
 	Register(ctx context.Context, device string, couponID int64, token string) (added bool, err error)
-	// Unregister removes the device; one that is not registered is no error.
+	// Unregister removes the device; a device that is not registered is no error.
 	Unregister(ctx context.Context, device string, couponID int64) error
 	// Changed returns the passes of the device that changed at since or later, and
 	// the latest of these instants.
 	Changed(ctx context.Context, device string, since time.Time) (couponIDs []int64, latest time.Time, err error)
 }
 
-// A Bundler makes the file that Apple's devices put into Wallet. It is safe for
+// A Bundler makes the file that Apple's devices add to Wallet. It is safe for
 // concurrent use.
 type Bundler interface {
 	// PassType is the pass type identifier.
 	PassType() string
 	// Describe returns pass.json: equal for equal passes.
 	Describe(p Pass, token string) ([]byte, error)
-	// Bundle returns the signed bundle with that pass.json, for a shop of the colours
-	// of p.
+	// Bundle returns the signed bundle with described as its pass.json, in the
+	// colours of p's shop.
 	Bundle(p Pass, described []byte) ([]byte, error)
 }
 
@@ -97,8 +97,8 @@ type File struct {
 	bundler   Bundler
 }
 
-// Described is what the file says, for comparisons: the signature of two files that
-// say the same differs.
+// Described returns the contents of the file without the signature, for
+// comparisons: signatures of files with the same contents differ.
 func (f File) Described() []byte { return f.described }
 
 // Bundle returns the signed file.
@@ -118,8 +118,8 @@ func (s *Service) File(ctx context.Context, owner user.ID, couponID int64) (File
 	return File{Pass: p, described: described, bundler: s.Apple}, err
 }
 
-// pass records that the coupon has a pass and returns it. The record comes first, so
-// that every later change of the coupon changes the pass.
+// pass records that the coupon has a pass and returns it. The record is stored
+// first, so that every later change of the coupon changes the pass.
 func (s *Service) pass(ctx context.Context, owner user.ID, couponID int64, google bool) (Pass, error) {
 	sheet, err := s.Store.Sheet(ctx, couponID)
 	if err == nil && owner != 0 && sheet.Coupon.UserID != owner {
@@ -147,13 +147,14 @@ const (
 // LinkPrefix is the path of links to passes.
 const LinkPrefix = "/wallet/passes/"
 
-// token is the authentication token of the pass: derived from the secret of links, so
-// that none is stored, and accepted as long as that secret is configured.
+// token returns the authentication token of the pass. It is derived from the secret
+// of links, so no token is stored; it is accepted as long as that secret is
+// configured.
 func (s *Service) token(couponID int64) string {
 	return s.Signed.Seal(passPurpose, binary.BigEndian.AppendUint64(nil, uint64(couponID)))
 }
 
-// verify returns the coupon of a pass whose serial number and token a device names.
+// verify returns the coupon of a pass whose serial number and token a device sends.
 // The signature is compared in constant time.
 func (s *Service) verify(serial, token string) (int64, error) {
 	body, err := s.Signed.Unseal(passPurpose, token, 8)
@@ -207,9 +208,8 @@ func (s *Service) Unregister(ctx context.Context, device, serial, token string) 
 	return s.Store.Unregister(ctx, device, id)
 }
 
-// Updated returns the serial numbers of the device's passes that changed since tag,
-// "" = ever, and the tag to ask with next time. A tag that was not made here counts as
-// none.
+// Updated returns the serial numbers of the device's passes that changed since tag (""
+// = ever), and the tag for the next call. A tag that was not made here counts as "".
 func (s *Service) Updated(ctx context.Context, device, tag string) (serials []string, next string, err error) {
 	since := time.Unix(0, 0)
 	if seconds, err := strconv.ParseInt(tag, 10, 48); err == nil && seconds > 0 {

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/coupon"
 )
 
-// Verdict is what the answer of a wallet's service means.
+// Verdict is the meaning of an answer of a wallet's service.
 type Verdict int
 
 // The verdicts. The zero value is a failure that is tried again.
@@ -20,7 +20,7 @@ const (
 	Refused         // the same request can never succeed
 )
 
-// An Answer is what a service said to one call.
+// An Answer is a service's answer to one call.
 type Answer struct {
 	Verdict Verdict
 	// After is the pause that the service asked for; 0 = none.
@@ -42,7 +42,7 @@ type Teller interface {
 // A Device is to be woken.
 type Device struct{ Name, Token string }
 
-// A Change is a pass that changed, with those that are to be told, leased.
+// A Change is a leased change of a pass, with the devices to notify.
 type Change struct {
 	CouponID, Revision int64
 	State              coupon.State // by the database's clock
@@ -52,11 +52,11 @@ type Change struct {
 	Devices            []Device
 }
 
-// A Result is what one attempt to tell of a change leads to.
+// A Result is the outcome of one attempt to notify of a change.
 type Result struct {
 	CouponID, Revision int64
-	// Told and Gone are devices, with the tokens that were called: one that has
-	// registered with another token meanwhile is neither.
+	// Told and Gone are devices, with the tokens that were called. A device that
+	// has registered with another token meanwhile is in neither list.
 	Told, Gone []Device
 	Google     bool // Google is told
 	// Again is when the next attempt follows; nil = none does.
@@ -65,14 +65,14 @@ type Result struct {
 
 // Changes is the store as workers use it.
 type Changes interface {
-	// Note makes a step of the coupon a change of its pass, once, and reports whether
-	// it is one.
+	// Note records a step of the coupon as a change of its pass, once, and reports
+	// whether the step is such a change.
 	Note(ctx context.Context, couponID int64) (bool, error)
 	// NoteExpired makes the expiry of up to limit coupons a change of their passes.
 	NoteExpired(ctx context.Context, limit int) (int, error)
-	// NoteMissed makes steps of the coupons of up to limit passes, from the first coupon
-	// after the given one, changes of these passes that [Changes.Note] was not called for.
-	// It returns the last of these coupons, or 0 if no passes are left.
+	// NoteMissed records changes of passes for which [Changes.Note] was not called, for up
+	// to limit passes of the coupons after the given coupon. It returns the last of these
+	// coupons, or 0 if no passes are left.
 	NoteMissed(ctx context.Context, after int64, limit int) (last int64, err error)
 	// Due reports whether a change is due that no worker holds.
 	Due(ctx context.Context) (bool, error)
@@ -95,12 +95,13 @@ const (
 	turn = 20 * time.Second
 	// firstPause follows the first failure; it doubles up to longestPause.
 	firstPause, longestPause = 5 * time.Second, 10 * time.Minute
-	// GiveUpAfter is when a change is told no more: a pass is opened by its owner
-	// anyway, and the coupon refuses what the pass does not show.
+	// GiveUpAfter is the age of a change after which nobody is notified any more.
+	// The owner opens the pass anyway, and the coupon's own state decides whether
+	// it can be used.
 	GiveUpAfter = 24 * time.Hour
 )
 
-// An Updater tells wallets of changes. Apple and Google are nil where they are not
+// An Updater notifies wallets of changes. Apple and Google are nil if they are not
 // configured.
 type Updater struct {
 	Store  Changes
@@ -112,8 +113,8 @@ type Updater struct {
 	Observe func(wallet string, a Answer)
 }
 
-// Drain tells of what is due until nothing is, for about a turn. It reports whether
-// something may be left.
+// Drain notifies of due changes until none is left, for about one turn. It reports
+// whether due changes may be left.
 func (u *Updater) Drain(ctx context.Context) (more bool, err error) {
 	until := u.Now().Add(turn)
 	for ctx.Err() == nil {
@@ -132,14 +133,14 @@ func (u *Updater) Drain(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// answers are those of one lease.
+// answers are the answers to the calls of one lease.
 type answers struct {
 	devices map[string]Answer // by push token
 	google  map[int64]Answer  // by coupon
 }
 
-// tell calls each device once, also if several of its passes changed: it asks for all
-// of them.
+// tell calls each device once, even if several of its passes changed: the device then
+// asks for all changed passes.
 func (u *Updater) tell(ctx context.Context, due []Change) []Result {
 	a := answers{map[string]Answer{}, map[int64]Answer{}}
 	var mu sync.Mutex
@@ -199,8 +200,8 @@ func inParallel(work []func()) {
 	workers.Wait()
 }
 
-// result is what the answers mean for c. A wallet that is not configured any more is
-// not told.
+// result returns the result for c of the answers. A wallet that is no longer
+// configured is not called.
 func (u *Updater) result(c Change, a answers) Result {
 	r := Result{CouponID: c.CouponID, Revision: c.Revision, Google: !c.Google || u.Google == nil}
 	failed, asked := false, time.Duration(0)
@@ -240,9 +241,9 @@ func (u *Updater) result(c Change, a answers) Result {
 	return r
 }
 
-// Pause returns how long after the failed attempt, counted from 1, the next follows.
-// jitter is random in [0, 1) and spreads the pause by ±10 %. A pause that a service
-// asked for is kept.
+// Pause returns the time between the failed attempt, counted from 1, and the next
+// attempt. jitter is random in [0, 1) and spreads the pause by ±10 %. A pause that a
+// service asked for is kept.
 func Pause(attempt int, asked time.Duration, jitter float64) time.Duration {
 	pause := min(longestPause, firstPause<<min(attempt-1, 10))
 	return max(time.Duration(float64(pause)*(0.9+jitter/5)), asked)

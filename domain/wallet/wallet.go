@@ -13,7 +13,7 @@ import (
 
 // Faults of this room.
 var (
-	// ErrOff is the answer while no wallet is configured, or not the one asked for.
+	// ErrOff is the answer while no wallet is configured, or the requested wallet is not.
 	ErrOff = fault.New(fault.NotFound, "wallet_not_configured", "this installation issues no passes for this wallet; offer passes only where the answer has a link")
 	// ErrToken is the refusal of a device without the pass's token.
 	ErrToken = fault.New(fault.Unauthenticated, "pass_token_invalid", "the pass's token is missing or wrong")
@@ -26,16 +26,16 @@ var (
 const (
 	// MaxDevices is how many devices are told of changes of one pass.
 	MaxDevices = 20
-	// MaxName is the length in characters of what Apple's devices call themselves, and
-	// of their push tokens.
+	// MaxName is the maximal length, in characters, of the names that Apple's devices
+	// give themselves, and of their push tokens.
 	MaxName = 200
-	// overlap is how far before the instant that a device names changes are listed
-	// again: a change may have been stored after a later one was listed.
+	// overlap is how far before the device's instant the list of changes begins: a
+	// change may have been stored after a later change was listed.
 	overlap = 10 * time.Second
 )
 
-// A Sheet is a coupon with what its pass needs, as stores have it. Times are the
-// database's.
+// A Sheet is a coupon with the data that its pass needs, as stores have it. Times
+// are by the database's clock.
 type Sheet struct {
 	Coupon     coupon.Coupon
 	Now        time.Time
@@ -50,14 +50,14 @@ type Sheet struct {
 	Modified   time.Time
 }
 
-// A Pass is what a wallet shows of a coupon.
+// A Pass is the content of a coupon's pass in a wallet.
 type Pass struct {
 	CouponID, TemplateID int64
 	UserID               user.ID
-	// Language is that of the texts, a tag of BCP 47.
+	// Language is the language of the texts, a tag of BCP 47.
 	Language                       string
 	Name, Shop, Worth, Description string
-	// Colour is the shop's, Ink that of words on it, "#rrggbb" both.
+	// Colour is the shop's colour, Ink the colour of text on it; both are "#rrggbb".
 	Colour, Ink string
 	// Logo is the https address of the shop's image; "" = none.
 	Logo  string

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// zonesInEnglish names the zones whose city is not what the zone is called by, by
-// their IANA name.
+// zonesInEnglish names, by IANA name, the zones that are not called by their city.
 var zonesInEnglish = map[string]string{
 	"Asia/Shanghai": "Beijing time", "Asia/Kolkata": "India time", "Asia/Kathmandu": "Nepal time", "America/Sao_Paulo": "São Paulo time",
 }
@@ -25,9 +24,9 @@ var zonesInChinese = map[string]string{
 }
 
 // Zone names t's zone as readers of the language call it, such as "Beijing time". The
-// offset follows where clocks change in t's year, since then the name alone does not
-// tell two times of one night apart; it stands alone where there is no name, and in
-// languages other than English and Chinese.
+// offset is added if clocks change in t's year, since the name alone would not tell
+// apart two equal times of one night. Without a known name, and in languages other
+// than English and Chinese, Zone returns the offset alone.
 func Zone(t time.Time, tag string) string {
 	name, seconds := t.Zone()
 	if name == "UTC" || name == "GMT" {

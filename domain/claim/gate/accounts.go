@@ -13,29 +13,30 @@ type Plans interface {
 	Plan(ctx context.Context, templateID int64) (Plan, error)
 }
 
-// ShardReader reads shards. A fault of the kind Unavailable means that the shards do not
-// answer.
+// ShardReader reads shards. A fault of kind Unavailable means that the shards do
+// not answer.
 type ShardReader interface {
 	Look(ctx context.Context, templateID int64, shards int) ([]Shard, error)
 }
 
-// Accounts sums up where every coupon of a template is, whether a gate or the database
-// decides its claims. It counts no rows.
+// Accounts tells where every coupon of a template is, for templates with and
+// without a gate. It reads counters and counts no rows.
 type Accounts struct {
 	Plans Plans
-	// Shards are the gate's; nil = they cannot be looked at.
+	// Shards reads the shards of the gate; nil = the shards cannot be read.
 	Shards ShardReader
 }
 
-// An Account is the ledger of one moment, with what it was made of.
+// An Account is the ledger of one moment, with the plan and the shards it was computed
+// from.
 type Account struct {
 	Ledger
 	// Plan has zero Shards for a template without a gate.
 	Plan Plan
-	// Shards are empty unless the gate stands and they answered.
+	// Shards are empty unless the gate is active and its shards answered.
 	Shards []Shard
-	// Away is set if the gate is active and its shards could not be read. How many of the
-	// allotted coupons are being written is then unknown.
+	// Away is set if the gate is active and its shards could not be read. How many
+	// accepted claims wait to be written is unknown then.
 	Away bool
 }
 
@@ -69,9 +70,10 @@ func (w Accounts) Of(ctx context.Context, t template.Template) (Account, error) 
 	return a, err
 }
 
-// Settle returns a count of the coupons, taken a moment after the account, completed by
-// the account: coupons that were on a shard or being written. Coupons that the gate
-// itself cannot account for show as a difference.
+// Settle corrects counted, a count of rows taken a moment after this account, with the
+// numbers of the gate. Writing becomes the number of claims accepted by the time of
+// this account, less the coupons issued by the time of the count. Coupons that the gate
+// cannot account for show as a difference.
 func (a Account) Settle(counted claim.Ledger) claim.Ledger {
 	if !a.Seen() {
 		return counted

@@ -10,13 +10,13 @@ import (
 	"dropbell/domain/claim"
 )
 
-// lease is how long a builder may be silent before another builder takes over. A builder
-// renews its lease four times in this time, whichever step it is in.
+// lease is how long a builder may be silent before another process takes over. A
+// builder renews the lease four times in this time, whatever step it is at.
 const lease = 2 * time.Second
 
-// hold runs do under a lease. renew extends the lease, and with 0 ends it. The context of
-// do ends when the lease is lost. After a failure the lease is ended, so that the next
-// builder need not wait for it.
+// hold runs do under a lease. renew extends the lease, and ends it when called with
+// 0. The context of do is cancelled when the lease is lost. After a failure hold
+// ends the lease, so that the next builder need not wait for it.
 func hold(ctx context.Context, renew func(ctx context.Context, lease time.Duration) error, do func(ctx context.Context) error) error {
 	held, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -62,10 +62,11 @@ type work struct {
 	done  atomic.Int64
 }
 
-// entriesPerSecond is the assumed rate of writing before the first entries are written.
+// entriesPerSecond is the assumed rate at which entries are written, used until the first
+// entries are written.
 const entriesPerSecond = 100
 
-// ready estimates in what time the work will be done.
+// ready estimates the time until the work is done.
 func (w *work) ready(now time.Time) time.Duration {
 	done := w.done.Load()
 	left := max(0, w.total-done)
@@ -75,10 +76,10 @@ func (w *work) ready(now time.Time) time.Duration {
 	return time.Duration(float64(now.Sub(w.began))*float64(left)/float64(done)) + time.Second
 }
 
-// build fills the shards from the rows of the database. Only written claims tell how much
-// stock is left, and only when every shard is filled may the first shard open. newest is
-// the latest epoch that a shard has; entries is how many groups of claims wait to be
-// written.
+// build makes all shards from the state of the database. How much stock is left is
+// known only after all accepted claims are written. The first shard may open only
+// when every shard is filled. newest is the latest epoch of a shard; entries is the
+// number of groups of claims that wait to be written.
 func (k *Keeper) build(ctx context.Context, plan Plan, newest, entries int64, reason string) error {
 	id, shards := plan.Template.ID, plan.Shards
 	if shards == 0 {
@@ -108,9 +109,9 @@ func (k *Keeper) build(ctx context.Context, plan Plan, newest, entries int64, re
 	return k.built(ctx, plan, reason, before)
 }
 
-// fillAndOpen ends the building of shards that were reset. Shards with few users are
-// filled completely before they open; shards with more users are filled while they
-// decide claims.
+// fillAndOpen completes the building of shards that were reset. A shard with few
+// users knows all of them before it opens. Other shards are filled while they decide
+// claims.
 func (k *Keeper) fillAndOpen(ctx context.Context, plan Plan, shards []int) error {
 	whole, err := k.loadFirst(ctx, plan, shards)
 	if err != nil {
@@ -122,15 +123,16 @@ func (k *Keeper) fillAndOpen(ctx context.Context, plan Plan, shards []int) error
 	return k.open(ctx, plan, shards, whole)
 }
 
-// leftovers returns the latest epoch of shards under the number of a template for which
-// the database has no gate. Such shards belong to a drop that a restored database has
-// forgotten, or whose number it has given to another drop. None of their counters count.
+// leftovers returns the latest epoch of shards that exist under the id of a
+// template without a gate in the database. Such shards are of a drop that a
+// restored database does not know, or whose id it has given to another drop. Their
+// contents do not count.
 func (k *Keeper) leftovers(ctx context.Context, id int64, shards int) (int64, error) {
 	seen, err := k.Shards.Look(ctx, id, shards)
 	return newest(seen), err
 }
 
-// built tells what was built. issued is how many coupons there were before.
+// built reports a completed building. issued is the number of coupons before it.
 func (k *Keeper) built(ctx context.Context, plan Plan, reason string, issued int64) error {
 	if k.Built != nil {
 		k.Built(plan.Template.ID, reason)
@@ -148,9 +150,10 @@ func (k *Keeper) divide(stock int64, machines int) int {
 	return k.Divide(stock, machines)
 }
 
-// drained begins a new epoch, writes everything that was accepted before it to the
-// database, and then runs do with the plan that it began. The order matters: the entries
-// that wait to be written are complete only once no shard accepts claims any more.
+// drained begins a new epoch, fences the shards, writes every claim accepted before the
+// epoch to the database, and then calls do with the plan of the new epoch. The order
+// matters: the claims on the streams are complete only once no shard accepts claims any
+// more.
 func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, shards int, reason string,
 	do func(ctx context.Context, begun Plan) error) error {
 	id, w := plan.Template.ID, &work{began: k.Now(), total: entries}
@@ -173,10 +176,10 @@ func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, 
 	})
 }
 
-// writeAll writes the entries of a fenced shard. For a database that has lost
-// transactions it also writes all other claims that the shard accepted: a claim that the
-// database knows keeps its verdict; a claim that it does not know is decided now by stock
-// and limit, like a claim that was written late.
+// writeAll writes the claims that wait on a fenced shard. If the database has lost
+// transactions, it also writes all other claims that the shard accepted. A claim
+// that the database knows keeps its verdict. Any other claim is decided now by stock
+// and limit, like a claim that was late to be written.
 func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason string, w *work) error {
 	id := plan.Template.ID
 	err := k.Writer.WriteAll(ctx, id, shard, func(entries int) { w.done.Add(int64(entries)) })
@@ -188,9 +191,10 @@ func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason stri
 	})
 }
 
-// clear fences the gate first: coupons that staff still grant after the end must not
-// reach a shard that no writer reads any more. The gate is retired before its shards are
-// removed, so it is not built anew.
+// clear takes the gate down. It fences the shards first, because coupons that staff
+// still grant after the end must not reach a shard that is no longer written. It
+// retires the plan before it removes the shards, so that the gate is not built
+// anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
 	err := k.drained(ctx, plan, 0, 0, plan.Shards, ReasonEnded, func(ctx context.Context, begun Plan) error {
 		return k.Store.Retire(ctx, begun.Template.ID, begun.Epoch)

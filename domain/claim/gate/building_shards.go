@@ -7,40 +7,44 @@ import (
 	"time"
 )
 
-// A Link is what one shard knows of the moves between it and another one.
+// A Link holds the counters of one shard about moves of stock between it and
+// another shard.
 type Link struct {
-	// Came is what came from the other in all, Gone what went there.
+	// Came is the stock that arrived from the other shard in all, Gone the stock sent
+	// there.
 	Came, Gone int64
-	// Number is that of the last move from the other that was begun.
+	// Number is the number of the last move from the other shard that was begun.
 	Number int64
-	// Whole is false if the shard has received more stock than its sums per donor say:
-	// some of the sums were lost.
+	// Whole is false if the shard has received more stock than its sums per donor add
+	// up to: some of the sums were lost.
 	Whole bool
 }
 
-// Past is what a new shard gets that replaces a lost shard, so that all counters of the
-// other shards and of the database stay true.
+// A Past is the state given to a shard that replaces a lost shard, so that the
+// counters of the other shards and of the database stay true.
 type Past struct {
 	Stock int64
-	// Accepted and Returned are as the database settled and refused.
+	// Accepted and Returned are the claims that the database has settled and refused.
 	Accepted, Returned int64
-	// Begun numbers the last move towards the shard: a later one than any before.
+	// Begun is the number of the last move towards the shard, above the numbers of all
+	// earlier moves.
 	Begun int64
-	Links map[int]Link // by the other shard, as that one sees it
+	Links map[int]Link // by the other shard, as the other shard sees the moves
 }
 
-// movesPerEpoch is more than the number of moves towards one shard that are begun in one
-// epoch. The moves of a shard that is built alone are numbered from epoch ·
-// movesPerEpoch on, so that a move towards the lost shard is older than all of them.
+// movesPerEpoch is more than the number of moves towards one shard that are begun
+// in one epoch. Moves towards a shard that was built alone are numbered from its
+// epoch times movesPerEpoch, so every move towards the shard that it replaces has a
+// lower number.
 const movesPerEpoch = 1_000_000_000
 
-// buildShards builds some shards anew while all other shards go on. The stock of the lost
-// shards together follows from their allotments, from their claims that the database has
-// settled, and from the stock that the other shards sent to them and got from them. Stock
-// that moved between two lost shards stays among them. Claims that the lost shards
-// accepted are lost if they are neither on the streams nor in the database.
+// buildShards makes some shards anew while all other shards go on. The joint stock of
+// these shards follows from their allotments, from their claims that the database has
+// settled, and from the stock that the other shards sent to them and got from them.
+// Stock that moved between two of these shards stays among them. Accepted claims that
+// are neither on their streams nor in the database are lost with them.
 //
-// If the stock cannot be told, all shards are built.
+// If the joint stock cannot be determined, all shards are built.
 func (k *Keeper) buildShards(ctx context.Context, plan Plan, shards []int, entries int64, reason string) error {
 	err := k.buildSome(ctx, plan, shards, entries, reason)
 	if !errors.Is(err, errNeedsAll) {
@@ -52,7 +56,8 @@ func (k *Keeper) buildShards(ctx context.Context, plan Plan, shards []int, entri
 	return k.build(ctx, plan, 0, entries, reason)
 }
 
-// errNeedsAll says that what shards had cannot be told from the others.
+// errNeedsAll says that the other shards do not tell how much stock the lost shards
+// had.
 var errNeedsAll = errors.New("gate: the other shards do not tell what these had")
 
 func (k *Keeper) buildSome(ctx context.Context, plan Plan, shards []int, entries int64, reason string) error {
@@ -108,8 +113,8 @@ func (k *Keeper) buildSome(ctx context.Context, plan Plan, shards []int, entries
 	return k.built(ctx, plan, reason, before)
 }
 
-// detach asks all other shards for what they know of the lost shards. It returns the links
-// per lost shard, by the other shard.
+// detach ends the moves between the lost shards and all other shards, and returns the
+// links of the other shards to the lost shards: per lost shard, by the other shard.
 func (k *Keeper) detach(ctx context.Context, plan Plan, lost []int, number int64) (map[int]map[int]Link, error) {
 	links := map[int]map[int]Link{}
 	for _, s := range lost {
@@ -134,9 +139,10 @@ func (k *Keeper) detach(ctx context.Context, plan Plan, lost []int, number int64
 	return links, err
 }
 
-// pasts returns what the lost shards had, from what the other shards know of them; false
-// if the counters do not add up. A lost shard that got stock from another lost shard seems
-// to have less than nothing: the missing stock is booked as past moves from other shards.
+// pasts returns the states of the lost shards, computed from the links of the other
+// shards; false if the numbers do not add up. A lost shard that got stock from another
+// lost shard seems to have less than nothing. The other lost shards give it the missing
+// stock, as moves in the past.
 func (p Plan) pasts(lost []int, links map[int]map[int]Link, begun int64) (map[int]Past, bool) {
 	pasts := make(map[int]Past, len(lost))
 	for _, s := range lost {
@@ -160,7 +166,7 @@ func (p Plan) pasts(lost []int, links map[int]map[int]Link, begun int64) (map[in
 			if amount > 0 {
 				giver.Stock, taker.Stock = giver.Stock-amount, taker.Stock+amount
 			}
-			// A link says what the other shard sees.
+			// A link holds the counters of the other shard.
 			giver.Links[to] = Link{Came: giver.Links[to].Came + max(0, amount), Gone: giver.Links[to].Gone, Number: begun, Whole: true}
 			taker.Links[from] = Link{Gone: taker.Links[from].Gone + max(0, amount), Came: taker.Links[from].Came, Number: begun, Whole: true}
 			pasts[from], pasts[to] = giver, taker

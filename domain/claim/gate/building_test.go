@@ -10,9 +10,10 @@ import (
 )
 
 // TestLostShardsHaveTogetherWhatTheyHad: stock moves between shards at random, also
-// between shards that are lost afterwards, and moves to and from them are under way. Built
-// from what the others know, the lost shards have together what they had, none has less
-// than nothing, and the ledger of all shards adds up.
+// between shards that are lost afterwards, and some moves to and from lost shards are
+// under way. Built from the links of the other shards, the lost shards together hold as
+// much stock as before, no shard holds less than nothing, and the ledger of all shards
+// adds up.
 func TestLostShardsHaveTogetherWhatTheyHad(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 5).Draw(t, "shards")
@@ -97,8 +98,8 @@ func TestLostShardsHaveTogetherWhatTheyHad(t *testing.T) {
 	})
 }
 
-// TestReadyIsEstimatedFromTheEntriesLeft: at first by the usual rate, then by that of the
-// entries written so far.
+// TestReadyIsEstimatedFromTheEntriesLeft: at first by the assumed rate, then by the rate
+// of the entries written so far.
 func TestReadyIsEstimatedFromTheEntriesLeft(t *testing.T) {
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := &work{began: began, total: 1000}
@@ -115,8 +116,8 @@ func TestReadyIsEstimatedFromTheEntriesLeft(t *testing.T) {
 	}
 }
 
-// measured are a database and a shard on a server whose clock is ahead, on a machine whose
-// calls take so long, one after the other.
+// measured is a fake database and a fake shard on a server whose clock is ahead. Each call
+// for the server's clock takes the next duration of takes.
 type measured struct {
 	Store
 	Shards
@@ -144,7 +145,7 @@ func (m *measured) SetTerms(_ context.Context, _ int64, _ int, _ int64, _ Terms,
 }
 
 // TestSlowMeasurementsOfClocksAreRepeated: a measurement that took longer than a quarter of
-// a second is not believed. The terms are put in force even if nothing can be believed.
+// a second is discarded. The terms are put in force even if all measurements are discarded.
 func TestSlowMeasurementsOfClocksAreRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes []time.Duration
@@ -173,8 +174,8 @@ func TestSlowMeasurementsOfClocksAreRepeated(t *testing.T) {
 	}
 }
 
-// TestALostLeaseEndsTheWork: the builder whose lease another has taken is told, whatever
-// it is doing, and does not end the other's lease.
+// TestALostLeaseEndsTheWork: a builder whose lease was taken by another builder is
+// stopped at whatever step it is, and does not end the lease of the other builder.
 func TestALostLeaseEndsTheWork(t *testing.T) {
 	renewals, ended := 0, false
 	err := hold(t.Context(), func(_ context.Context, lease time.Duration) error {

@@ -19,17 +19,17 @@ type Offset struct {
 }
 
 const (
-	// measuredWithin is how long a measurement of the clocks may take, which is also the
-	// greatest error of the measurement. While a server is halted, a longer measurement would
-	// shift the opening by the whole halt.
+	// measuredWithin is the longest time that a measurement of the clocks may take,
+	// because the measurement may be wrong by its whole duration. While a server is
+	// halted, a longer measurement would set the opening off by the whole halt.
 	measuredWithin = 250 * time.Millisecond
 	// measurements is how often the clocks are measured before the keeper gives up.
 	measurements = 5
 )
 
 // setTerms puts the newest terms in force on these shards and sets their clocks. If the
-// clocks cannot be measured, the terms are in force nonetheless, since a pause must not
-// wait, and the shards keep their clocks.
+// clocks cannot be measured, the terms are put in force all the same, since a pause must
+// not wait. The shards then keep their clocks.
 func (k *Keeper) setTerms(ctx context.Context, plan Plan, shards []int) error {
 	offsets, slow := k.measure(ctx, plan.Template.ID, shards)
 	terms, place := TermsOf(plan.Template), make(map[int]*Offset, len(shards))

@@ -10,15 +10,16 @@ import (
 	"dropbell/domain/user"
 )
 
-// loadSlice is for how long shards are filled between two looks at them.
+// loadSlice is the time for which shards are filled between two looks at them.
 const loadSlice = 200 * time.Millisecond
 
-// filling is how far the counts of users are loaded into shards. A keeper that takes over
-// begins anew, which does no harm: a shard keeps the counts that it has.
+// A filling is the progress of loading user counts and idempotency records into
+// shards. A keeper that takes over begins anew. That does no harm: a shard keeps
+// the entries that it has.
 type filling struct {
-	shards   string // which, and of which epochs
-	coupons  int64  // the coupons' records before this one are loaded
-	counting bool   // all records are loaded; they come first, because a user who is counted is known
+	shards   string // their numbers and epochs
+	coupons  int64  // the records of coupons before this one are loaded
+	counting bool   // all records are loaded; records come first, because a user with a count passes as known
 	counts   int64  // the counts of users up to this one are loaded
 }
 
@@ -47,8 +48,9 @@ func (k *Keeper) load(ctx context.Context, plan Plan, shards []Shard, g *gateSta
 	}
 }
 
-// loadFirst loads into shards that are being built the records of refused claims, and the
-// first page of each other kind of record. It returns whether these pages were all.
+// loadFirst loads into shards that are being built all records of refused claims, then
+// the first page of coupon records and, if that was the only page, of user counts. whole
+// reports whether everything is loaded.
 func (k *Keeper) loadFirst(ctx context.Context, plan Plan, shards []int) (whole bool, err error) {
 	for after := int64(0); ; {
 		list, next, err := k.Store.RefusedRecords(ctx, plan.Template.ID, after)

@@ -16,20 +16,20 @@ import (
 const MaxShards = 64
 
 const (
-	// perShard is the rate of claims, per second, for which one shard is planned. The
+	// perShard is the number of claims a second that one shard is planned for; the
 	// benchmark of the gate measures several times as many.
 	perShard = 25_000
-	// sellOutSeconds is in how many seconds a stock is expected to sell out. The expected
-	// rate of claims of a new drop follows from it.
+	// sellOutSeconds is the time in which a stock is expected to sell out. The
+	// expected rate of a new drop follows from it.
 	sellOutSeconds = 4
-	// fewest is how many coupons a shard should hold at the start. With fewer coupons, moving
-	// stock between shards costs more than dividing it gains.
+	// fewest is the least number of coupons that a shard should hold at the start.
+	// With fewer, moving coupons between shards costs more than sharing gains.
 	fewest = 64
 )
 
-// ShardCount returns the number of shards for a stock on so many machines: enough for the
-// expected rate of claims and, if the stock is large enough, at least one shard per
-// machine.
+// ShardCount returns the number of shards for a stock that is kept on this number
+// of machines: enough for the expected rate of claims and, if the stock is large
+// enough to be divided, at least one per machine.
 func ShardCount(stock int64, machines int) int {
 	byRate := (stock/sellOutSeconds + perShard - 1) / perShard
 	n := max(byRate, int64(machines), 1)

@@ -47,8 +47,8 @@ func TestSplitLosesNothing(t *testing.T) {
 	})
 }
 
-// TestHomesAreSpreadAndStay: users with neighbouring ids shop at all shards
-// alike, and always at the same one.
+// TestHomesAreSpreadAndStay: users with neighbouring ids are spread evenly over the
+// home shards, and each user keeps the same home shard.
 func TestHomesAreSpreadAndStay(t *testing.T) {
 	const shards, users = 8, 80_000
 	var at [shards]int
@@ -64,7 +64,7 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 			t.Errorf("shard %d has %d of %d users", shard, n, users)
 		}
 	}
-	// Records kept beside a shard must be found again by every later version.
+	// Records kept with a shard must be found again by every later version.
 	for id, want := range map[user.ID]int{1: 1, 2: 6, 1000: 0, 1<<63 - 1: 7} {
 		if got := gate.HomeShard(id, shards); got != want {
 			t.Errorf("user %d is at home at shard %d, was at %d", id, got, want)

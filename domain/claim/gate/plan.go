@@ -19,29 +19,29 @@ const (
 	Retired  PlanState = "retired"
 )
 
-// Part is what the database knows of one shard in its present epoch.
+// Part is the database's state of one shard in its present epoch.
 type Part struct {
-	// Epoch is that in which the shard was built last, alone or with all others.
+	// Epoch is the epoch in which the shard was built last, alone or with all others.
 	Epoch int64
 	Allot int64 // the shard's total allotment
-	// Settled counts the accepted claims that are decided for good; Refused counts the
-	// settled claims that the database refused.
+	// Settled is the number of accepted claims that the database has decided for
+	// good. It refused Refused of them.
 	Settled, Refused int64
 }
 
-// A Plan is the database's state of a gate, read in one statement. Shards is 0 if there is
-// no gate yet.
+// A Plan is the database's state of a gate, read in one statement. Zero Shards
+// means that there is no gate yet.
 type Plan struct {
 	Template template.Template
 	Shards   int
 	// Epoch counts how often the gate or one of its shards was built.
 	Epoch int64
 	State PlanState
-	// Base is how many coupons were issued when the present epoch was built, plus the coupons
-	// issued outside of the gate since.
+	// Base is the number of coupons that were issued when the present epoch was
+	// built, plus the coupons issued outside of this epoch since.
 	Base    int64
 	Parts   []Part
-	Reason  string // for which it was built last
+	Reason  string // why the gate was built last
 	BuiltAt time.Time
 	// Now is the database's clock when this was read.
 	Now time.Time
@@ -55,8 +55,8 @@ func (p Plan) Allot() (sum int64) {
 	return sum
 }
 
-// Share returns the total allotment of each shard with which the whole stock is allotted.
-// It never reduces an allotment.
+// Share returns the total allotment of each shard with which the whole stock is on
+// sale. Share never reduces an allotment.
 func (p Plan) Share() []int64 {
 	parts := Split(max(0, p.Template.Stock-p.Base-p.Allot()), p.Shards)
 	for i := range parts {
@@ -79,19 +79,19 @@ func (p Plan) wanted() bool {
 // Step is what a gate needs next.
 type Step string
 
-// The steps. If a gate needs several steps, Next returns the first; the next look finds
-// the others.
+// The steps. If a gate needs several steps, Next returns the first; the next look
+// finds the others.
 const (
 	Rest        Step = ""       // nothing to do
 	Build       Step = "build"  // make all shards from what the database knows
 	BuildShards Step = "shards" // make some shards, while the others go on
 	SetTerms    Step = "tell"   // put the newest terms in force
 	Fill        Step = "fill"   // hand out stock that no shard has yet
-	Load        Step = "load"   // tell shards what their users have, whom they do not know yet
+	Load        Step = "load"   // load counts and records of users whom the shards do not know yet
 	Clear       Step = "clear"  // the template has ended: take the shards down
 )
 
-// A Need is the next step, with what it is about.
+// A Need is the next step, with its reason and its shards.
 type Need struct {
 	Step   Step
 	Reason string // for building
@@ -108,15 +108,16 @@ const (
 	// shard was built anew, so the shard holds more than the stock. Claims of the excess
 	// coupons would be refused when they are written.
 	ReasonExcess = "excess"
-	// ReasonRestored: the shards have a later epoch, or more accepted claims than the database
-	// and the streams together. The database was restored from a backup or lost its newest
-	// transactions in a failover, or a shard has lost its stream.
+	// ReasonRestored: the shards have a later epoch than the database, or accepted
+	// claims that are neither in the database nor on a stream. The database was
+	// restored from a backup or lost its newest transactions in a failover, or a shard
+	// has lost its stream.
 	ReasonRestored = "restored"
 	ReasonEnded    = "ended" // to take it down
 )
 
-// Next returns the step that the gate needs, judged by a look at its shards, and the
-// reason if the gate or a shard has to be built.
+// Next returns the next step that the gate needs, judged by a look at its shards,
+// and the reason if the gate or a shard has to be built.
 func (p Plan) Next(shards []Shard) Need {
 	switch {
 	case p.State == Retired, p.Shards == 0 && !p.wanted():
@@ -165,8 +166,8 @@ func (p Plan) Next(shards []Shard) Need {
 }
 
 // rebuild returns the step that builds the bad shards alone, or all shards if none is
-// good. The stock of the bad shards together follows from the counters that the good
-// shards keep about them.
+// good. The joint stock of the bad shards follows from the counters about them that
+// the good shards keep.
 func (p Plan) rebuild(bad []int, reason string) Need {
 	if len(bad) > 0 && len(bad) < p.Shards {
 		return Need{Step: BuildShards, Reason: reason, Shards: bad}
@@ -179,10 +180,10 @@ func (p Plan) standing(s Shard) bool {
 	return s.Epoch == p.Parts[s.Number].Epoch && s.Open && !s.Broken
 }
 
-// lags returns the shards that prove that the database has lost transactions. The plan
-// must have been read after the look at the shards. A shard proves it by an epoch that
-// the database has not begun, or if no entry waits on it although not every claim that it
-// accepted is settled.
+// lags returns the shards that prove that the database has lost transactions: a
+// shard of an epoch that the database has not begun, and a shard on which no claim
+// waits to be written although not all its accepted claims are settled. The plan
+// must have been read after the look at the shards.
 func (p Plan) lags(shards []Shard) (list []int) {
 	if p.State == Retired {
 		return nil
@@ -204,9 +205,10 @@ func (p Plan) older(s Shard) bool {
 	return s.Epoch > p.Parts[s.Number].Epoch
 }
 
-// recovery returns the step for shards that [Plan.lags] returned. A database that lacks an
-// epoch also lacks the allotments of that epoch, so all shards are built. All shards are
-// also built if several shards lag: then the database has lost claims of other shards too.
+// recovery returns the step for shards that [Plan.lags] returned. A database that lacks
+// an epoch does not know the allotments of that epoch, so all shards are built. All
+// shards are also built if several shards lag: the database has lost transactions then,
+// perhaps of other shards too.
 func (p Plan) recovery(lagging []int, shards []Shard) Need {
 	if slices.ContainsFunc(shards, p.older) || p.State != Active || len(lagging) > 1 {
 		return Need{Step: Build, Reason: ReasonRestored}
@@ -226,9 +228,10 @@ func newest(shards []Shard) (epoch int64) {
 // again. It is more than the difference below which [Shards] ignore a new time.
 const clockDoubt = 250 * time.Millisecond
 
-// ClockSkewed reports whether a shard may judge the window by a clock that differs from
-// the database's, as after the clock of its server was set or after the shard moved to
-// another server. took is how long after the plan the look at the shards ended.
+// ClockSkewed reports whether a shard judges the window by a clock that differs, or may
+// differ, from the database's clock, as after a change of its server's clock or a move
+// to another server. took is the time from the read of the plan to the end of the look
+// at the shards.
 func (p Plan) ClockSkewed(shards []Shard, took time.Duration) bool {
 	for _, s := range shards {
 		if p.standing(s) && (s.Moved || s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
@@ -238,7 +241,8 @@ func (p Plan) ClockSkewed(shards []Shard, took time.Duration) bool {
 	return false
 }
 
-// skew returns by how much the clock of a standing shard is off at most.
+// skew returns the largest difference of a standing shard's clock from the database's
+// clock.
 func (p Plan) skew(shards []Shard) (by time.Duration) {
 	for _, s := range shards {
 		if off := s.Clock.Sub(p.Now); p.standing(s) && off.Abs() > by.Abs() {
@@ -255,17 +259,19 @@ type Ledger struct {
 	Moving  int64 // of these, on their way between shards
 	Writing int64 // accepted, not in the database yet
 	Issued  int64
-	// Difference is what does not add up, 0 as it must be.
+	// Difference is the number of coupons that do not add up; it must be 0.
 	Difference int64
 }
 
-// Ledger adds up a plan and a look at its shards that was taken after it.
+// Ledger adds up a plan and a look at its shards that was taken after the plan was
+// read.
 //
-// The database and the shards are read one after the other during claims, and yet the sum
-// is exact: both sides count the coupons that cross from one side to the other, and these
-// counters cancel out whatever the instants are. Three conditions do not cancel out and
-// are the proof: every shard by itself must add up, the database's own counters must add
-// up, and no claim may be settled that no shard accepted.
+// The database and the shards are read one after the other while claims go on, and
+// the sum is exact all the same. Each coupon that crosses from one side to the
+// other is counted on both sides, so these counters cancel out at any instants.
+// Three sums do not cancel out and are the proof: the counters of each shard must
+// add up, the database's own counters must add up, and no more claims may be
+// settled than were accepted.
 func (p Plan) Ledger(shards []Shard) Ledger {
 	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
 	if p.State != Active || p.Shards != len(shards) {
@@ -297,14 +303,16 @@ func (p Plan) Ledger(shards []Shard) Ledger {
 	return l
 }
 
-// own returns the difference of a standing shard by itself: coupons that the shard cannot
-// account for, plus settled claims that it never accepted.
+// own returns by how many coupons the counters of one standing shard are off:
+// coupons that the shard cannot account for, and settled claims that it never
+// accepted.
 func (p Plan) own(s Shard) int64 {
 	return magnitude(s.Difference()) + max(0, p.Parts[s.Number].Settled-s.Accepted)
 }
 
-// repair returns the step against a difference. Shards that differ by themselves are built
-// alone. If no shard explains the difference, all shards are built.
+// repair returns the step against a difference. If the counters of single shards
+// explain the whole difference, these shards are built alone; otherwise all shards
+// are built.
 func (p Plan) repair(shards []Shard) Need {
 	var off []int
 	var sum int64
@@ -330,7 +338,7 @@ func (p Plan) of(shards []Shard) bool {
 }
 
 // stray returns how many coupons left a shard for another shard and did not arrive,
-// although no move towards that shard is or was under way.
+// although no move towards the other shard is or was under way.
 func stray(shards []Shard) (sum int64) {
 	for _, to := range shards {
 		if !to.Still {

@@ -256,8 +256,8 @@ func (w *fakeGate) look(t *rapid.T) (gate.Plan, []gate.Shard) {
 	return plan, list
 }
 
-// TestLedgerIsExactWheneverItIsRead: nothing is ever missing or too much,
-// whatever happens between the looks at its parts.
+// TestLedgerIsExactWheneverItIsRead: no coupon is missing or counted twice,
+// whatever happens between the reads of the ledger's parts.
 func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFakeGate(rapid.Int64Range(0, 30).Draw(t, "stock"), rapid.IntRange(1, 4).Draw(t, "shards"))
@@ -272,8 +272,8 @@ func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 	})
 }
 
-// TestSoldOutIsNeverWrong: a drop that two looks call sold out was so, at one instant
-// between them.
+// TestSoldOutIsNeverWrong: if two looks call a drop sold out, the drop was sold out
+// at one instant between them.
 func TestSoldOutIsNeverWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFakeGate(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))
@@ -308,8 +308,8 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 	})
 }
 
-// TestLeftIsNeverWrong: whenever a look shows that something was left, something
-// was, at one instant of the look.
+// TestLeftIsNeverWrong: if a look shows that coupons are left, coupons were left at
+// one instant of the look.
 func TestLeftIsNeverWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFakeGate(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))

@@ -51,42 +51,46 @@ type Store interface {
 	// Plan returns the plan, with zero Shards if there is none yet. It returns
 	// [template.ErrNotFound] if there is no such template.
 	Plan(ctx context.Context, templateID int64) (Plan, error)
-	// Begin takes the lease for building the gate after the given epoch (0 = there is no plan
-	// yet). The new epoch is later than the given epoch and than newest, the latest epoch that
-	// a shard has. Begin returns [ErrStaleEpoch] if another process holds the lease or has
-	// begun an epoch.
+	// Begin takes the lease for building the gate and begins a new epoch. epoch is
+	// the present epoch (0 = there is no plan yet), newest the latest epoch of a
+	// shard; the new epoch is later than both. It returns [ErrStaleEpoch] if another
+	// process holds the lease or has begun an epoch.
 	Begin(ctx context.Context, templateID, epoch, newest int64, shards int, reason string, lease time.Duration) (Plan, error)
-	// Renew makes the lease for building this epoch end after lease, at once if lease is 0,
-	// and records that the gate will be open in about ready. It returns [ErrStaleEpoch] if the
-	// epoch is not the present one.
+	// Renew makes the lease for building this epoch end after lease, at once if lease
+	// is 0, and stores that the gate will be open in about ready. It returns
+	// [ErrStaleEpoch] if the epoch is not the present one.
 	Renew(ctx context.Context, templateID, epoch int64, lease, ready time.Duration) error
-	// StartEpoch fixes the base of the new epoch, the number of coupons issued now, and
-	// divides the remaining stock. All entries of older epochs must be written before. It
-	// returns [ErrStaleEpoch] if the epoch is not the present one.
+	// StartEpoch sets the base of the new epoch to the number of coupons issued now,
+	// and divides the remaining stock among the shards. All entries of older epochs
+	// must be written before. It returns [ErrStaleEpoch] if the epoch is not the
+	// present one.
 	StartEpoch(ctx context.Context, templateID, epoch int64) (Plan, error)
 	// Activate records that the gate of this epoch is open; [ErrStaleEpoch] as above.
 	Activate(ctx context.Context, templateID, epoch int64) error
-	// Allot stores the total allotment of each shard, never less than before. It returns
-	// [ErrStaleEpoch] like StartEpoch, and [ErrOverAllotted] if the sum is more than the stock.
+	// Allot stores the total allotment of each shard, never less than before. It
+	// returns [ErrStaleEpoch] as above, and [ErrOverAllotted] if the sum is more than
+	// the stock.
 	Allot(ctx context.Context, templateID, epoch int64, parts []int64) error
-	// BeginShards takes the lease for building some shards while the other shards go on. It
-	// returns a plan in which these shards have a new epoch, later than all epochs of the
-	// gate. It returns [ErrStaleEpoch] like Begin.
+	// BeginShards takes the lease for building some shards while the other shards go
+	// on. It returns a plan in which these shards have a new epoch, later than all
+	// other epochs. It returns [ErrStaleEpoch] like Begin.
 	BeginShards(ctx context.Context, templateID, epoch int64, shards []int, reason string, lease time.Duration) (Plan, error)
 	// RenewShards is Renew for these shards; epoch is theirs.
 	RenewShards(ctx context.Context, templateID int64, shards []int, epoch int64, lease, ready time.Duration) error
-	// StartShards lowers the shards' allotments by the coupons that claims of earlier epochs
-	// have got since, so that the allotments and the coupons issued outside of them add up to
-	// the stock again. It returns [ErrOverAllotted] if the allotments are too small for that.
+	// StartShards subtracts from the shards' allotments the coupons issued since to claims
+	// of their earlier epochs. The allotments and the coupons issued outside of them then
+	// add up to the stock again. It returns [ErrOverAllotted] if the allotments are
+	// smaller than that.
 	StartShards(ctx context.Context, templateID int64, shards []int, epoch int64) (Plan, error)
 	// FinishShards records that the shards are open and ends the lease.
 	FinishShards(ctx context.Context, templateID int64, shards []int, epoch int64) error
 	// Retire ends the plan; [ErrStaleEpoch] as above.
 	Retire(ctx context.Context, templateID, epoch int64) error
-	// UserCounts, CouponRecords and RefusedRecords read the records that shards are filled
-	// with, a page at a time: how many coupons each user has, the requests that led to a
-	// coupon, and the requests that were refused when they were written. They return the page
-	// behind after, and where the next page begins; 0 = this page is the last.
+	// UserCounts, CouponRecords and RefusedRecords read the contents of shards, a page
+	// at a time: the number of coupons of each user, the requests that led to a
+	// coupon, and the requests that were refused when they were written. They return
+	// the page after the cursor after, and the cursor of the next page, 0 if this page
+	// is the last.
 	UserCounts(ctx context.Context, templateID, after int64) (list []UserCount, next int64, err error)
 	CouponRecords(ctx context.Context, templateID, after int64) (list []IdempotencyRecord, next int64, err error)
 	RefusedRecords(ctx context.Context, templateID, after int64) (list []IdempotencyRecord, next int64, err error)
@@ -106,35 +110,36 @@ type Shards interface {
 	Fence(ctx context.Context, templateID int64, shard int, epoch int64) error
 	// Reset empties a fenced shard and gives it allot coupons.
 	Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
-	// LoadUserCounts and LoadIdempotencyRecords add records of users that the shards do not
-	// have yet. epochs has the epoch of each shard of the gate.
+	// LoadUserCounts and LoadIdempotencyRecords add the counts and records of users
+	// that the shards do not know yet. epochs has the epoch of each shard of the
+	// gate.
 	LoadUserCounts(ctx context.Context, templateID int64, epochs []int64, list []UserCount) error
 	LoadIdempotencyRecords(ctx context.Context, templateID int64, epochs []int64, list []IdempotencyRecord) error
 	// Clocks reads the clocks of the servers that have these shards.
 	Clocks(ctx context.Context, templateID int64, shards []int) ([]ServerClock, error)
-	// SetTerms puts terms in force unless newer terms are in force. by, unless nil, is how far
-	// the clock of the shard's server is ahead of the database's; the shard computes the
-	// database's time from it. SetTerms returns [ErrMoved] if by was measured on another
-	// server.
+	// SetTerms puts terms in force unless newer terms are in force. by, unless nil, is
+	// how far the clock of the shard's server is ahead of the database's; the shard
+	// computes the database's time with it. It returns [ErrMoved] if by is about the
+	// clock of another server.
 	SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t Terms, by *Offset) error
 	// Open lets a shard decide claims. A shard that is not whole has the database asked about
 	// each user whom it does not know; all records of refused claims must have been loaded.
 	Open(ctx context.Context, templateID int64, shard int, epoch int64, whole bool) error
-	// Fill gives the shard what it lacks of allot, its total in this epoch.
+	// Fill raises the shard's total allotment in this epoch to allot.
 	Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
 	// Clear deletes the shards.
 	Clear(ctx context.Context, templateID int64, shards int) error
-	// Detach ends the moves between a shard and another shard that is fenced and lost, and
-	// returns what the first shard knows of their past moves. Moves towards the lost shard
-	// with a number below number can take no stock afterwards.
+	// Detach ends the moves under way between a shard and a lost shard, which is
+	// fenced, and returns the shard's link to the lost shard. A move towards the lost
+	// shard with a number below number takes no stock afterwards.
 	Detach(ctx context.Context, templateID int64, shard int, epoch int64, lost int, number int64) (Link, error)
 	// Resume gives a shard that was reset the counters of its past.
 	Resume(ctx context.Context, templateID int64, shard int, epoch int64, past Past) error
-	// Remembered reads, in chunks, the claims that a fenced shard ever accepted and still
-	// knows by their keys, whether they are written or not.
+	// Remembered reads in chunks the claims, written or not, that a fenced shard
+	// ever accepted and still knows by their keys.
 	Remembered(ctx context.Context, templateID int64, shard int, load func([]Accepted) error) error
-	// FinishMove completes a move of stock towards the shard that another process has left
-	// unfinished.
+	// FinishMove completes a move of stock towards the shard that another process
+	// did not finish.
 	FinishMove(ctx context.Context, templateID int64, shard int, epoch int64) error
 }
 
@@ -152,31 +157,33 @@ type Keeper struct {
 	Divide func(stock int64, machines int) int
 	// Now is this machine's clock; it only measures how old a plan is.
 	Now func() time.Time
-	// Seen, if set, is called after every look at a gate; Built after every building of a gate
-	// or of single shards; Cleared after every gate that was removed.
+	// Seen, if set, is called after every look; Built after every building of a gate
+	// or of one of its shards; Cleared after a gate was taken down.
 	Seen  func(p Plan, l Ledger)
 	Built func(templateID int64, reason string)
-	// Restored, if set, is called for a gate that proved that the database had lost
-	// transactions, with the number of coupons issued for claims that only the gate knew.
+	// Restored, if set, is called when a gate proved that the database had lost
+	// transactions. coupons is the number of coupons issued for claims that only
+	// the gate knew.
 	Restored func(templateID, coupons int64)
 	Cleared  func(templateID int64)
-	// Skewed, if set, is called for a gate whose shards' clocks differed from the database's,
-	// as after a failover to another server, with the largest difference.
+	// Skewed, if set, is called when the clock of a shard differs from the database's
+	// clock, as after a failover to another server. by is the largest difference.
 	Skewed func(templateID int64, by time.Duration)
-	// Mine reports which gates this process sweeps; nil = all. Released, if set, is called for
-	// a gate that this process swept before and another process sweeps now.
+	// Mine reports whether this process sweeps a gate; nil = all gates. Released,
+	// if set, is called when another process now sweeps a gate that this process
+	// swept before.
 	Mine     func(templateID int64) bool
 	Released func(templateID int64)
-	// Unwritten, if set, is called for a gate on whose shards claims wait to be written. Its
-	// writers learn by it of claims whose wake-up was lost.
+	// Unwritten, if set, is called for a gate on whose shards claims wait to be
+	// written. It informs a writer about claims whose wake-up was lost.
 	Unwritten func(templateID int64)
 
 	mu    sync.Mutex
 	gates map[int64]*gateState
 }
 
-// Reconcile takes the steps that one gate needs until it needs no more. Templates without
-// a gate are ignored.
+// Reconcile takes the steps that one gate needs until it needs no more. Templates
+// that need no gate are left alone.
 func (k *Keeper) Reconcile(ctx context.Context, templateID int64) error {
 	g := k.gate(templateID)
 	g.busy.Lock()
@@ -198,8 +205,9 @@ func (k *Keeper) reconcile(ctx context.Context, templateID int64, g *gateState) 
 	return nil
 }
 
-// reconcileOnce takes the first step that the gate needs. It returns whether to look again
-// at once, and otherwise how long the gate need not be looked at; after an error neither.
+// reconcileOnce takes the first step that the gate needs. again says that the gate
+// must be looked at again at once. Otherwise rest is how long the gate may rest, 0
+// after an error.
 func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateState) (rest time.Duration, again bool, err error) {
 	asked := k.Now()
 	plan, err := k.Store.Plan(ctx, templateID)
@@ -221,8 +229,8 @@ func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateSta
 	var need Need
 	lagging := plan.lags(shards)
 	if len(lagging) > 0 {
-		// The database is read after the shards, so that the database has lost every claim that
-		// only the shards know.
+		// The database is read after the shards: a claim that it does not know then
+		// is a claim that it has lost.
 		if plan, err = k.Store.Plan(ctx, templateID); err != nil {
 			return 0, false, err
 		}
@@ -329,12 +337,12 @@ func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	return k.fill(ctx, plan)
 }
 
-// shardsAtOnce is how many shards are handled concurrently: a shard whose server does not
-// answer must not hold up other shards.
+// shardsAtOnce is how many shards are handled at a time: a shard whose server does
+// not answer must not hold up the other shards.
 const shardsAtOnce = 16
 
-// each calls do for these shards, several at a time. It goes on after a failure, since
-// another process may be building the shard that failed.
+// each calls do for each of these shards, several at a time. It continues after do
+// failed for one shard, which another process may be building.
 func each(shards []int, do func(shard int) error) error {
 	errs, free := make([]error, len(shards)), make(chan struct{}, shardsAtOnce)
 	var all sync.WaitGroup

@@ -6,8 +6,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// Terms are the conditions, except the stock, by which a claim is judged, as of one version
-// of the template. Older terms never replace newer terms.
+// Terms are the conditions, besides the stock, by which a claim is judged, as of
+// one version of the template. An older version never replaces a newer one.
 type Terms struct {
 	Version      int64
 	Status       template.State // as stored
@@ -15,11 +15,11 @@ type Terms struct {
 	OpensAt      time.Time
 	ClosesAt     time.Time
 	PerUserLimit int
-	// GoneAt is when a coupon granted by staff would expire; zero = it depends on when the
-	// coupon is granted.
+	// GoneAt is the instant from which a coupon given away could no longer be used;
+	// zero = the instant depends on when the coupon is given.
 	GoneAt time.Time
-	// Over is set once staff have closed the drop early. Staff cannot grant coupons any more
-	// then.
+	// Over is set once staff have closed the drop before its time. Not even staff
+	// can give coupons away then.
 	Over bool
 }
 
@@ -41,8 +41,8 @@ type Shard struct {
 	Epoch int64
 	// Open is false while the shard is being built.
 	Open bool
-	// Filling is set while an open shard does not have the counts of all its users yet. Before
-	// a claim of an unknown user is decided, the database is asked.
+	// Filling is set while an open shard does not know all its users yet. The database
+	// is asked before a claim of an unknown user is decided.
 	Filling bool
 	// Broken is set if the shard lacks the counts of its users, its accepted requests, or its
 	// stream.
@@ -50,16 +50,16 @@ type Shard struct {
 	Version int64 // of the terms in force
 	Stock   int64 // left
 	Allot   int64 // given by the gate in all
-	// Accepted claims took one each; Returned ones gave it back.
+	// Accepted claims took one coupon each; Returned claims gave the coupon back.
 	Accepted, Returned int64
-	// In and Out are what came from and went to other shards.
+	// In and Out are the coupons that came from and went to other shards.
 	In, Out int64
-	// Begun and Done are numbers of moves towards this shard: the last move that was begun and
-	// the last move that arrived.
+	// Begun and Done are numbers of moves towards this shard: of the last move
+	// begun, and of the last move that arrived.
 	Begun, Done int64
 	// Still is set if no move towards this shard was under way while all shards were read.
 	Still bool
-	// Gone is what went to each other shard, over all moves.
+	// Gone is the number of coupons sent to each other shard, over all moves.
 	Gone map[int]int64
 	// Waiting is how many groups of claims are yet to be written.
 	Waiting int64
@@ -79,11 +79,12 @@ func (s Shard) Difference() int64 {
 // Taken returns how many accepted claims stand.
 func (s Shard) Taken() int64 { return s.Accepted - s.Returned }
 
-// SoldOut reports whether two looks prove that at one moment between them no coupon was
-// left: neither on a shard nor in a move. A look reads the shards one after the other, so
-// empty shards alone prove nothing: a coupon may move to a shard that was read already.
-// The count of taken coupons only grows unless a coupon is given back, which shows in the
-// counters.
+// SoldOut reports whether two looks prove that at one moment between them no coupon
+// was left, neither on a shard nor on its way to another shard. The shards of one
+// look are not read at the same instant, so empty shards alone would prove nothing:
+// a coupon may move from a shard that is read later to a shard that was read
+// before. The count of coupons taken only grows unless a coupon is given back, and
+// Returned shows that.
 func SoldOut(first, second []Shard) bool {
 	if len(first) == 0 || len(first) != len(second) {
 		return false
@@ -99,8 +100,8 @@ func SoldOut(first, second []Shard) bool {
 	return taken >= allot
 }
 
-// Left reports whether a look shows that coupons were left: stock of an open shard, or, if
-// all shards are open, coupons that are not taken.
+// Left reports whether a look shows that coupons were left: an open shard had
+// stock, or all shards were open and not all coupons were taken.
 func Left(seen []Shard) bool {
 	all := true
 	var taken, allot int64

@@ -7,9 +7,10 @@ import (
 	"dropbell/domain/template"
 )
 
-// KeeperOf returns which of the processes keeps the template's gate, "" if there are no
-// processes. All processes that know the same members agree. Each process keeps about as
-// many gates, and only the gates of a process that joins or leaves change their keeper.
+// KeeperOf returns the process that looks after the template's gate, "" if members
+// is empty. All processes that know the same members agree. Each process looks
+// after about as many gates. A process that comes or goes changes the keeper of its
+// own share only.
 func KeeperOf(templateID int64, members []string) (keeper string) {
 	var best uint64
 	for _, m := range members {
@@ -23,21 +24,23 @@ func KeeperOf(templateID int64, members []string) (keeper string) {
 }
 
 const (
-	// lookSoon is how soon a gate is looked at again that has claims or is not in order.
+	// lookSoon is the interval between looks at a gate on which something happens,
+	// or that is not in order.
 	lookSoon = time.Second
-	// lookSometimes is how often an open gate without claims is looked at. Claims that find a
-	// shard missing, and claims that wait to be written, call the keeper earlier.
+	// lookSometimes is the interval between looks at an open gate on which nothing
+	// happens. Claims that find a shard missing, and claims that wait to be written,
+	// call the keeper earlier.
 	lookSometimes = 5 * time.Second
-	// lookSeldom is how often a gate is looked at whose opening is far ahead, where only staff
-	// grant coupons.
+	// lookSeldom is the interval between looks at a gate whose opening is far off.
+	// Only grants by staff are decided there.
 	lookSeldom = 5 * time.Minute
-	// readyBefore is how long before the opening a gate is looked at as often as an open gate,
-	// so that lost shards are rebuilt before the opening.
+	// readyBefore is how long before the opening a gate is looked at as often as an
+	// open gate, so that shards lost meanwhile are built again before the opening.
 	readyBefore = time.Minute
 )
 
-// restFor returns how long after this look a gate need not be looked at. quiet says that
-// the previous look showed the same.
+// restFor returns how long a gate need not be looked at after this look. quiet says
+// that the look before showed the same.
 func (p Plan) restFor(quiet bool) time.Duration {
 	if !quiet || p.State != Active {
 		return lookSoon
@@ -48,8 +51,8 @@ func (p Plan) restFor(quiet bool) time.Duration {
 	return lookSometimes
 }
 
-// quiet reports whether the shards have not changed between two looks and no claim waits
-// there to be written.
+// quiet reports whether nothing has happened on the shards between two looks, and
+// no claims wait there.
 func quiet(before, now []Shard) bool {
 	if len(before) != len(now) {
 		return false

@@ -66,8 +66,8 @@ func (l *looked) Look(_ context.Context, id int64, _ int) ([]gate.Shard, error) 
 }
 
 // TestGatesRest: a gate is looked at every second while claims are accepted, every
-// few seconds while none is, and every few minutes as long as its opening is far
-// off; a call ends the rest, and a gate of another process is let alone.
+// few seconds while none is, and every few minutes while its opening is far off. A
+// call ends the rest. A gate of another process is not looked at.
 func TestGatesRest(t *testing.T) {
 	const open, soon, far, elsewhere = 1, 2, 3, 4
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

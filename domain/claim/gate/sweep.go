@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// gateState is what a keeper remembers of one gate while it looks after it.
+// gateState is a keeper's state of one gate that it looks after.
 type gateState struct {
 	busy sync.Mutex
 	off  int     // looks in a row with a difference
@@ -42,9 +42,10 @@ func (k *Keeper) forget(id int64) {
 	delete(k.gates, id)
 }
 
-// Sweep reconciles every gate of this process that is due and that this process is not
-// reconciling already. It continues after the failure of a gate and returns all errors.
-// Building a large gate may take minutes; a concurrent sweep skips that gate.
+// Sweep reconciles every gate of this process that is due and that this process is
+// not reconciling right now. After a failure it continues with the next gate; it
+// returns all errors. Building a large gate may take minutes; a concurrent sweep
+// skips that gate.
 func (k *Keeper) Sweep(ctx context.Context) error {
 	const page = 200
 	var errs []error
@@ -116,7 +117,8 @@ func (k *Keeper) Kept() []int64 {
 	return slices.Collect(maps.Keys(k.gates))
 }
 
-// Rescue reconciles a gate of this process at once, because a claim found a shard missing.
+// Rescue reconciles a gate at once if this process looks after it. It is called
+// when a claim found a shard missing.
 func (k *Keeper) Rescue(ctx context.Context, templateID int64) error {
 	if !k.mine(templateID) {
 		return nil

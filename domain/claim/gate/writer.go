@@ -22,7 +22,7 @@ type Accepted struct {
 	Number int64
 }
 
-// A Group is what one decision accepted; it is written whole.
+// A Group holds the claims that one decision accepted; a group is written whole.
 type Group struct {
 	Entry  string // its name on the stream
 	Epoch  int64
@@ -37,10 +37,10 @@ type Poison struct {
 	Payload []byte
 }
 
-// A Settlement is the outcome of an accepted claim. The coupon of a claim that was not
-// issued returns to the shard. Reason is the code of the fault if the claim was refused. A
-// repetition that the shard did not recognise is neither issued nor refused: its CouponID
-// is the coupon of the first claim.
+// A Settlement is the final result of an accepted claim. A claim that was not
+// issued is given back to the shard. Reason is the code of the fault of a refused
+// claim. A repetition that the shard did not recognise is neither issued nor
+// refused: CouponID is then the coupon of the first request.
 type Settlement struct {
 	ID       claim.ID
 	Issued   bool
@@ -48,7 +48,7 @@ type Settlement struct {
 	Reason   string
 }
 
-// ErrUnwritable is returned when the database refuses a claim for what is in it.
+// ErrUnwritable is returned when the database does not take the contents of a claim.
 var ErrUnwritable = fault.New(fault.Invalid, "unwritable", "the database cannot take this claim")
 
 // Stream is where accepted claims wait.
@@ -59,8 +59,9 @@ type Stream interface {
 	// Scan returns all groups after an entry ("" = from the first entry), including groups that
 	// another writer holds.
 	Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]Group, []Poison, error)
-	// Settle takes written groups off the stream and returns the coupons of refused claims to
-	// the shard, each group once however often Settle is called.
+	// Settle takes written groups off the stream and gives the coupons of refused
+	// claims back to the shard. Each group is settled once, however often Settle is
+	// called.
 	Settle(ctx context.Context, templateID int64, shard int, groups []Group, verdicts map[claim.ID]Settlement) error
 	// Drop takes a poison off the stream.
 	Drop(ctx context.Context, templateID int64, shard int, p Poison) error
@@ -68,16 +69,16 @@ type Stream interface {
 
 // Recorder stores accepted claims as coupons.
 type Recorder interface {
-	// Write decides the groups' claims for good and issues the coupons of granted claims. A
-	// claim that was decided before keeps its verdict. After an error some claims may be
-	// written: write them again. It returns [ErrUnwritable] if a claim has contents that the
-	// database does not accept.
+	// Write decides the groups' claims for good and issues coupons as far as stock
+	// and limit allow. A claim that was decided before keeps its verdict. After an
+	// error some claims may be written: write all of them again. It returns
+	// [ErrUnwritable] if the database does not take the contents of a claim.
 	Write(ctx context.Context, templateID int64, shard int, groups []Group) ([]Settlement, error)
 	// Refuse decides claims as refused for a reason, like Write.
 	Refuse(ctx context.Context, templateID int64, shard int, groups []Group, reason string) ([]Settlement, error)
 	// SetAside moves an entry that is no group to a list for operators.
 	SetAside(ctx context.Context, templateID int64, shard int, p Poison) error
-	// Refilled announces that something was given back.
+	// Refilled announces that coupons were given back.
 	Refilled(ctx context.Context, templateID int64) error
 }
 
@@ -87,22 +88,23 @@ type Writer struct {
 	Recorder Recorder
 	// Wrote, if set, is called after every transaction.
 	Wrote func(issued, refused int)
-	// Early, if set, is called with the number of claims that a shard had accepted before the
-	// drop opened by the database's clock. These claims are refused.
+	// Early, if set, is called with the number of claims that a shard accepted before
+	// the drop opened by the database's clock. These claims are refused.
 	Early func(templateID int64, claims int)
-	// Used, if set, is called with the keys of redeem codes whose coupons are stored. It may
-	// fail: another attempt with such a code is refused all the same, only later.
+	// Used, if set, is called with the keys of redeem codes that have their coupon,
+	// as soon as the coupon is stored. It may fail: another attempt with such a
+	// code is refused all the same, only later.
 	Used func(ctx context.Context, keys []string)
 }
 
-// groupsAtOnce is how many groups one transaction writes, of at most 256
-// claims each.
+// groupsAtOnce is how many groups one transaction writes. A group has at most 256
+// claims.
 const groupsAtOnce = 8
 
-// Step writes what waits on one shard, once, and returns how many entries it
-// dealt with. If the process dies before the transaction, another writer
-// takes the entries over; if it dies between the transaction and the
-// settlement, the other finds the claims decided and settles.
+// Step writes one batch of the claims that wait on one shard, and returns how many
+// entries it handled. If the process dies before the transaction, another writer
+// takes the entries over. If it dies between the transaction and the settlement,
+// the other writer finds the claims decided and settles them.
 func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, error) {
 	groups, poisons, err := w.Stream.Take(ctx, templateID, shard, groupsAtOnce)
 	if err != nil {
@@ -134,9 +136,9 @@ func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, er
 	return len(groups) + len(poisons), nil
 }
 
-// WriteAll writes everything that waits on one shard and leaves it there; the
-// builder calls it after fencing the gate. It calls wrote after each page, with the
-// number of its entries.
+// WriteAll writes all claims that wait on one shard and leaves them on the stream;
+// the builder calls it after fencing the gate. It calls wrote after each page, with
+// the number of the page's entries.
 func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, wrote func(entries int)) error {
 	for after := ""; ; {
 		groups, poisons, err := w.Stream.Scan(ctx, templateID, shard, after, groupsAtOnce)
@@ -162,8 +164,8 @@ func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, wrot
 	}
 }
 
-// write decides groups. One that the database cannot take must not hold up
-// the others, so the groups are halved until it stands alone.
+// write decides groups. A claim that the database cannot take must not hold up
+// other claims, so the groups are halved until this claim is alone.
 func (w *Writer) write(ctx context.Context, templateID int64, shard int, groups []Group, into map[claim.ID]Settlement) error {
 	verdicts, err := w.Recorder.Write(ctx, templateID, shard, groups)
 	switch {
@@ -207,8 +209,8 @@ func (w *Writer) reportUsedCodes(ctx context.Context, keys []string) {
 	}
 }
 
-// codesWithCoupon returns the keys of redeem codes that have a coupon: by this very claim,
-// or because it was refused for that.
+// codesWithCoupon returns the keys of redeem codes that have a coupon: the claim itself
+// was issued, or it was refused because the code has a coupon.
 func codesWithCoupon(groups []Group, verdicts map[claim.ID]Settlement) (keys []string) {
 	for _, g := range groups {
 		for _, c := range g.Claims {
@@ -221,7 +223,7 @@ func codesWithCoupon(groups []Group, verdicts map[claim.ID]Settlement) (keys []s
 	return keys
 }
 
-// giveUp sets the one claim aside and refuses it.
+// giveUp sets the single claim of groups aside and refuses it.
 func (w *Writer) giveUp(ctx context.Context, templateID int64, shard int, groups []Group, cause error) ([]Settlement, error) {
 	c := groups[0].Claims[0]
 	p := Poison{Entry: groups[0].Entry + "/" + c.ID.String(), Reason: cause.Error(),
