@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// armedKey lies in the hash slot of the timers' queue, so that it is lost
-	// with them. Its value is the id of the server's run in which all timers
-	// were queued: a server that was started anew, or a replica that took over,
-	// may have lost the last writes.
+	// armedKey is in the hash slot of the timers' queue, so that the key is lost together with
+	// the timers. Its value is the run id of the server in which all timers were queued. A
+	// server that was restarted, or a replica that took over, has another run id and may have
+	// lost the last writes.
 	armedKey = "dropbell:{" + task.TimerQueue + "}:armed"
-	// armingFor is how long a silent process keeps others from adding timers.
+	// armingFor is how long a process that stopped responding keeps other processes from adding
+	// timers.
 	armingFor = 10 * time.Second
 	arming    = "arming "
 )
 
-// swapMark replaces the mark ARGV[1], "" = none, by ARGV[2], for ARGV[3]
-// milliseconds, 0 = until it is replaced. It returns whether it has.
+// swapMark replaces the mark ARGV[1] ("" = no mark) by ARGV[2], for ARGV[3] milliseconds (0 =
+// until it is replaced). It returns 1 if the mark was replaced, 0 if another mark is stored.
 var swapMark = goredis.NewScript(`
 if (redis.call('get', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 if ARGV[3] == '0' then redis.call('set', KEYS[1], ARGV[2]) else redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[3]) end

@@ -10,10 +10,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// CheckRedis returns a warning if Redis, or one node of a cluster, is set up
-// to evict keys: an evicted task is lost without trace and leaves its queue
-// with an entry that never ends. It returns [ErrUnavailable] when Redis does
-// not answer.
+// CheckRedis returns a warning if Redis, or one node of a cluster, is configured to evict keys:
+// an evicted task is lost without trace, and its queue keeps an entry that never ends.
+// CheckRedis returns [ErrUnavailable] when Redis does not answer.
 func (q *Queue) CheckRedis(ctx context.Context) (warning string, err error) {
 	var mu sync.Mutex
 	check := func(ctx context.Context, node *goredis.Client) error {

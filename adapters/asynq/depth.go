@@ -10,23 +10,23 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// A Depth is how much one queue holds.
+// A Depth is the number of tasks in one queue, by state.
 type Depth struct {
 	Queue string
-	// Pending tasks are due and wait for a worker; Oldest is how long the
-	// first of them has waited.
+	// Pending tasks are due and wait for a worker; Oldest is how long the first of these tasks
+	// has waited.
 	Pending int
 	Oldest  time.Duration
 	Active  int
-	// Scheduled tasks wait for their instant, Retry ones for their next attempt.
+	// Scheduled tasks wait for their instant, Retry tasks for their next attempt.
 	Scheduled, Retry int
 	// Archived tasks failed for good.
 	Archived int
 }
 
-// Depth returns every queue of the product in the order of [QueueNames]. It
-// makes queues known first, so a metrics collector that calls it also heals
-// an emptied Redis. It returns [ErrUnavailable] when Redis does not answer.
+// Depth returns the depth of every queue of the product in the order of [QueueNames]. It first
+// registers the queues, so a metrics collector that calls Depth also repairs an emptied Redis.
+// It returns [ErrUnavailable] when Redis does not answer.
 func (q *Queue) Depth(ctx context.Context) ([]Depth, error) {
 	if err := q.Register(ctx); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (q *Queue) Depth(ctx context.Context) ([]Depth, error) {
 	return depths, nil
 }
 
-// count reads the library's lists and sets. Its own inspector also measures the
+// count reads the library's lists and sets directly. The library's inspector also measures the
 // memory of tasks, with some thirty calls per queue.
 func (q *Queue) count(ctx context.Context, names []string) ([]Depth, error) {
 	sizes := make([][5]*goredis.IntCmd, len(names))
@@ -82,10 +82,10 @@ func (q *Queue) waited(ctx context.Context, name, id string) (time.Duration, err
 	return max(0, time.Since(time.Unix(0, since))), err
 }
 
-// PruneArchive deletes archived tasks that failed longer than olderThan ago
-// and returns how many. It must run now and then: once thousands of entries
-// reach the library's own age limit of 90 days, its clean-up script fails and
-// the queue with it. Cut short by ctx it returns what it deleted so far.
+// PruneArchive deletes archived tasks that failed longer than olderThan ago and returns their
+// number. It must run now and then: once thousands of entries reach the library's own age limit
+// of 90 days, the library's clean-up script fails, and the queue fails with it. When ctx ends
+// early, PruneArchive returns the number deleted so far.
 func (q *Queue) PruneArchive(ctx context.Context, olderThan time.Duration) (int, error) {
 	if err := q.Register(ctx); err != nil {
 		return 0, err

@@ -18,8 +18,7 @@ import (
 // concurrent use.
 type Inspector struct{ *Queue }
 
-// NewInspector returns an inspector on the Redis of the client, which stays the
-// caller's.
+// NewInspector returns an inspector that uses client and does not close it.
 func NewInspector(client goredis.UniversalClient) *Inspector {
 	return &Inspector{&Queue{redis: client, inspector: queue.NewInspectorFromRedisClient(client)}}
 }
@@ -131,7 +130,7 @@ func (i *Inspector) Do(_ context.Context, name, id string, step staffview.Step) 
 	return nil
 }
 
-// refusal says what the library's error means to staff.
+// refusal translates the library's error for staff.
 func (i *Inspector) refusal(doing string, err error) error {
 	switch {
 	case errors.Is(err, queue.ErrQueueNotFound):

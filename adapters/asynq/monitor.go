@@ -17,7 +17,7 @@ import (
 	"dropbell/adapters/redisclient"
 )
 
-// shownPayload bounds what the dashboard shows of a payload or a result.
+// shownPayload is the largest part of a payload or a result that the dashboard shows, in bytes.
 const shownPayload = 512
 
 // A Monitor serves asynqmon, the library's dashboard, below one path. It checks
@@ -44,8 +44,8 @@ func NewMonitor(redisURL, rootPath string) (*Monitor, error) {
 	return &Monitor{readOnly, writable}, nil
 }
 
-// Handler returns the dashboard; the one that is not writable refuses every
-// change with 405. Do not strip the path prefix.
+// Handler returns the dashboard; if writable is false it refuses every change with 405. Do not
+// strip the path prefix.
 func (m *Monitor) Handler(writable bool) http.Handler {
 	if writable {
 		return m.writable
@@ -56,9 +56,8 @@ func (m *Monitor) Handler(writable bool) http.Handler {
 // Close frees the connections.
 func (m *Monitor) Close() error { return errors.Join(m.readOnly.Close(), m.writable.Close()) }
 
-// A dashboard is one asynqmon with its page made fit for a strict content
-// security policy: fonts of a foreign host removed, inline scripts allowed by
-// their hashes.
+// A dashboard is one asynqmon whose page is changed to fit a strict content security policy:
+// fonts of a foreign host are removed, inline scripts are allowed by their hashes.
 type dashboard struct {
 	*asynqmon.HTTPHandler
 	page   []byte
@@ -84,8 +83,8 @@ func newDashboard(redisURL, rootPath string, readOnly bool) (*dashboard, error) 
 	return d, nil
 }
 
-// A connector opens the dashboard's clients at an address that is known to be
-// readable.
+// A connector opens the dashboard's clients at an address that was parsed before without an
+// error.
 type connector string
 
 // MakeRedisClient implements the library's RedisConnOpt.
@@ -167,7 +166,7 @@ func (d *dashboard) serveData(w http.ResponseWriter, r *http.Request) {
 	answer.writeTo(w)
 }
 
-// unknownQueue matches how the library names one.
+// unknownQueue matches the library's errors for a queue that does not exist.
 var unknownQueue = regexp.MustCompile(`(?i)queue "?[^"\n]*"? ?(does not exist|not found)`)
 
 // serveFile answers with an asset, or with the prepared page for every other

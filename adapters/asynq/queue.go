@@ -26,8 +26,8 @@ import (
 var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the queue is not reachable; try again in a moment").Told("fault.redis_away")
 
 const (
-	// parallelCalls is how many tasks one Enqueue or Remove has on the way at
-	// a time; the library has no pipelined call.
+	// parallelCalls is how many tasks one Enqueue or Remove sends at a time; the library has no
+	// pipelined call.
 	parallelCalls  = 32
 	maxRetry       = 5
 	defaultTimeout = time.Minute
@@ -68,12 +68,12 @@ func QueueNames() []string {
 // Close frees the connections.
 func (q *Queue) Close() error { return q.redis.Close() }
 
-// Enqueue makes every task run once it is due. A task that waits or runs
-// already counts as queued, even if the worker that ran it has died: asynq
-// gives such a task to another worker within two minutes, and a caller that cannot wait
-// for that must use another key. A task whose retries are used up is revived.
+// Enqueue makes every task run once it is due. A task that waits or runs already counts as
+// queued, even if the worker that ran it has died: asynq gives such a task to another worker
+// within two minutes. A caller that cannot wait two minutes must use another key. A task whose
+// retries are used up is queued again.
 //
-// On error some of the tasks may have been queued; calling again is safe. It
+// On error some of the tasks may have been queued; calling Enqueue again is safe. Enqueue
 // returns [ErrUnavailable] when Redis does not answer.
 func (q *Queue) Enqueue(ctx context.Context, tasks ...task.Task) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -120,8 +120,8 @@ func optionsOf(t task.Task, now time.Time) []queue.Option {
 	return options
 }
 
-// wholeSeconds rounds up, because the library cuts a time-out to whole
-// seconds and takes zero for half an hour.
+// wholeSeconds rounds up, because the library truncates a time-out to whole seconds and replaces
+// zero by half an hour.
 func wholeSeconds(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		return defaultTimeout
@@ -129,8 +129,8 @@ func wholeSeconds(timeout time.Duration) time.Duration {
 	return (timeout + time.Second - 1).Truncate(time.Second)
 }
 
-// roundUp returns the first whole second that is not before at: the library
-// cuts instants to whole seconds, which would run a task up to 1 s early.
+// roundUp returns the first whole second that is not before at. The library truncates instants
+// to whole seconds, which would run a task up to 1 s early.
 func roundUp(at time.Time) time.Time {
 	whole := at.Truncate(time.Second)
 	if whole.Before(at) {
@@ -139,8 +139,8 @@ func roundUp(at time.Time) time.Time {
 	return whole
 }
 
-// clearFinished removes what an execution left behind (an archived failure
-// keeps its id taken) and reports whether the id is free now.
+// clearFinished removes the record of a finished execution (an archived failure keeps its id
+// taken) and reports whether the id is free now.
 func (q *Queue) clearFinished(ctx context.Context, t task.Task) (bool, error) {
 	if err := q.register(ctx, t.Queue); err != nil {
 		return false, err
@@ -159,10 +159,9 @@ func (q *Queue) clearFinished(ctx context.Context, t task.Task) (bool, error) {
 	return true, nil
 }
 
-// Remove takes tasks out of the queue. Absent ones and running ones are no
-// error; the latter continue, so a handler must check itself whether its work is
-// still wanted. It returns [ErrUnavailable] when Redis does not answer; calling
-// again is safe.
+// Remove takes tasks out of the queue. Absent tasks and running tasks are no error. Running
+// tasks continue, so a handler must check itself whether its work is still wanted. Remove
+// returns [ErrUnavailable] when Redis does not answer; calling Remove again is safe.
 func (q *Queue) Remove(ctx context.Context, tasks ...task.Task) error {
 	names := make([]string, len(tasks))
 	for i, t := range tasks {
@@ -210,10 +209,9 @@ func (q *Queue) failed(what string, t task.Task, err error) error {
 	return fmt.Errorf("%s %s: %w: %w", what, t.ID(), ErrUnavailable, err)
 }
 
-// Register makes the library know all queues again after Redis came back
-// empty: its clients announce a queue once per process only. Call it now and
-// then; it costs one round trip. It returns [ErrUnavailable] when Redis does
-// not answer.
+// Register registers all queues again after Redis came back empty: the library's clients
+// register a queue once per process only. Call Register now and then; a call costs one round
+// trip. Register returns [ErrUnavailable] when Redis does not answer.
 func (q *Queue) Register(ctx context.Context) error { return q.register(ctx, QueueNames()...) }
 
 func (q *Queue) register(ctx context.Context, names ...string) error {

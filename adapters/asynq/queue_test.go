@@ -25,8 +25,8 @@ func newQueue(t *testing.T, s *redisServer) *Queue {
 	return q
 }
 
-// timerAt returns a task for exactly that instant; the product's own timers are
-// queued a moment ahead.
+// timerAt returns a task for exactly the instant at; the product's own timers are queued a
+// moment before their instant.
 func timerAt(key int, at time.Time) task.Task {
 	return task.Task{Name: task.FireSlot, Key: fmt.Sprint(key), Queue: task.TimerQueue,
 		Payload: task.SlotPayload{SlotID: int64(key)}, At: at, Timeout: time.Minute}
@@ -197,8 +197,8 @@ func TestWithoutRedisTheQueueIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestAThousandTasksAreEnqueuedSideBySide: over many connections at a time, not one
-// after the other.
+// TestAThousandTasksAreEnqueuedSideBySide: the tasks are sent over many connections at a time,
+// not one after the other.
 func TestAThousandTasksAreEnqueuedSideBySide(t *testing.T) {
 	s := startRedis(t)
 	q, client := newQueue(t, s), s.client(t)

@@ -48,6 +48,6 @@ func (l logAdapter) Info(args ...any)  { l.log(slog.LevelInfo, args) }
 func (l logAdapter) Warn(args ...any)  { l.log(slog.LevelWarn, args) }
 func (l logAdapter) Error(args ...any) { l.log(slog.LevelError, args) }
 
-// Fatal is the library's last word before it wants the process to end; here
-// only main ends the process.
+// Fatal logs the error after which the library expects the process to end; here only main ends
+// the process.
 func (l logAdapter) Fatal(args ...any) { l.log(slog.LevelError, args) }

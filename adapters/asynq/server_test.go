@@ -9,7 +9,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// A redisServer is a real Redis of one test, without anything in it.
+// A redisServer is a real, empty Redis of one test.
 type redisServer struct {
 	*localstack.Redis
 	URL string

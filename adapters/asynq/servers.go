@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// taskCheckInterval is the library's pause after an attempt that found no
-	// task, give or take a half; then it waits for one, see [waits].
+	// taskCheckInterval is the library's pause after an attempt that found no task, plus or
+	// minus half of it. The next attempt then blocks until there is a task; see [waits].
 	taskCheckInterval = 100 * time.Millisecond
-	// janitorInterval is how often the library removes tasks that were kept after they
-	// were done; none are.
+	// janitorInterval is how often the library removes finished tasks that were kept. The
+	// product keeps no finished tasks.
 	janitorInterval        = time.Minute
 	defaultShutdownTimeout = 20 * time.Second
 )
@@ -31,21 +31,21 @@ type QueueSpec struct {
 	Name string
 	// Concurrency is how many tasks of the queue run here at a time.
 	Concurrency int
-	// Servers share the concurrency. One server fetches one task per round
-	// trip to Redis, so a busy queue wants several; 0 means 1.
+	// Servers share the concurrency. One server fetches one task per round trip to Redis, so a
+	// busy queue needs several servers; 0 means 1.
 	Servers int
 }
 
-// A Handler executes one task. The payload is the JSON of the task's payload
-// struct. Its error decides:
+// A Handler executes one task. The payload is the JSON of the task's payload struct. The
+// handler's error decides:
 //
 //   - nil: done;
 //   - a fault of kind Invalid, NotFound or Conflict: given up, archived;
 //   - [fault.RetryAfter]: again after that time, not counted as an attempt, so
 //     the handler itself must know a deadline;
-//   - anything else, a panic included: again after 1, 2, 4, 8, 16 s, then archived.
+//   - any other error, a panic included: again after 1, 2, 4, 8, 16 s, then archived.
 //
-// Its context ends with the task's time-out and at the end of the shutdown time.
+// The context ends with the task's time-out and at the end of the shutdown time.
 type Handler func(ctx context.Context, payload []byte) error
 
 // ServersConfig configures [NewServers].
@@ -107,7 +107,7 @@ func NewServers(config ServersConfig) (*Servers, error) {
 func (s *Servers) addServers(spec QueueSpec) {
 	count := min(max(1, spec.Servers), spec.Concurrency)
 	for i := range count {
-		// The first servers take what does not divide evenly.
+		// The first servers get the remainder of the division.
 		concurrency := (spec.Concurrency + count - 1 - i) / count
 		s.servers = append(s.servers, queue.NewServerFromRedisClient(s.redis, queue.Config{
 			Concurrency:              concurrency,
@@ -133,8 +133,8 @@ func (s *Servers) Handle(name string, h Handler) {
 	s.handlers[name] = h
 }
 
-// Start begins to execute tasks and returns. A Redis that is not there yet is
-// waited for in the background.
+// Start begins to execute tasks and returns. If Redis is not available yet, the servers wait for
+// Redis in the background.
 func (s *Servers) Start() error {
 	s.looking.Do(func() { go s.waits.look() })
 	for _, server := range s.servers {
@@ -146,9 +146,8 @@ func (s *Servers) Start() error {
 	return nil
 }
 
-// Shutdown stops fetching tasks, waits for the running ones up to the shutdown
-// time, puts the others back and frees the connections. Calling it again does
-// nothing.
+// Shutdown stops fetching tasks, waits for running tasks up to the shutdown time, puts
+// unfinished tasks back and closes the connections. Calling Shutdown again does nothing.
 func (s *Servers) Shutdown() {
 	s.shutdown.Do(func() {
 		s.waits.stop()
@@ -202,8 +201,8 @@ func (s *Servers) traced(ctx context.Context, t *queue.Task) error {
 	return err
 }
 
-// run finds the handler by its exact name; the library's own multiplexer
-// matches prefixes, so that v1 would also get v10.
+// run finds the handler by the task's exact name. The library's own multiplexer matches
+// prefixes, so that the handler of v1 would also get v10.
 func (s *Servers) run(ctx context.Context, t *queue.Task) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -37,7 +37,7 @@ func start(t *testing.T, config ServersConfig, handlers map[string]Handler) *Ser
 	return s
 }
 
-// startFor works on the queue of one, and runs h for tasks of its name.
+// startFor serves the queue of the task one, and runs h for tasks with the name of one.
 func startFor(t *testing.T, s *redisServer, one task.Task, h func(ctx context.Context) error) *Servers {
 	t.Helper()
 	return start(t, ServersConfig{RedisURL: s.URL, Queues: []QueueSpec{{Name: one.Queue, Concurrency: 2, Servers: 2}}},

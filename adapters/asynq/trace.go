@@ -9,11 +9,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceOf returns the headers by which a task's execution joins the trace of the
-// caller that enqueued it, nil if that is not traced. A task for later gets a
-// linked trace of its own: it may run days later, and a trace that a late
-// reminder is looked up in should not be the one of the request that published
-// its template.
+// traceOf returns the headers by which a task's execution joins the trace of the caller that
+// enqueued the task, nil if the caller is not traced. A task for a later instant gets a linked
+// trace of its own, because it may run days later: the trace of a late reminder should not be
+// the trace of the request that published its template.
 func traceOf(ctx context.Context, t task.Task) map[string]string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil

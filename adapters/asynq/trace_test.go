@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// TestTasksCarryTheTraceOfTheirCause queues tasks under traced and untraced
-// contexts and looks at what their execution is told.
+// TestTasksCarryTheTraceOfTheirCause queues tasks under traced and untraced contexts and checks
+// the headers that their executions get.
 func TestTasksCarryTheTraceOfTheirCause(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	s := startRedis(t)

@@ -16,25 +16,24 @@ const (
 	blockFor = 15 * time.Second
 	// blockAnswer is how much longer Redis may take to answer.
 	blockAnswer = 3 * time.Second
-	// dueEvery is how often timers and retries that have become due are looked
-	// for: right after each full and each half second of the clock. Tasks become due at
-	// full seconds.
+	// dueEvery is the interval at which timers and retries that have become due are looked for,
+	// right after each full and each half second of the clock. Tasks become due at full seconds.
 	dueEvery = 500 * time.Millisecond
-	// passPause is the library's pause between two passes over delayed tasks; the
-	// passes themselves wait, see [waits.forward].
+	// passPause is the library's pause between two passes over delayed tasks. The passes
+	// themselves block until tasks are due; see [waits.forward].
 	passPause = 10 * time.Millisecond
 )
 
-// waits makes the library's servers wait where they would ask again and again.
-// As a hook of their client it knows two of their scripts by their keys:
+// waits makes the library's servers block where they would otherwise poll. As a hook of their
+// client it recognises two of their scripts by the scripts' keys:
 //
 //   - Taking a task from a queue that was empty a moment ago is preceded by a
 //     BLMOVE that blocks until the queue has a task. It moves the last task onto
 //     its own place, so it changes nothing, and any process may add the task.
-//   - Moving delayed tasks that are due is put off until some are due. One look
-//     at all queues of the process answers that for all of its servers.
+//   - Moving due delayed tasks is put off until some tasks are due. One look at
+//     all queues of the process answers this question for all servers of the process.
 //
-// Where Redis refuses either, the servers ask as often as the library does.
+// Where Redis refuses either command, the servers poll as often as the library does.
 type waits struct {
 	client   goredis.UniversalClient // has a connection for each blocked server
 	queues   []*waitingQueue
@@ -43,7 +42,7 @@ type waits struct {
 	stop     func() // idempotent
 }
 
-// waitingQueue is what is known about one queue.
+// waitingQueue is the cached state of one queue.
 type waitingQueue struct {
 	pending, paused string
 	empty           atomic.Bool // nothing was found by the last look for a task
@@ -103,8 +102,8 @@ func (w *waits) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
-// dequeue takes a task; if the last attempt found none it waits for one first,
-// for at most [blockFor].
+// dequeue takes a task. If the last attempt found no task, dequeue first blocks until there is a
+// task, for at most [blockFor].
 func (w *waits) dequeue(ctx context.Context, q *waitingQueue, cmd *goredis.Cmd, next goredis.ProcessHook) error {
 	if q.empty.Load() {
 		arrived := make(chan struct{})
@@ -125,8 +124,8 @@ func (w *waits) dequeue(ctx context.Context, q *waitingQueue, cmd *goredis.Cmd, 
 	return err
 }
 
-// forward moves delayed tasks of one kind, if some are due. Without any due in
-// the queue it waits; the library calls it again and again.
+// forward moves delayed tasks of one kind, if tasks are due. If no task of the queue is due, it
+// waits; the library calls forward again and again.
 func (w *waits) forward(ctx context.Context, q *waitingQueue, kind int, cmd *goredis.Cmd, next goredis.ProcessHook) error {
 	if due := w.awaitDue(q, kind); !due {
 		cmd.SetVal(int64(0)) // moved none
@@ -148,8 +147,8 @@ func (w *waits) forward(ctx context.Context, q *waitingQueue, kind int, cmd *gor
 	return err
 }
 
-// awaitDue waits until tasks of the queue are due, and reports whether some of
-// the kind are.
+// awaitDue waits until tasks of the queue are due, and reports whether tasks of the kind are
+// among them.
 func (w *waits) awaitDue(q *waitingQueue, kind int) bool {
 	for {
 		q.mu.Lock()
@@ -181,8 +180,8 @@ func (w *waits) look() {
 	}
 }
 
-// lookOnce marks what is due. If that cannot be known everything is, so that the
-// library meets the error and logs it.
+// lookOnce marks the queues and kinds with due tasks. If Redis cannot be read, all are marked,
+// so that the library gets the error and logs it.
 func (w *waits) lookOnce(now time.Time) {
 	ctx := context.Background()
 	counts := make([][2]*goredis.IntCmd, len(w.queues))

@@ -26,8 +26,8 @@ func infoNumber(t *testing.T, client *goredis.Client, section, name string) (n i
 	return n
 }
 
-// TestServersWithoutTasksAreBlockedInRedis: they ask for a task only when there
-// is one, whichever process has added it, and delayed ones are found when due.
+// TestServersWithoutTasksAreBlockedInRedis: servers ask for a task only when there is a task,
+// whichever process added it. Delayed tasks are found when they are due.
 func TestServersWithoutTasksAreBlockedInRedis(t *testing.T) {
 	s := startRedis(t)
 	q := newQueue(t, s)
@@ -44,7 +44,7 @@ func TestServersWithoutTasksAreBlockedInRedis(t *testing.T) {
 		eventually(t, "the task runs", func() bool { return ran.Load() == int64(i+1) })
 		eventually(t, "both servers are blocked again", idle)
 	}
-	// Per task: one that gets it, and each server once or twice in vain.
+	// Per task, one attempt gets the task, and each server makes one or two attempts in vain.
 	if calls := infoNumber(t, client, "commandstats", "cmdstat_rpoplpush:calls=") - before; calls > 20*8 {
 		t.Errorf("%d attempts to take 20 tasks", calls)
 	}

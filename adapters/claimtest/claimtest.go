@@ -1,4 +1,4 @@
-// Package claimtest holds every gate to the same contract: the answer to a claim, and
+// Package claimtest is the contract test of claim gates: it checks the answer to each claim and
 // the rows stored afterwards, in any interleaving.
 package claimtest
 
@@ -15,33 +15,32 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Harness is a gate with what stands around it. Its methods fail the test
-// when something goes wrong that is not a matter of the contract.
+// A Harness is a gate and its surroundings (store, drops, staff). Its methods fail the test on
+// any failure that the contract does not cover.
 type Harness interface {
 	claim.Gate
-	// Open returns a template that is published and open now, made of a spec
-	// with the given stock and limit that change has changed. Instants that
-	// change moves hold as they are: a window in the past has passed.
+	// Open returns a published template whose window is open now. The template has the given
+	// stock and limit; change then modifies the spec. Instants that change sets are kept: a
+	// window in the past is over.
 	Open(stock int64, limit int, change func(*template.Spec)) template.Template
-	// Draft returns one that is not published.
+	// Draft returns a template that is not published.
 	Draft() template.Template
-	// Do takes the template one step on, for all nodes of the gate.
+	// Do applies the transition to the template, for all nodes of the gate.
 	Do(id int64, tr template.Transition)
 	// Raise sets the template's stock, for all nodes of the gate.
 	Raise(id, stock int64)
-	// Coupons returns every coupon of the template after all that was
-	// accepted has been written.
+	// Coupons returns every coupon of the template after all accepted claims have been written.
 	Coupons(id int64) []claim.Claim
-	// Balance returns the template's stock and what its counter of issued
-	// coupons says, after all that was accepted has been written.
+	// Balance returns the template's stock and the value of its counter of issued coupons, after
+	// all accepted claims have been written.
 	Balance(id int64) (total, issued int64)
 }
 
-// Later is a harness whose gate can only accept at first. That a key belongs
-// to another claim may show when the claim is written: it fails then, for the
-// reason that others refuse with.
+// Later is a harness whose gate may accept a claim before it knows that the key belongs to
+// another claim. The accepted claim then fails when it is written, with the reason that other
+// gates refuse with.
 type Later interface {
-	// Outcome returns what became of the user's accepted claim.
+	// Outcome returns the user's accepted claim in its final state.
 	Outcome(by user.ID, id claim.ID) claim.Claim
 }
 

@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// result is one answer of a rush.
+// result is the answer to one claim of a rush.
 type result struct {
 	asked claim.Request
 	got   claim.Claim
@@ -41,7 +41,7 @@ func rush(t *testing.T, h Harness, n int, request func(i int) claim.Request) []r
 	return results
 }
 
-// claims holds one answer to what it must be.
+// claims sends r and fails the test if the answer is not want.
 func claims(t testing.TB, h Harness, r claim.Request, want error) claim.Claim {
 	t.Helper()
 	got, err := h.Claim(t.Context(), r)
@@ -56,8 +56,8 @@ func claims(t testing.TB, h Harness, r claim.Request, want error) claim.Claim {
 	return got
 }
 
-// Holds checks what is stored: so many coupons, none over its user's limit,
-// no claim twice, the counter in agreement. It returns the coupons.
+// Holds checks the stored rows: want coupons, no user above the limit, no claim twice, and a
+// counter of issued coupons that agrees. It returns the coupons.
 func Holds(t testing.TB, h Harness, id int64, want, limit int) []claim.Claim {
 	t.Helper()
 	coupons, perUser, ids := h.Coupons(id), map[user.ID]int{}, map[claim.ID]bool{}

@@ -1,6 +1,6 @@
-// Package config reads the environment, names every mistake at once and
-// describes the variables for --help, and runs a program's command until its
-// exit code. All programs share it.
+// Package config reads the environment, reports all mistakes together and describes the
+// variables for --help. It also runs a program's command and turns the result into an exit code.
+// All programs share it.
 package config
 
 import (
@@ -18,12 +18,12 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Config is the environment of both programs. Durations and counts are as
-// their variables say; see [Variables].
+// Config is the environment of both programs. The units of durations and counts are described by
+// their variables; see [Variables].
 type Config struct {
 	DatabaseURL string
-	// SessionURL leads to the database with sessions of its own; empty =
-	// DatabaseURL does.
+	// SessionURL is the address of the database without a transaction pool in between; empty =
+	// DatabaseURL is such an address.
 	SessionURL string
 	PoolMode   string // session or transaction
 	// ReplicaURL leads to a standby that reports are read from; empty = none.
@@ -59,10 +59,11 @@ type Config struct {
 
 	SMTPURL string
 	SMTPTLS string // required or opportunistic
-	// SMTPFeedback is the provider that is told what names a mail; empty = none is.
+	// SMTPFeedback is the mail provider that gets each mail's reference; empty = no provider
+	// gets it.
 	SMTPFeedback string
-	// SESTopics, SendGridKey, MailgunKey, PostmarkSecret and DirectMailToken verify what
-	// providers report.
+	// SESTopics, SendGridKey, MailgunKey, PostmarkSecret and DirectMailToken verify the reports
+	// of these providers.
 	SESTopics       []string
 	SendGridKey     string
 	MailgunKey      string
@@ -93,27 +94,27 @@ type Config struct {
 	OIDCClientID     string
 	OIDCClientSecret string
 
-	// WorkerRoles and WorkerChannels are what a worker does; empty = everything.
+	// WorkerRoles and WorkerChannels restrict what a worker does; empty = no restriction.
 	WorkerRoles, WorkerChannels []string
-	// WorkerBatches is how many batches of each channel a worker delivers at a
-	// time, WorkerCalls how many calls of its provider each of these makes at a
-	// time, by the channel's name.
+	// WorkerBatches is how many batches of each channel a worker delivers at a time. WorkerCalls
+	// is how many calls of its provider each of these batches makes at a time. The keys are the
+	// names of channels.
 	WorkerBatches, WorkerCalls map[string]int
 	// PasswordsOff is whether console staff sign in with single sign-on only.
 	PasswordsOff bool
 	// SecondFactor is required, optional, or empty where admins decide.
 	SecondFactor string
-	// SecondFactorKeys encrypt the secrets of authenticator apps, the first of
-	// them; none = they are stored as they are.
+	// SecondFactorKeys encrypt the secrets of authenticator apps. The first key encrypts new
+	// secrets; no keys = secrets are stored unencrypted.
 	SecondFactorKeys []string
-	// EventsKeys encrypt the secrets of webhook endpoints, the first of them new
-	// ones; empty = they are stored as they are.
+	// EventsKeys encrypt the secrets of webhook endpoints. The first key encrypts new secrets;
+	// empty = secrets are stored unencrypted.
 	EventsKeys []string
-	// ProvidersKeys encrypt the secrets of providers that staff configure, the first of
-	// them new ones.
+	// ProvidersKeys encrypt the secrets of providers that staff configure. The first key
+	// encrypts new secrets.
 	ProvidersKeys []string
-	// EventsInsecure allows endpoints http and private addresses, ProvidersPrivate allows
-	// private ones to providers that staff configure.
+	// EventsInsecure allows webhook endpoints to use http and private addresses.
+	// ProvidersPrivate allows private addresses to providers that staff configure.
 	EventsInsecure, ProvidersPrivate bool
 	// RetainHooks is how long sent events are kept.
 	RetainHooks time.Duration
@@ -132,8 +133,8 @@ type Config struct {
 	RequestTimeout time.Duration
 	// ShutdownDelay is how long web goes on serving after SIGTERM.
 	ShutdownDelay time.Duration
-	// MaxInFlight is how many requests of end users web serves at a time; 0 =
-	// as [Config.InFlight] derives from the memory.
+	// MaxInFlight is how many requests of end users web serves at a time; 0 = derived from the
+	// memory, see [Config.InFlight].
 	MaxInFlight int
 	DBConns     int
 	RetainFor   time.Duration
@@ -143,8 +144,8 @@ type Config struct {
 	// GateShards is the number of shards into which a stock behind the claim gate
 	// is divided; 0 = derived from its size and the number of Redis masters.
 	GateShards int
-	// RetainCoupons is how long the coupons of a drop are kept after the last of
-	// them expired, 0 = for ever.
+	// RetainCoupons is how long the coupons of a drop are kept after the drop's last coupon
+	// expired; 0 = for ever.
 	RetainCoupons time.Duration
 
 	TraceEndpoint string
@@ -161,9 +162,9 @@ type Variable struct {
 	read                   reader
 }
 
-// Defaults of WORKER_BATCHES and WORKER_CALLS for channels that they do not name. The
-// app channel is bound by the database, which takes many batches at once as easily as
-// one; the others are bound by their providers.
+// Defaults of WORKER_BATCHES and WORKER_CALLS for channels that these variables do not name. The
+// app channel is bound by the database, which stores many batches at once as easily as one
+// batch. The other channels are bound by their providers.
 var (
 	usualBatches = map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4}
 	usualCalls   = map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}
@@ -311,15 +312,15 @@ func variables() []Variable {
 	}, append(feedbackVariables(), walletVariables()...)...)
 }
 
-// Load reads every variable. The error names all mistakes, a line each with
-// the variable and what is expected, and holds no values.
+// Load reads every variable. The error names all mistakes: one line per mistake with the
+// variable and the expected form, never with the value.
 func Load(getenv func(string) string) (Config, error) {
 	c, wrong := load(getenv, Variables())
 	return c, errors.Join(append(wrong, c.together()...)...)
 }
 
-// LoadOnly reads the named variables alone, for commands that need no more.
-// The error is like that of [Load].
+// LoadOnly reads only the named variables, for commands that need no others. The error has the
+// form of [Load]'s error.
 func LoadOnly(getenv func(string) string, names ...string) (Config, error) {
 	c, wrong := load(getenv, slices.DeleteFunc(Variables(), func(v Variable) bool { return !slices.Contains(names, v.Name) }))
 	return c, errors.Join(wrong...)

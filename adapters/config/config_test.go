@@ -20,7 +20,8 @@ func env(pairs ...string) func(string) string {
 	return func(name string) string { return set[name] }
 }
 
-// least is what the programs cannot start without.
+// least returns an environment with only the variables that the programs cannot start without,
+// and the variables in more.
 func least(more ...string) func(string) string {
 	return env(append([]string{"DATABASE_URL", "postgres://u:p@db:5432/dropbell", "REDIS_URL", "redis://cache:6379/0"}, more...)...)
 }
@@ -116,8 +117,8 @@ const (
 	another = "P8TM_nRYcOLA2Z9x8w_wZWyN7dQcwdfT03aw2-aF4vM"
 )
 
-// appleKey is a P-256 key as Apple issues it, googleAccount a service account whose
-// key is the same one; both were made for this test.
+// appleKey is a P-256 key in the form in which Apple issues keys. googleAccount is a service
+// account with the same key. Both were made for this test.
 const (
 	appleKey = "-----BEGIN PRIVATE KEY-----\n" +
 		"MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgzsfiAq5HzcNyQ37t\n" +
@@ -127,14 +128,14 @@ const (
 	googleAccount = `{"type":"service_account","project_id":"p","private_key":"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n","client_email":"a@p.example","token_uri":"https://oauth2.example/token"}`
 )
 
-// sendGridKey is a public key in the form in which SendGrid shows it; it was made for
-// this test.
+// sendGridKey is a public key in the form in which SendGrid shows keys; it was made for this
+// test.
 const sendGridKey = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEgyan75tlZBNetHMvOzMk7NjJxtaFeswkmwOPZOH7v49rkImD2ZterdVvMr3uIakJSJLsO7x8DlHU30cDlZ8JZA=="
 
 // secret is in every wrong value; no message may show it.
 const secret = "hunter2"
 
-// mistakes are one wrong value per variable that can be wrong.
+// mistakes has a wrong value for each variable that can have a wrong value.
 var mistakes = map[string]string{
 	"DATABASE_URL": "mysql://u:" + secret + "@db/x", "REDIS_URL": "http://:" + secret + "@cache", "PUBLIC_URL": "ftp://" + secret,
 	"LOG_LEVEL": secret, "METRICS_TOKEN": secret, "AUTH_JWT_SECRET": secret, "AUTH_JWKS_URL": "file:///" + secret, "ADMIN_PASSWORD": secret,
@@ -302,7 +303,8 @@ func TestHelpListsEveryVariable(t *testing.T) {
 	}
 }
 
-// TestWeakSettings are refused with what would do, and without what was given.
+// TestWeakSettings: a weak setting is refused with a message that says what is required and does
+// not repeat the value.
 func TestWeakSettings(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"AUTH_JWT_SECRET", "0123456789abcdef0123456789abcde", "must have at least 32 bytes"},

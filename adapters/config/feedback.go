@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// mailFeedbacks are the providers that package smtp can tell what names a mail.
+// mailFeedbacks are the providers to which package smtp can pass a mail's reference.
 var mailFeedbacks = []string{"directmail", "mailgun", "postmark", "sendgrid", "ses"}
 
-// feedbackVariables are about what mail providers report.
+// feedbackVariables are the variables for reports of mail providers.
 func feedbackVariables() []Variable {
 	return []Variable{
 		{"SMTP_FEEDBACK", "", "the provider behind SMTP_URL, told with each mail what names it in reports: ses, sendgrid, mailgun, postmark or directmail; with LINK_SECRET; empty = none is told", smtpFeedback},

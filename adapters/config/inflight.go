@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// requestMemory is what a request that waits is given, with its connection and the
-	// garbage beside it: more than the 72 KiB that bound it (docs/operations.md), since
-	// connections without requests take memory, too.
+	// requestMemory is the memory in bytes that is reserved for a waiting request, its
+	// connection and its garbage. It is more than the measured bound of 72 KiB
+	// (docs/operations.md), since connections without requests take memory, too.
 	requestMemory = 128 << 10
 	// memoryShare is the part of the memory that such requests may take.
 	memoryShare            = 4
@@ -22,8 +22,8 @@ const (
 	containerLimitVersion1 = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
 )
 
-// InFlight returns how many requests of end users web serves at a time:
-// MAX_IN_FLIGHT, or what a quarter of the memory has room for.
+// InFlight returns how many requests of end users web serves at a time: MAX_IN_FLIGHT, or the
+// number that fits into a quarter of the memory.
 func (c Config) InFlight() int {
 	if c.MaxInFlight > 0 {
 		return c.MaxInFlight

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestInFlightByMemory: the least of what the machine has and its container
-// allows decides, within bounds; files that do not exist or say "max" do not.
+// TestInFlightByMemory: the smaller of the machine's memory and its container's limit decides,
+// within bounds. Files that do not exist or say "max" set no limit.
 func TestInFlightByMemory(t *testing.T) {
 	for _, c := range []struct {
 		name  string

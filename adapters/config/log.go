@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Logger returns the log of a program: an object of JSON per line, from
-// LOG_LEVEL up. Durations are texts such as 1.5s.
+// Logger returns the log of a program: one JSON object per line, from level LOG_LEVEL up.
+// Durations are texts such as 1.5s.
 func (c Config) Logger(program string, out io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // Load has checked it

@@ -15,10 +15,10 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// Mail is what the channel email does beyond its mail server.
+// Mail holds the settings of the channel email apart from its mail server.
 type Mail struct {
-	// BounceAddress is where reports are mailed to, with what names a mail after a
-	// plus sign in it; empty = the sender of SMTP_URL, without that.
+	// BounceAddress is the address to which bounce reports are mailed, with the mail's reference
+	// after a plus sign; empty = the sender of SMTP_URL, without the reference.
 	BounceAddress string
 	// BounceMailbox is the address of its mailbox; empty = it is not read.
 	BounceMailbox string
@@ -31,8 +31,8 @@ type Mail struct {
 	WarmUp delivery.WarmUp
 }
 
-// maxBounceName leaves room for "+" and a reference of 45 characters among the 64
-// that the part of an address before the @ may have (RFC 5321).
+// maxBounceName leaves room for "+" and a reference of 45 characters: the part of an address
+// before the @ may have 64 characters (RFC 5321).
 const maxBounceName = 64 - 46
 
 func mailVariables() []Variable {
@@ -75,7 +75,7 @@ func bounceMailbox(c *Config, v string) error {
 	return nil
 }
 
-// dns matches names of letters, digits and hyphens; a selector may have one part only.
+// dns matches domain names of letters, digits and hyphens; a selector may have one part only.
 var dns = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
 
 func dnsName(field func(*Config) *string, example string) reader {
@@ -128,7 +128,7 @@ func dkimKey(c *Config, v string) error {
 	return errors.New("must be a private key in PEM, RSA of 2048 bits or more or Ed25519 and not encrypted, with its lines -----BEGIN PRIVATE KEY-----, or the same in base64 (base64 -w0 dkim.pem)")
 }
 
-// mailTogether names what the settings of mails lack.
+// mailTogether reports settings of mails that need further settings.
 func (c Config) mailTogether(need func(bool, string), all func(names []string, values ...string)) {
 	need(c.Mail.BounceAddress == "" || c.LinkSecret != "", "LINK_SECRET is missing: it signs what names a mail in the address that reports are mailed to")
 	need(c.Mail.BounceMailbox == "" || c.Mail.BounceAddress != "", "BOUNCE_ADDRESS is missing for BOUNCE_IMAP_URL")

@@ -9,13 +9,12 @@ import (
 	"syscall"
 )
 
-// A Command is what a program does with its arguments, without its own name
-// among them, and its environment. It writes results and log to out and ends
-// in order when ctx does.
+// A Command is the work of a program. args does not contain the program's name. The command
+// writes results and log to out, and ends in order when ctx ends.
 type Command func(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error
 
-// Main runs a program until it is done, or until SIGTERM or an interrupt, and
-// exits with the [ExitCode] of its error, which goes to standard error.
+// Main runs a program until its command ends, or until SIGTERM or an interrupt. It writes the
+// command's error to standard error and exits with the error's [ExitCode].
 func Main(run Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -8,48 +8,47 @@ import (
 	"time"
 )
 
-// The live heap of these programs is small and their rate of allocation is not: at the
-// default, collecting garbage takes an eighth of the time of a large fan-out, and a
-// tenth of that of a rush.
+// The live heap of these programs is small, and their rate of allocation is high. At the default
+// GOGC, garbage collection takes an eighth of the time of a large fan-out, and a tenth of the
+// time of a rush.
 const (
 	garbagePercent = 400
 	garbageLimit   = 150 << 20 // bytes in all, from which on it is collected as soon as needed
 	garbageLook    = time.Second / 4
 	quietLook      = time.Second // while the program has nothing to do
-	// A program that allocates less than quietBytes in quietFor has nothing to do, and
-	// time enough to keep what it occupies small.
+	// A program that allocates less than quietBytes in quietFor is idle, and has time to keep
+	// its memory small.
 	quietPercent = 50
 	quietBytes   = 10 << 20
 	quietFor     = 5 * time.Second
-	// spareBytes is how much unused memory is worth a collection when the quiet
-	// begins: the next one may be minutes away, and without it the system gets
-	// nothing back.
+	// spareBytes is how much unused memory is worth a collection when the program becomes idle.
+	// The next collection may be minutes away, and without a collection no memory is returned to
+	// the system.
 	spareBytes = 8 << 20
-	// pooledBytes is how much that is alive when the quiet begins is worth a look whether
-	// it is only kept by pools.
+	// pooledBytes is how much live memory at the beginning of an idle time is worth a check
+	// whether only pools hold it.
 	pooledBytes = 32 << 20
-	// mostGarbage is how much garbage there may be beside what is alive, whatever the
-	// [Room]; it may always be as much as what is alive.
+	// mostGarbage is how much garbage there may be in addition to the live heap, whatever the
+	// [Room]. Garbage may always be as large as the live heap.
 	mostGarbage = 256 << 20
 )
 
-// A Room is how many times what is alive a program may have in use, up to
-// mostGarbage.
+// A Room is the memory that a program may use, as a multiple of its live heap. Garbage is
+// limited to mostGarbage in any case.
 type Room int64
 
-// The rooms. Thousands of requests that wait at once are alive, too, and
-// looking through their stacks again and again costs more than they do: with
-// twice instead of four times what is alive, 4,096 claims at once took a tenth
-// more of the processor. Beyond mostGarbage more of it saves little, and memory would
-// grow by four times what each further request takes.
+// The rooms. Thousands of waiting requests are part of the live heap, too, and scanning their
+// stacks again and again is expensive: with room for twice instead of four times the live heap,
+// 4,096 concurrent claims took a tenth more processor time. Garbage beyond mostGarbage saves
+// little time, and memory would grow by four times the memory of each further request.
 const (
 	RoomForBatches  Room = 2
 	RoomForRequests Room = 4
 )
 
-// CollectRarely trades memory for time until ctx ends, unless the operator has
-// decided by GOGC or GOMEMLIMIT. A limit that left no room beside what is
-// alive would have the program do nothing but collect.
+// CollectRarely trades memory for time until ctx ends, unless the operator has set GOGC or
+// GOMEMLIMIT. A memory limit without room for more than the live heap would make the program do
+// nothing but collect.
 func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 	if getenv("GOGC") != "" || getenv("GOMEMLIMIT") != "" {
 		return
@@ -95,8 +94,9 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 	}()
 }
 
-// collections returns a channel that has a value soon after a collection of garbage, until
-// ctx ends, if it began after the one before was told: a finalizer sets itself again each time.
+// collections returns a channel that gets a value soon after a garbage collection, until ctx
+// ends. A collection that began before the last report may be left out: the finalizer sets
+// itself again at each report.
 func collections(ctx context.Context) <-chan struct{} {
 	collected := make(chan struct{}, 1)
 	var set func(*[16]byte)
@@ -122,9 +122,9 @@ func lookEvery(percent int) time.Duration {
 	return garbageLook
 }
 
-// giveBack returns unused memory to the system, unless little of what is held is
-// unused. Buffers that a rush leaves in pools count as alive until two collections
-// have found them unused: 40 MB after 4,096 requests at once.
+// giveBack returns unused memory to the system, unless little of the held memory is unused.
+// Buffers that a rush leaves in pools count as alive until two collections have found them
+// unused: 40 MB after 4,096 concurrent requests.
 func giveBack(alive, held uint64) {
 	if held < alive+spareBytes && alive < pooledBytes {
 		return
@@ -140,16 +140,16 @@ func (r Room) limitFor(alive uint64) int64 {
 	return max(garbageLimit, living+garbage)
 }
 
-// pace decides how much garbage may grow beside what is alive.
+// pace decides how much garbage may grow in addition to the live heap.
 type pace struct {
 	percent   int
 	since     time.Time // when allocated was measured
 	allocated uint64    // bytes since the program began
 }
 
-// look is told how much was allocated so far. It returns the percentage to go on
-// with, and whether it is another one: work ends the quiet at once, and
-// quiet begins after [quietFor] with less than [quietBytes].
+// look gets the number of bytes allocated so far. It returns the GC percentage to use from now
+// on, and whether that percentage has changed. Work ends the idle state at once; the idle state
+// begins after [quietFor] with less than [quietBytes] allocated.
 func (p *pace) look(now time.Time, allocated uint64) (percent int, changed bool) {
 	before := p.percent
 	switch {

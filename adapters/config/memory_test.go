@@ -51,8 +51,8 @@ func TestAProgramWithoutWorkKeepsLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestAQuietProgramGivesMemoryBack: memory left by the work before, that in pools
-// of buffers too, is returned to the system when the quiet begins, and not minutes later.
+// TestAQuietProgramGivesMemoryBack: when a program becomes idle, unused memory, buffers in pools
+// included, is returned to the system at once, not minutes later.
 func TestAQuietProgramGivesMemoryBack(t *testing.T) {
 	CollectRarely(t.Context(), func(string) string { return "" }, RoomForBatches)
 	t.Cleanup(func() { debug.SetGCPercent(100); debug.SetMemoryLimit(math.MaxInt64) })
@@ -75,8 +75,9 @@ func TestAQuietProgramGivesMemoryBack(t *testing.T) {
 	}
 }
 
-// TestCollectionsAreTold: again and again, so that each burst of work ends the quiet before
-// the next tick. One that begins while the one before is told may be left out.
+// TestCollectionsAreTold: collections are reported again and again, so that each burst of work
+// ends the idle state before the next tick. A collection that begins while an earlier collection
+// is being reported may be left out.
 func TestCollectionsAreTold(t *testing.T) {
 	collected := collections(t.Context())
 	end := time.After(30 * time.Second)

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// releaseProgram unmaps the pages of the program's file, code and constants, from this
-// process. It takes back the pages that it needs from the system's cache, which reads the
-// file only if memory has been scarce; two fifths of it were needed by the start alone.
-// Mappings with pages of this process's own, such as relocated addresses, are left alone.
+// releaseProgram unmaps the pages of the program's file (code and constants) from this process.
+// The process maps the pages that it needs again from the system's page cache, which reads the
+// file only if memory was scarce. Two fifths of the file were needed by the start alone.
+// Mappings with pages private to this process, such as relocated addresses, are not unmapped.
 func releaseProgram() {
 	for _, m := range programMappings() {
 		// An error leaves the pages where they are.
@@ -22,8 +22,8 @@ func releaseProgram() {
 // mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// programMappings returns where the program's file is mapped, as far as that is neither
-// writable nor has pages that were written to, in memory or swapped out; nothing if that
+// programMappings returns the mappings of the program's file that are not writable and have no
+// pages that were written to, in memory or swapped out. It returns nothing if the mappings
 // cannot be read. See proc(5).
 func programMappings() (list []mapping) {
 	program, err := os.Readlink("/proc/self/exe")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestReleasedPagesOfTheProgram: the test's own program goes on after its code and
-// constants were unmapped, and occupies less then.
+// TestReleasedPagesOfTheProgram: the test's own program continues after its code and constants
+// were unmapped, and occupies less memory then.
 func TestReleasedPagesOfTheProgram(t *testing.T) {
 	// A program in a file system in memory counts as shared memory.
 	mapped := func() (kB int) {

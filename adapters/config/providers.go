@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// The senders of worker judge their settings as well. Settings that they would refuse
-// are refused here, because web has no senders, and worker would not get to them while
-// anything else is wrong.
+// The senders of worker check their settings as well. The same checks are made here, because web
+// has no senders, and worker would not get to its senders while any other setting is wrong.
 
 const smtpForm = "smtp://user:password@host:port?from=drops@example.com"
 

@@ -61,7 +61,7 @@ func TestAddressesThatAreRight(t *testing.T) {
 	}
 }
 
-// TestLoadOnly: a command that needs the database alone complains of nothing else.
+// TestLoadOnly: a command that needs only the database reports no mistakes of other variables.
 func TestLoadOnly(t *testing.T) {
 	getenv := env("DATABASE_URL", "postgres://u:p@db:5432/dropbell", "SMTP_URL", "nonsense", "REDIS_URL", "nonsense")
 	cfg, err := config.LoadOnly(getenv, "DATABASE_URL")

@@ -61,8 +61,8 @@ func apnsTopic(c *Config, v string) error {
 	return nil
 }
 
-// pushAddress is the bare address of a push service: https, since the device
-// tokens and the identity cross it, or http on this machine.
+// pushAddress is the base address of a push service. It must be https, since device tokens and
+// the identity are sent to it, or http on this machine.
 func pushAddress(field func(*Config) *string, example string) reader {
 	return guarded(bareAddress, field, example)
 }
@@ -101,8 +101,8 @@ func (c Config) FCMProject() string {
 	return account.Project
 }
 
-// AndroidPerSecond is how many messages a second the push service of Android phones
-// takes; 0 = none is configured.
+// AndroidPerSecond is how many messages a second the push service of Android phones accepts; 0 =
+// no such service is configured.
 func (c Config) AndroidPerSecond() float64 {
 	if c.FCMAccount == "" {
 		return 0

@@ -18,9 +18,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// A reader sets a variable's field, or says what the variable must be. The
-// error never repeats the value. A field is set even if its value is wrong: a variable
-// that is there is not also missing.
+// A reader sets a variable's field, or returns an error that says what the variable must be. The
+// error never repeats the value. A field is set even if its value is wrong, so that the variable
+// is not also reported as missing.
 type reader func(c *Config, value string) error
 
 func text(field func(*Config) *string) reader {
@@ -58,9 +58,8 @@ func someOf(field func(*Config) *[]string, known ...string) reader {
 // channels are the names of the channels, as domain/delivery spells them.
 var channels = []string{"app", "email", "sms", "webpush", "webhook"}
 
-// perChannel reads a number for each channel that is named, such as
-// email=8,sms=2, from 1 to most. Those not named keep their number of usual, as
-// do all if v is empty.
+// perChannel reads a number from 1 to most for each named channel, such as email=8,sms=2.
+// Channels that v does not name, and all channels if v is empty, have their number of usual.
 func perChannel(field func(*Config) *map[string]int, usual map[string]int, most int) reader {
 	return func(c *Config, v string) error {
 		of := maps.Clone(usual)
@@ -80,7 +79,7 @@ func perChannel(field func(*Config) *map[string]int, usual map[string]int, most 
 	}
 }
 
-// webAddress reads one address of HTTP; empty = none.
+// webAddress reads one HTTP address; empty = no address.
 func webAddress(field func(*Config) *string, example string) reader {
 	return func(c *Config, v string) error {
 		*field(c) = v
@@ -109,8 +108,8 @@ func bareAddress(field func(*Config) *string, example string) reader {
 	}
 }
 
-// guarded is for addresses whose answers decide about access: unless the address
-// is on this machine, it must be https.
+// guarded is for addresses whose answers decide about access: the address must be https unless
+// it is on this machine.
 func guarded(read func(func(*Config) *string, string) reader, field func(*Config) *string, example string) reader {
 	then := read(field, example)
 	return func(c *Config, v string) error {
@@ -129,7 +128,8 @@ func loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// demoAtHome reports false for the demo's password on an address that other machines reach.
+// demoAtHome returns false if the demo's password is set and other machines can reach the
+// address.
 func (c Config) demoAtHome() bool {
 	host, _, err := net.SplitHostPort(c.HTTPAddr)
 	return c.AdminPassword != staff.DemoPassword || err == nil && loopback(host)
@@ -175,8 +175,8 @@ func origins(c *Config, v string) error {
 	return nil
 }
 
-// listenAddress reads where a program listens: host:port, with the host left
-// out on all of the machine's addresses.
+// listenAddress reads the address at which a program listens: host:port. Without a host the
+// program listens on all addresses of the machine.
 func listenAddress(field func(*Config) *string) reader {
 	return func(c *Config, v string) error {
 		*field(c) = v
@@ -205,8 +205,8 @@ func database(field func(*Config) *string) reader {
 	}
 }
 
-// poolMode reads a mode of PgBouncer's pools. Its third one, statement, has no
-// transactions.
+// poolMode reads a mode of PgBouncer's pools. PgBouncer's third mode, statement, is refused: it
+// has no transactions.
 func poolMode(c *Config, v string) error {
 	c.PoolMode = v
 	if v != "session" && v != "transaction" {
@@ -217,14 +217,14 @@ func poolMode(c *Config, v string) error {
 
 const redisForm = "redis://user:password@host:port/0"
 
-// redis reads the address of Redis as its client does, or those of Redis Cluster.
+// redis reads the address of Redis, or the addresses of a Redis Cluster, as the client does.
 func redis(c *Config, v string) error {
 	c.RedisURL = v
 	list := strings.Split(v, ",")
 	for i, one := range list {
 		one = strings.TrimSpace(one)
 		if i > 0 && hostAndPort(one) {
-			continue // user, password and TLS are those of the first
+			continue // user, password and TLS are taken from the first address
 		}
 		if !strings.HasPrefix(one, "redis://") && !strings.HasPrefix(one, "rediss://") {
 			return errors.New("must begin with redis:// or rediss://; further addresses of a cluster may be host:port")
@@ -232,7 +232,7 @@ func redis(c *Config, v string) error {
 		u, err := url.Parse(one)
 		if err == nil && len(list) == 1 {
 			_, err = goredis.ParseURL(one)
-		} else if err == nil && i == 0 { // of the others only host and port count
+		} else if err == nil && i == 0 { // of later addresses only host and port are used
 			_, err = goredis.ParseClusterURL(one)
 		}
 		if err != nil || u.Host == "" {
@@ -327,7 +327,7 @@ func proxies(c *Config, v string) error {
 	return nil
 }
 
-// networkOf reads a network; an address is one of its own.
+// networkOf reads a network; a single address is a network of its own.
 func networkOf(s string) (netip.Prefix, error) {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return ip.Prefix(ip.BitLen())

@@ -21,12 +21,12 @@ const (
 
 var smsProviders = []string{SMSJSON, SMSTwilio, SMSAliyun, SMSTencent, SMSSNS}
 
-// SMS is the provider of the channel sms and what it may cost.
+// SMS holds the provider of the channel sms and the limits of its costs.
 type SMS struct {
 	Provider string
-	// URL is the interface's address, empty = the provider's usual one.
+	// URL is the address of the provider's interface; empty = the provider's usual address.
 	URL string
-	// Token is the bearer token of the JSON interface, and the secret of callbacks
+	// Token is the bearer token of the JSON interface. Token is also the secret of callbacks
 	// that are not signed with another key.
 	Token string
 	// KeyID and KeySecret are the account at a provider.
@@ -43,10 +43,10 @@ type SMS struct {
 	VerifiedOnly bool
 	// BudgetPerDay is how many parts may be sent a day; 0 = any number.
 	BudgetPerDay int
-	// BudgetPerDrop is how many parts may be sent about one drop; 0 = any number.
+	// BudgetPerDrop is how many message parts may be sent about one drop; 0 = no limit.
 	BudgetPerDrop int
-	// Prices are what a part costs; MicrosPerDay is how much may be spent a day, in
-	// millionths of a unit of their currency, 0 = any amount.
+	// Prices are the prices of a message part. MicrosPerDay is how much may be spent a day, in
+	// millionths of a unit of the prices' currency; 0 = no limit.
 	Prices       delivery.SMSPrices
 	MicrosPerDay int64
 }
@@ -138,7 +138,7 @@ func smsCountries(c *Config, v string) error {
 	return nil
 }
 
-// smsTogether names what the provider lacks.
+// smsTogether reports settings that the provider needs and that are missing.
 func (c Config) smsTogether(need func(bool, string)) {
 	s := c.SMS
 	need(!s.VerifiedOnly || c.LinkSecret != "", "LINK_SECRET is missing: with SMS_VERIFIED_ONLY it keys the codes that prove phone numbers")

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// together checks what several variables must agree on.
+// together checks the rules that concern several variables.
 func (c Config) together() (wrong []error) {
 	all := func(names []string, values ...string) {
 		var missing []string
@@ -50,8 +50,8 @@ func (c Config) together() (wrong []error) {
 	return wrong
 }
 
-// weakPassword returns what is wrong with ADMIN_PASSWORD apart from its length,
-// which was checked when it was read.
+// weakPassword returns the mistakes of ADMIN_PASSWORD apart from its length, which was checked
+// when the variable was read.
 func (c Config) weakPassword() []error {
 	if n := len([]rune(c.AdminPassword)); n < staff.MinPassword || n > staff.MaxPassword {
 		return nil

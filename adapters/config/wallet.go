@@ -135,7 +135,7 @@ func walletAccount(c *Config, v string) error {
 // identifier (RFC 4519, section 2.39).
 var userID = asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}
 
-// walletTogether checks what the variables of passes must agree on.
+// walletTogether checks the rules that concern several variables of passes.
 func (c Config) walletTogether(all func(names []string, values ...string), need func(bool, string)) {
 	w := c.Wallet
 	all([]string{"PASS_TYPE_ID", "PASS_TEAM_ID", "PASS_CERTIFICATE", "PASS_KEY", "PASS_WWDR"}, w.TypeID, w.TeamID, w.Certificate, w.Key, w.WWDR)

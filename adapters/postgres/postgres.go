@@ -1,7 +1,6 @@
-// Package postgres opens the database, which keeps everything that must not be
-// lost. The packages below are its stores, one per subject; statements stand
-// beside the methods that run them. The parts that the stores share, from the pool to
-// the audit log, are in internal/pg.
+// Package postgres opens the database, which keeps everything that must not be lost. The
+// packages below it are its stores, one per subject. Statements are next to the methods that run
+// them. Code that the stores share, from the pool to the audit log, is in internal/pg.
 package postgres
 
 import (
@@ -15,8 +14,7 @@ import (
 // answer now; the same call may succeed later.
 var ErrUnavailable = pg.ErrUnavailable
 
-// ErrQueueFull is returned when more operations wait for their group than a
-// store is willing to hold.
+// ErrQueueFull is returned when a store's queue for group commit is full.
 var ErrQueueFull = pg.ErrQueueFull
 
 type (
@@ -30,7 +28,8 @@ type (
 	Reading = pg.Reading
 	// Position is a place in the log of the primary.
 	Position = pg.Position
-	// Grouping tunes group commit. The zero value is what was measured best.
+	// Grouping tunes group commit. The zero value has the settings that performed best in
+	// measurements.
 	Grouping = pg.Grouping
 	// Question is whether a sweep may have something to do; see [DB.Ask].
 	Question = pg.Question
@@ -46,17 +45,17 @@ const Everywhere = pg.Everywhere
 // ParsePosition reads a position as [Position.String] writes it.
 func ParsePosition(s string) (Position, error) { return pg.ParsePosition(s) }
 
-// OpenReplica returns the replica at url of the database primary, for reports
-// while it is at most so far behind. It does not connect; see [Replica.Watch].
+// OpenReplica returns the replica at url of the database primary. Reports are read from the
+// replica while its lag is at most most. OpenReplica does not connect; see [Replica.Watch].
 func OpenReplica(ctx context.Context, primary *DB, url string, most time.Duration, o Options) (*Replica, error) {
 	return pg.OpenReplica(ctx, primary, url, most, o)
 }
 
-// HasSessions reports whether the database at url is not behind a pooler in
-// transaction mode, as far as that can be found out.
+// HasSessions reports whether the connection to url keeps its session, which it does not behind
+// a pooler in transaction mode, as far as that can be determined.
 func HasSessions(ctx context.Context, url string) (bool, error) { return pg.HasSessions(ctx, url) }
 
-// LimitCalls returns a context in which each call to the database ends after
-// d: waiting for a connection, and each statement or batch. Work that must
-// not end so early is done in a context of its own.
+// LimitCalls returns a context in which each call to the database ends after d. A call is the
+// wait for a connection, or a statement or batch. Work that must not end so early needs a
+// context of its own.
 func LimitCalls(ctx context.Context, d time.Duration) context.Context { return pg.LimitCalls(ctx, d) }

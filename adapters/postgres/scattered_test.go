@@ -79,11 +79,11 @@ func (n planNode) read(of map[string]float64) {
 	}
 }
 
-// TestScatteredRecipientsAreAskedForByTheirIds: 40 users of a batch lie 500 ids
-// apart. All users between them have opted out of all channels, have quiet hours,
-// and were sent another campaign of the shop. A lease, the recipients' contacts,
-// quiet hours, frequency caps and missing users read about as many rows as the
-// batch has recipients, not all between the first and the last.
+// TestScatteredRecipientsAreAskedForByTheirIds: the ids of a batch's 40 users are 500 apart. All
+// users between them have opted out of all channels, have quiet hours, and were sent another
+// campaign of the shop. A lease, the recipients' contacts, quiet hours, frequency caps and
+// missing users read about as many rows as the batch has recipients, not all rows between the
+// first and the last recipient.
 func TestScatteredRecipientsAreAskedForByTheirIds(t *testing.T) {
 	const recipients, apart = 40, 500
 	w := pgtest.New(t)

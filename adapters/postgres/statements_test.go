@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// A statement that takes longer than is allowed ends, and the refusal says why:
-// here it waits for a lock.
+// A statement that exceeds its time limit ends, and the error says why: here the statement waits
+// for a lock.
 func TestStatementsEnd(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)

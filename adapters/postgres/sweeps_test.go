@@ -35,9 +35,9 @@ func fillFuture(w *pgtest.Fixture) {
 	}
 }
 
-// TestSweepsReadWhatIsDue: a sweep of each second finds what is due by an index, so that
-// what becomes due later costs nothing, however much of it there is. A condition with
-// clock_timestamp() would be judged row by row.
+// TestSweepsReadWhatIsDue: a sweep that runs every second finds due rows by an index. Rows that
+// become due later cost nothing, however many there are. A condition with clock_timestamp()
+// would be evaluated row by row.
 func TestSweepsReadWhatIsDue(t *testing.T) {
 	w := pgtest.New(t)
 	fillFuture(w)
@@ -83,8 +83,8 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestQuestionsReadWhatIsOpen: thousands of rows that are done cost a question nothing,
-// not even while the statistics of their tables say that half of them are open.
+// TestQuestionsReadWhatIsOpen: thousands of finished rows cost a question nothing, even while
+// the statistics of their tables say that half of them are open.
 func TestQuestionsReadWhatIsOpen(t *testing.T) {
 	w := pgtest.New(t)
 	fillFuture(w)
@@ -122,8 +122,8 @@ func TestQuestionsReadWhatIsOpen(t *testing.T) {
 	}
 }
 
-// questions are what the sweeps ask, by a name, with statements after each of which one
-// may have something to do.
+// questions are the questions of the sweeps, by name. Each has statements; after each statement
+// one sweep may have something to do.
 var questions = map[string]struct {
 	ask  postgres.Question
 	when []string
@@ -191,8 +191,8 @@ func allQuestions() (list []postgres.Question) {
 	return list
 }
 
-// TestQuestionsOfSweeps: while nothing is due every answer is no; one thing that is due
-// changes the answer to its question.
+// TestQuestionsOfSweeps: while nothing is due every answer is no. One due row changes the answer
+// to its question.
 func TestQuestionsOfSweeps(t *testing.T) {
 	w := pgtest.New(t)
 	w.Published(2 * time.Hour)

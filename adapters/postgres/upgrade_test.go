@@ -33,16 +33,16 @@ import (
 	"dropbell/migrations"
 )
 
-// freezeVariable names the release whose database TestRowsForEveryTable writes to
-// testdata/releases, such as 0.1.0.
+// freezeVariable is the environment variable with the name of a release, such as 0.1.0.
+// TestRowsForEveryTable writes that release's database to testdata/releases.
 const freezeVariable = "DROPBELL_FREEZE"
 
 // twoUsers is the bitmap of the users 1001 and 1002.
 const twoUsers = `'\x0100000000000000000000003a3000000100000000000100` + `10000000e903ea03'`
 
 // TestRowsForEveryTable: testdata/rows.sql fits the schema of this version and has a row for
-// every table. With the name of a release in DROPBELL_FREEZE it writes the database
-// that it filled to testdata/releases, for the upgrades of all later versions.
+// every table. If DROPBELL_FREEZE names a release, the test writes the filled database to
+// testdata/releases, for the upgrades of all later versions.
 func TestRowsForEveryTable(t *testing.T) {
 	url := localstack.Database(t)
 	conn := connected(t, url)
@@ -78,8 +78,8 @@ func TestRowsForEveryTable(t *testing.T) {
 	}
 }
 
-// TestUpgradesFromReleases: the database of every release, with rows in it, is brought up
-// to date: it then has the schema of a new database, and the stores read its rows.
+// TestUpgradesFromReleases upgrades the database of every release, with rows in it. The upgraded
+// database has the schema of a new database, and the stores read its rows.
 func TestUpgradesFromReleases(t *testing.T) {
 	releases, err := filepath.Glob("testdata/releases/*.sql")
 	if err != nil || len(releases) == 0 {
@@ -221,7 +221,7 @@ func load(t *testing.T, conn *pgx.Conn, text string) {
 	}
 }
 
-// rowCounts returns how many rows each table has. The tables of days are one table.
+// rowCounts returns how many rows each table has. The tables per day are counted as one table.
 func rowCounts(t *testing.T, conn *pgx.Conn) map[string]int64 {
 	t.Helper()
 	counts := map[string]int64{}
@@ -236,8 +236,8 @@ func rowCounts(t *testing.T, conn *pgx.Conn) map[string]int64 {
 	return counts
 }
 
-// schemaOf describes all columns, constraints, indexes, functions, triggers and views of
-// the database, a line each, without the tables of days.
+// schemaOf describes all columns, constraints, indexes, functions, triggers and views of the
+// database, one line each, without the tables per day.
 func schemaOf(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	return column(t, conn, `

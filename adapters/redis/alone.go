@@ -13,32 +13,33 @@ import (
 const (
 	// awayFor is how long Redis is not asked again after it gave no answer.
 	awayFor = 5 * time.Second
-	// aloneAfter is how long the first message waits then: Redis may just have admitted a
-	// second's worth.
+	// aloneAfter is how long the first message waits after Redis stopped answering: Redis may
+	// just have admitted a second's worth.
 	aloneAfter = time.Second
-	// aloneSpare is how much time that was not used may be made up for, since a wait ends
-	// late rather than early.
+	// aloneSpare is how much unused time may be made up for. Waits end late rather than early,
+	// so some time stays unused.
 	aloneSpare = 100 * time.Millisecond
 )
 
-// Alone keeps limits in this process while Redis, which keeps them for all, does not answer:
-// of each limit an equal part, so that the processes together stay below it. One Alone is for
-// all limits of a process, so that they do not each wait for a Redis that hangs. It is safe
-// for concurrent use.
+// Alone keeps rate limits in this process while Redis does not answer. Each process takes an
+// equal part of each limit, so that all processes together stay below the limit. All limits of a
+// process share one Alone, so that a hanging Redis delays one call and not a call per limit.
+// Alone is safe for concurrent use.
 type Alone struct {
 	config AloneConfig
 
 	mu sync.Mutex
-	// off says that Redis does not answer, since when; it is asked again at next, by one call.
+	// off reports that Redis has not answered since the instant since. From next on one call
+	// asks Redis again.
 	off         bool
 	since, next time.Time
 	// used is until when the part of a limit is used up.
 	used map[string]time.Time
 }
 
-// AloneConfig says what Alone depends on.
+// AloneConfig holds the dependencies of Alone.
 type AloneConfig struct {
-	// Sharing returns how many processes share the limits of a channel, with this one.
+	// Sharing returns how many processes share the limits of a channel, this process included.
 	Sharing func(ctx context.Context, c delivery.Channel) int
 	// Counted is called with every n that was asked of a limit here.
 	Counted func(limit string, n int)
@@ -83,9 +84,9 @@ func (a *Alone) away() bool {
 	return false
 }
 
-// answered notes how a call of Redis ended. A call whose own ctx ended says nothing. A Redis
-// that answers now and then begins anew each time, so that hardly anything passes here beside
-// what it admits.
+// answered records the result of a call to Redis. The result is ignored if the call's own ctx
+// ended. Each new outage starts with a wait of aloneAfter, so that an intermittent Redis and the
+// local limits together admit hardly more than Redis alone.
 func (a *Alone) answered(ctx context.Context, err error) {
 	if err != nil && ctx.Err() != nil {
 		return
@@ -105,9 +106,9 @@ func (a *Alone) answered(ctx context.Context, err error) {
 	}
 }
 
-// admit takes up to n out of this process's part, at least one where none is left to be
-// waited for and at most a second's worth unless whole, and returns how many, or none with how
-// long to wait. With whole it takes all or nothing.
+// admit takes up to n messages out of this process's part of the limit. It returns how many it
+// took, or 0 and how long to wait. It takes at most a second's worth (at least one message);
+// with whole it takes all n or nothing. each is the time between two messages.
 func (a *Alone) admit(ctx context.Context, p part, n int, whole bool) (admitted int, wait, each time.Duration) {
 	mine := p.perSecond / float64(max(1, a.config.Sharing(ctx, p.channel)))
 	each = time.Duration(float64(time.Second) / mine)
@@ -132,7 +133,7 @@ func (a *Alone) admit(ctx context.Context, p part, n int, whole bool) (admitted 
 	return n, 0, each
 }
 
-// giveBack returns what was admitted here and is not used.
+// giveBack returns n admitted messages that were not sent.
 func (a *Alone) giveBack(ctx context.Context, p part, n int) {
 	mine := p.perSecond / float64(max(1, a.config.Sharing(ctx, p.channel)))
 	a.mu.Lock()

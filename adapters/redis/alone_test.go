@@ -11,9 +11,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestLimitsWithoutRedisArePartsOfThem: Redis dies, and four workers take from each limit
-// that it kept for all as fast as they can. In no second do they take more than the limit
-// together, but for calls that are admitted as a whole, and over ten seconds hardly less.
+// TestLimitsWithoutRedisArePartsOfThem: Redis dies, and four workers take from each shared limit
+// as fast as they can. In no second do they together take more than the limit, except for calls
+// that are admitted as a whole. Over ten seconds they take hardly less than the limit.
 func TestLimitsWithoutRedisArePartsOfThem(t *testing.T) {
 	const workers, rate = 4, 40
 	whole := map[string]int{"channel, calls of eight": 8}
@@ -109,8 +109,8 @@ func TestAWorkerHasFewerWhenThereAreMore(t *testing.T) {
 	}
 }
 
-// TestARedisThatHangs is asked by one call in five seconds, and not by each; it is said once
-// that it does not answer, and once that it does again.
+// TestARedisThatHangs: one call in five seconds asks a hanging Redis. The log has one line when
+// Redis stops answering, and one line when Redis answers again.
 func TestARedisThatHangs(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -151,7 +151,8 @@ func TestARedisThatHangs(t *testing.T) {
 	}
 }
 
-// TestARedisThatAnswersNowAndThen admits what passes; nothing passes beside it.
+// TestARedisThatAnswersNowAndThen: an intermittent Redis admits messages, and the local limits
+// admit no further messages.
 func TestARedisThatAnswersNowAndThen(t *testing.T) {
 	s := startRedis(t)
 	p := NewPacer(open(t, s), aloneFor(1))

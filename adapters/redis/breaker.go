@@ -15,8 +15,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// States of a breaker: calls pass, calls wait, one call probes. In each of
-// them calls may be held for a while because the provider asked for it.
+// States of a breaker: closed admits calls, open makes calls wait, half-open admits one probe.
+// In each state calls may also be held for a while because the provider asked for it.
 const (
 	StateClosed   = "closed"
 	StateOpen     = "open"
@@ -29,8 +29,8 @@ const maxDetail = 200
 //go:embed breaker.lua
 var breakerSource string
 
-// BreakerConfig holds a breaker's limits. A zero field takes the default
-// named beside it.
+// BreakerConfig holds a breaker's limits. A zero field means the default that the field's
+// comment names.
 type BreakerConfig struct {
 	// Failures in a row that open the breaker: 5.
 	Failures int
@@ -41,16 +41,16 @@ type BreakerConfig struct {
 	// OpenFor is the first pause, 5 s; each failed probe doubles it up to
 	// MaxOpen, 60 s.
 	OpenFor, MaxOpen time.Duration
-	// ProbeLease is how long a probe may be silent before the next probe, 15 s.
-	// It must exceed a provider call's time-out, or two probes run at a time.
+	// ProbeLease is how long a probe may run before another call may probe; default 15 s. It
+	// must exceed the time-out of a provider call; otherwise two probes run at a time.
 	ProbeLease time.Duration
-	// Hold is the first pause for a provider that throttles without a time, 1 s;
-	// it doubles up to LongestHold, 30 s, until a call succeeds.
+	// Hold is the first pause after a provider throttled without naming a time; default 1 s. The
+	// pause doubles up to LongestHold, default 30 s, until a call succeeds.
 	Hold, LongestHold time.Duration
-	// MaxHold bounds what a provider can ask for, 5 min.
+	// MaxHold is the longest pause that a provider can request; default 5 min.
 	MaxHold time.Duration
-	// LookEvery is how often one call may go all the same, 5 s: if it goes well,
-	// the pause is over, since it was meant for one call and not for all.
+	// LookEvery is how often one call is admitted during a requested pause; default 5 s. If that
+	// call succeeds, the pause ends: the provider had throttled one call only.
 	LookEvery time.Duration
 }
 
@@ -71,11 +71,10 @@ func or[T int | time.Duration](value, fallback T) T {
 	return value
 }
 
-// A Breaker holds one circuit per channel, or of each channel's provider that
-// [Breaker.Of] names, shared by all workers. It opens
-// after failures in a row or when half the calls of a window failed, lets one
-// probe through after a pause, and closes when that succeeds. Its clock is
-// that of Redis, so workers need not agree on the time.
+// A Breaker holds one circuit per channel, or, made by [Breaker.Of], one circuit per channel of
+// one provider. All workers share the circuits. A circuit opens after failures in a row, or when
+// half the calls of a window failed. It admits one probe after a pause, and closes when the
+// probe succeeds. Its clock is the clock of Redis, so workers need not agree on the time.
 type Breaker struct {
 	client goredis.UniversalClient
 	script *goredis.Script
@@ -89,34 +88,33 @@ func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 	return &Breaker{client: client, script: goredis.NewScript(breakerSource), config: config.withDefaults()}
 }
 
-// Of returns the circuits of the configured provider with that id; 0 = that of the
-// environment, whose circuits are the channels'.
+// Of returns the circuits of the configured provider with that id. Id 0 means the provider of
+// the environment; its circuits are the channels' circuits.
 func (b *Breaker) Of(provider int64) *Breaker {
 	of := *b
 	of.provider = provider
 	return &of
 }
 
-// Admit returns 0 if a call may be made now, else how long to wait before the
-// next Admit, and the circuit's state, or [StateHeld], also for the one call
-// that goes in a pause. After an admission the caller must call
-// [Breaker.Report], [Breaker.Throttled] or [Breaker.Unused]. It returns
-// [redisclient.ErrUnavailable] when Redis does not answer; the caller should
-// then make the call.
+// Admit returns 0 if a call may be made now, or else how long to wait before the next Admit. The
+// second result is the circuit's state, or [StateHeld] during a requested pause, also for the
+// call that is admitted in the pause. After an admission the caller must call [Breaker.Report],
+// [Breaker.Throttled] or [Breaker.Unused]. Admit returns [redisclient.ErrUnavailable] when Redis
+// does not answer; the caller should then make the call.
 func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
 	return b.step(ctx, channel, report{event: "admit"})
 }
 
-// Unused gives back an admission that led to no call, so that others need not
-// wait for the end of the probe's lease.
+// Unused gives back an admission that led to no call. If that admission was the probe, another
+// call may probe at once and need not wait for the end of the probe's lease.
 func (b *Breaker) Unused(ctx context.Context, channel delivery.Channel) error {
 	_, _, err := b.step(ctx, channel, report{event: "unused"})
 	return err
 }
 
-// Report reports the result of a call. A refusal of single recipients is a
-// working provider and counts as ok. Detail is the provider's answer, shown to
-// operators; the first 200 bytes are kept.
+// Report reports the result of a call. A provider that refuses single recipients works: the call
+// counts as ok. Detail is the provider's answer and is shown to operators; the first 200 bytes
+// are kept.
 func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
 	if ok {
 		return b.succeeded(ctx, channel, 1)
@@ -125,9 +123,9 @@ func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool,
 	return err
 }
 
-// Throttled reports that the provider requested a pause of after, zero if it
-// named no time. Few calls are admitted during it; see
-// [BreakerConfig].LookEvery. It does not count as a failure of the provider.
+// Throttled reports that the provider requested a pause of length after, or 0 if the provider
+// named no time. Few calls are admitted during the pause; see [BreakerConfig].LookEvery. A
+// throttled call is not a failure of the provider.
 func (b *Breaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
 	_, _, err := b.step(ctx, channel, report{event: "throttled", calls: 1, after: after})
 	return err
@@ -166,7 +164,8 @@ func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n report) 
 	return time.Duration(wait) * time.Millisecond, state, nil
 }
 
-// milliseconds rounds up: a pause must not end early, nor become none.
+// quietFor is how long after the end of its pause a circuit without calls counts as closed. No
+// message waits for such a circuit, and the next call is admitted.
 func milliseconds(d time.Duration) int64 {
 	return (max(0, d) + time.Millisecond - 1).Milliseconds()
 }
@@ -178,8 +177,8 @@ const quietFor = 2 * time.Minute
 // A State is one circuit as operators see it.
 type State struct {
 	Channel delivery.Channel
-	// State is what a call would find now: an open circuit whose pause is over is
-	// half-open, and closed after a while without calls.
+	// State is the state that a call would find now. An open circuit whose pause is over is
+	// half-open; after a further [quietFor] without calls it is closed.
 	State string
 	// Failures in a row up to now.
 	Failures int
@@ -187,11 +186,11 @@ type State struct {
 	Since time.Time
 	// Until is the end of the pause, or of the probe's lease; zero when closed.
 	Until time.Time
-	// HeldUntil is the end of the last pause that the provider asked for, which
-	// may be over; zero if there was none.
+	// HeldUntil is the end of the last pause that the provider requested, possibly in the past;
+	// zero if the provider requested none.
 	HeldUntil time.Time
-	// Detail is the provider's last failing answer; empty if there was none
-	// since the circuit last closed.
+	// Detail is the provider's last failing answer; empty if no call failed since the circuit
+	// last closed.
 	Detail string
 }
 
@@ -254,8 +253,8 @@ func readState(channel delivery.Channel, stored map[string]string) (State, error
 	return state, nil
 }
 
-// at returns the state as it is at now: without calls nothing in Redis changes when
-// a pause ends.
+// at returns the state at the instant now. The stored state does not change when a pause ends
+// and no call is made.
 func (s State) at(now time.Time) State {
 	switch {
 	case s.State == StateClosed || now.Before(s.Until):

@@ -10,16 +10,15 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// trustFor is how long a circuit that was seen closed is taken as closed, and
-// how long good news may wait.
+// trustFor is how long a circuit that was read as closed is taken as closed, and how long
+// successful calls may wait before they are reported.
 const trustFor = 100 * time.Millisecond
 
-// A CachedBreaker is a breaker that reads from and reports to Redis ten times a
-// second instead of twice per call, as long as all calls succeed: every report
-// is a write that Redis may have to sync. A failure is reported at once, behind
-// the successes before it, so that the counts stay those of the calls. While Redis does not
-// answer, circuits are as good as closed, but the pauses that providers requested from this
-// process are kept. It is safe for concurrent use.
+// A CachedBreaker is a breaker that reads from and reports to Redis ten times a second instead
+// of twice per call while all calls succeed: every report is a write that Redis may have to
+// sync. A failure is reported at once, after the pending successes, so that the counts stay
+// correct. While Redis does not answer, circuits count as closed, but pauses that providers
+// requested from this process are kept. A CachedBreaker is safe for concurrent use.
 type CachedBreaker struct {
 	breaker  *Breaker
 	alone    *Alone
@@ -41,8 +40,8 @@ func NewCachedBreaker(b *Breaker, alone *Alone) *CachedBreaker {
 	return &CachedBreaker{breaker: b, alone: alone}
 }
 
-// Admit is that of [Breaker], up to 100 ms late to notice that others have
-// opened the circuit. Without an answer of Redis it follows the pauses that it knows of.
+// Admit is [Breaker.Admit], but may notice up to 100 ms late that another process opened the
+// circuit. While Redis does not answer, Admit follows the pauses that this process knows of.
 func (b *CachedBreaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
 	c := &b.circuits[channel]
 	if c.trusted(time.Now()) {
@@ -65,8 +64,8 @@ func (b *CachedBreaker) Admit(ctx context.Context, channel delivery.Channel) (ti
 	return wait, state, nil
 }
 
-// Unused is that of [Breaker]. Of a circuit that was just seen closed there is
-// nothing to take back.
+// Unused is [Breaker.Unused]. It does nothing for a circuit that was just read as closed: such a
+// circuit has no probe to give back.
 func (b *CachedBreaker) Unused(ctx context.Context, channel delivery.Channel) error {
 	if b.circuits[channel].trusted(time.Now()) {
 		return nil
@@ -74,7 +73,7 @@ func (b *CachedBreaker) Unused(ctx context.Context, channel delivery.Channel) er
 	return b.ask(ctx, func() error { return b.breaker.Unused(ctx, channel) })
 }
 
-// Report is that of [Breaker].
+// Report is [Breaker.Report].
 func (b *CachedBreaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
 	calls := b.circuits[channel].learn(ok, time.Now())
 	if calls == 0 && ok {
@@ -101,7 +100,7 @@ func (b *CachedBreaker) ask(ctx context.Context, call func() error) error {
 	return err
 }
 
-// Throttled is that of [Breaker]. It goes out at once, as bad news does.
+// Throttled is [Breaker.Throttled]. It is reported at once, like a failure.
 func (b *CachedBreaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
 	c := &b.circuits[channel]
 	calls := c.learn(false, time.Now())
@@ -114,8 +113,8 @@ func (b *CachedBreaker) Throttled(ctx context.Context, channel delivery.Channel,
 	})
 }
 
-// longestAlone is the longest pause without Redis, which otherwise lets a call look now and
-// then whether the provider still asks for it.
+// longestAlone is the longest pause while Redis does not answer. With Redis, one call now and
+// then checks whether the provider still throttles; without Redis no call does.
 const longestAlone = time.Minute
 
 // hold notes a pause.
@@ -147,8 +146,8 @@ func (c *circuit) trust(until time.Time) {
 	c.trustedUntil = until
 }
 
-// learn returns how many good calls are to be reported now. A probe's success
-// is reported at once, because a half-open circuit is never trusted.
+// learn counts a call and returns how many successful calls are to be reported now. A probe's
+// success is reported at once, because a half-open circuit is never trusted.
 func (c *circuit) learn(ok bool, now time.Time) (calls int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

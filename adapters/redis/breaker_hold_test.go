@@ -16,8 +16,8 @@ type breaker interface {
 	Unused(ctx context.Context, channel delivery.Channel) error
 }
 
-// holding runs what both kinds of breakers promise of pauses that providers ask
-// for. b and other are those of two workers.
+// holding tests both kinds of breakers with pauses that providers request. b and other are the
+// breakers of two workers.
 func holding(t *testing.T, config BreakerConfig, test func(t *testing.T, b, other held)) {
 	for name, kind := range map[string]func(*Breaker) breaker{
 		"asking always": func(b *Breaker) breaker { return b },
@@ -123,8 +123,8 @@ func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
 	})
 }
 
-// TestInAPauseOneCallAtATimeLooks checks whether the provider still throttles,
-// so that a refusal of one call does not delay all messages.
+// TestInAPauseOneCallAtATimeLooks: one call at a time checks whether the provider still
+// throttles, so that a refusal of one call does not delay all messages.
 func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 	const every = 800 * time.Millisecond
 	holding(t, BreakerConfig{LookEvery: every}, func(t *testing.T, b, other held) {
@@ -160,8 +160,8 @@ func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 	})
 }
 
-// TestAProbeThatIsThrottledClosesTheCircuit: the provider works, and is left
-// alone as it asked for.
+// TestAProbeThatIsThrottledClosesTheCircuit: a provider that throttles a probe works. The
+// circuit closes, and calls wait for the requested pause.
 func TestAProbeThatIsThrottledClosesTheCircuit(t *testing.T) {
 	holding(t, BreakerConfig{Failures: 1, OpenFor: 10 * time.Millisecond}, func(t *testing.T, b, other held) {
 		if err := b.Report(t.Context(), delivery.SMS, false, "503"); err != nil {

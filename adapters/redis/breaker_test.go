@@ -10,7 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// A worker is one of several breakers that share a Redis.
+// A worker holds one of several breakers that share a Redis.
 type worker struct {
 	*Breaker
 	t *testing.T
@@ -144,8 +144,8 @@ func TestADeadProberIsReplacedAfterItsLease(t *testing.T) {
 	}
 }
 
-// TestAProbeThatIsGivenBackIsTakenAtOnce, by the next Admit; a circuit in
-// another state is not changed.
+// TestAProbeThatIsGivenBackIsTakenAtOnce: the next Admit takes the probe that was given back. A
+// circuit in another state is not changed.
 func TestAProbeThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 	s := startRedis(t)
 	config := BreakerConfig{Failures: 1, OpenFor: 50 * time.Millisecond, ProbeLease: time.Hour}
@@ -211,8 +211,8 @@ func TestStatesShowEveryChannel(t *testing.T) {
 	}
 }
 
-// TestStatesEndByThemselves: an alert must not go on because there is no call
-// that would close the circuit.
+// TestStatesEndByThemselves: an alert must not go on because no call is made that would close
+// the circuit.
 func TestStatesEndByThemselves(t *testing.T) {
 	client := open(t, startRedis(t))
 	w := newWorker(t, client, BreakerConfig{Failures: 1, OpenFor: 300 * time.Millisecond})

@@ -12,21 +12,20 @@ import (
 	"dropbell/killpoint"
 )
 
-// markLife is how long the marks of a batch outlive the last one: marks that are
-// not read need not be kept, and a lost mark costs one transaction.
+// markLife is how long the bitmap of a batch is kept after its last mark. An expired bitmap
+// costs one transaction per code, no more.
 const markLife = 7 * 24 * time.Hour
 
-// CodeMarks keeps a bitmap per batch of codes: bit i is set once the coupon of
-// its i-th code is stored. A million codes take 125 kB at most. With it a used
-// code is refused without a transaction; losing it costs those transactions and
-// nothing else.
+// CodeMarks keeps a bitmap per batch of codes: bit i is set once the coupon of the batch's i-th
+// code is stored. A million codes take 125 kB at most. A marked code is refused without a
+// transaction. Losing a bitmap costs these transactions and nothing else.
 type CodeMarks struct{ client goredis.UniversalClient }
 
 // NewCodeMarks returns marks that use client and do not close it.
 func NewCodeMarks(client goredis.UniversalClient) CodeMarks { return CodeMarks{client} }
 
-// marksKey holds the bitmap's first serial number besides the batch, so that
-// a database made anew under an old Redis does not meet the marks of another.
+// marksKey contains the batch's id, first serial number and instant of creation, so that a
+// database made anew does not read the marks of another database that used the same Redis.
 func marksKey(b redeemcode.Batch) string {
 	return "dropbell:codes:" + strconv.FormatInt(b.ID, 10) + ":" + strconv.FormatInt(int64(b.First), 10) + ":" +
 		strconv.FormatInt(b.CreatedAt.UnixMicro(), 36)

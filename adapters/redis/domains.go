@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// slowKey is a hash with a field for each domain that asked for fewer mails: until
-	// when they are kept back, in milliseconds, and how often in a row it asked.
+	// slowKey is a hash with a field for each domain that asked for fewer mails. The value is
+	// the end of the pause, in milliseconds, and how often in a row the domain asked.
 	slowKey = "pace:mail:slow"
-	// slowFirst is the first pause, which doubles up to slowMost. A domain that did not
-	// ask for slowForget begins anew.
+	// slowFirst is the first pause, which doubles up to slowMost. A domain that did not ask for
+	// fewer mails for slowForget starts with slowFirst again.
 	slowFirst, slowMost, slowForget = 15 * time.Second, 2 * time.Minute, 10 * time.Minute
-	// slowLife is how old what is known of slow domains may be.
+	// slowLife is the largest age of the cached list of slow domains.
 	slowLife = 500 * time.Millisecond
-	// slowShare is the part of a domain's answers, as 1 of so many, from which on all mails
-	// to it wait when it asks for fewer; below that only the mail in question does, unless
-	// slowInRow answers in a row are such.
+	// slowShare: if at least 1 of slowShare answers of a domain asks for fewer mails, all mails
+	// to the domain wait. Below that share only the refused mail waits, unless slowInRow answers
+	// in a row ask for fewer mails.
 	slowShare, slowInRow = 4, 8
-	// answersHalve is after what time the answers of a domain count half.
+	// answersHalve is the half-life of a domain's answers: after it an answer counts half.
 	answersHalve = 30 * time.Second
 )
 
-// DomainPacer keeps all workers together below what the mail domains of recipients
-// take. Pauses are on the workers' clocks.
+// DomainPacer keeps all workers together below the mail rates that recipients' domains accept.
+// Pauses are on the workers' clocks.
 type DomainPacer struct {
 	client goredis.UniversalClient
 	// perSecond are the limits by domain.
@@ -62,11 +62,12 @@ type pause struct {
 // A route is the way of mails to a domain: by a mail server.
 type route struct{ server, domain string }
 
-// answers are those to this worker's mails on a route, of which older ones count less.
+// answers counts the replies to this worker's mails on a route. Older replies count less.
 type answers struct {
 	taken, asked float64
 	at           time.Time
-	// inRow counts those that asked for fewer mails since one was taken, at taking.
+	// inRow counts the replies that asked for fewer mails since taking, the instant at which the
+	// last mail was accepted.
 	inRow  int
 	taking time.Time
 }
@@ -80,16 +81,16 @@ func (a answers) now(now time.Time) answers {
 	return a
 }
 
-// NewDomainPacer returns a pacer with the limits by domain, in mails per second. Without alone
-// only its States can be read.
+// NewDomainPacer returns a pacer with the limits by domain, in mails per second. If alone is nil
+// only the pacer's States can be read.
 func NewDomainPacer(client goredis.UniversalClient, perSecond map[string]int, now func() time.Time, alone *Alone) *DomainPacer {
 	return &DomainPacer{client: client, perSecond: perSecond, now: now, alone: alone, slow: map[string]pause{}, answers: map[route]answers{}}
 }
 
-// Admit takes mails out of what the domain takes, and returns how many, and when the others
-// may go. Mails with a nearer deadline go first, and among those with the same one those
-// that have waited. limited is false where nothing limits the domain. While Redis does not
-// answer this worker keeps to its part of the limit, in the order in which it is asked.
+// Admit takes mails out of the domain's budget. It returns how many mails may go now, and when
+// the other mails may go. Mails with a nearer deadline go first; with the same deadline, mails
+// that have waited go first. limited is false if nothing limits the domain. While Redis does not
+// answer, this worker keeps to its part of the limit and serves calls in their order.
 func (p *DomainPacer) Admit(ctx context.Context, domain string, m Mails) (t Turns, limited bool) {
 	if until := p.paused(ctx)[domain].until; p.now().Before(until) {
 		return Turns{Wait: until.Sub(p.now()), Given: m.All}, true
@@ -117,16 +118,17 @@ func (p *DomainPacer) Taken(server, domain string) {
 	p.answers[route{server, domain}] = a
 }
 
-// Slow notes that the domain asked for fewer mails in reply to one by the server. It returns
-// how long this mail waits, and whether all others to the domain do: they do not while it
-// takes most mails. The pause doubles if none was taken since the last one.
+// Slow records that the domain asked for fewer mails in reply to a mail sent by the server. It
+// returns how long this mail waits, and whether all other mails to the domain wait too: they do
+// not while the domain accepts most mails. The pause doubles if no mail was accepted since the
+// last pause.
 func (p *DomainPacer) Slow(ctx context.Context, server, domain string) (wait time.Duration, others bool) {
 	p.paused(ctx)
 	next, length, others := p.note(route{server, domain})
 	if next.until.IsZero() {
 		return length, others
 	}
-	if p.alone.away() { // the other workers learn it by themselves
+	if p.alone.away() { // the other workers get such replies themselves
 		return length, true
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -141,8 +143,8 @@ func (p *DomainPacer) Slow(ctx context.Context, server, domain string) (wait tim
 	return length, true
 }
 
-// note counts the answer. It returns the pause that begins with it, which is zero if none
-// does, how long the mail waits, and whether others do.
+// note counts a reply that asked for fewer mails. next is the pause that begins now, zero if
+// none begins; wait is how long the mail waits; others reports whether all other mails wait too.
 func (p *DomainPacer) note(on route) (next pause, wait time.Duration, others bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,8 +170,8 @@ func (p *DomainPacer) note(on route) (next pause, wait time.Duration, others boo
 	return next, wait, true
 }
 
-// paused returns the slow domains, at most [slowLife] old while Redis answers. One call
-// reads them; calls meanwhile get those that are known.
+// paused returns the slow domains, at most [slowLife] old while Redis answers. One call reads
+// the list; concurrent calls get the cached list.
 func (p *DomainPacer) paused(ctx context.Context) map[string]pause {
 	p.mu.Lock()
 	due := !p.reading && !p.now().Before(p.readNext) && !p.alone.away()
@@ -185,8 +187,8 @@ func (p *DomainPacer) paused(ctx context.Context) map[string]pause {
 	return maps.Clone(p.slow)
 }
 
-// learn ends a reading, whose result is nil if it failed. A pause that began meanwhile
-// or that Redis has lost stays.
+// learn merges the list that was read into the cached list; fresh is nil if reading failed. A
+// pause that began meanwhile, or that Redis has lost, stays.
 func (p *DomainPacer) learn(fresh map[string]pause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +207,7 @@ func (p *DomainPacer) learn(fresh map[string]pause) {
 
 func (p *DomainPacer) forgotten(one pause) bool { return p.now().Sub(one.until) > slowForget }
 
-// read returns the slow domains that Redis knows, and removes those to forget.
+// read returns the slow domains that Redis knows, and removes domains whose pause is long over.
 func (p *DomainPacer) read(ctx context.Context) (map[string]pause, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()

@@ -13,9 +13,9 @@ import (
 	"dropbell/adapters/redis"
 )
 
-// All workers together stay below a domain's limit, and all keep back mails to a domain
-// that asked one of them for fewer: for longer each time, and for a while only. Without
-// Redis each keeps to its part of the limit.
+// All workers together stay below a domain's limit. If a domain asks one worker for fewer mails,
+// all workers pause mails to the domain: longer each time, and for a limited time. Without Redis
+// each worker keeps to its part of the limit.
 func TestDomainsAreSharedByWorkers(t *testing.T) {
 	server := localstack.RedisServer(t)
 	client, err := redis.Open(server.URL())
@@ -72,9 +72,9 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	}
 }
 
-// A domain that takes most mails and asks for fewer in reply to some is not kept back: the
-// mails in question are. One that refuses a quarter is, and no longer each time while it
-// takes mails in between. Answers of long ago do not count.
+// A domain that accepts most mails and refuses some is not paused: only the refused mails wait.
+// A domain that refuses a quarter is paused. The pause does not grow while the domain accepts
+// mails in between. Answers of long ago do not count.
 func TestADomainThatTakesMostMails(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
 	if err != nil {
@@ -135,7 +135,7 @@ func TestADomainThatTakesMostMails(t *testing.T) {
 	}
 }
 
-// Calls that are refused at the same time begin one pause.
+// Replies to concurrent calls that ask for fewer mails begin one pause.
 func TestRefusalsAtOnceBeginOnePause(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
 	if err != nil {
@@ -183,8 +183,8 @@ func (h hangingHook) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.Pr
 	}
 }
 
-// While Redis hangs, one call waits for it and those to domains without a limit pass; after
-// its error no call asks for some seconds, for no domain.
+// While Redis hangs, one call waits for Redis, and calls for domains without a limit pass. After
+// the time-out no call asks Redis for some seconds, for any domain.
 func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 	client, err := redis.Open("redis://127.0.0.1:1")
 	if err != nil {

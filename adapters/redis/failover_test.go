@@ -13,10 +13,9 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestADeadPrimary kills one of three primaries. Keys of the others are
-// written all the time without a failure; those of the dead one are written
-// again soon after its replica was elected, because the client looks at the
-// topology. It was a minute until then.
+// TestADeadPrimary kills one of three primaries. Writes to keys of the other two primaries never
+// fail. Writes to keys of the dead primary succeed soon after its replica was elected, because
+// the client reads the topology again; before that change it took a minute.
 func TestADeadPrimary(t *testing.T) {
 	masters, replicas, addresses := localstack.ReplicatedCluster(t, 3)
 	client, err := Open(addresses)

@@ -9,16 +9,16 @@ import (
 	"dropbell/adapters/redisclient"
 )
 
-// leadScript makes ARGV[1] the leader KEYS[1] for another ARGV[2] milliseconds, unless
-// another one is. It returns 1 if ARGV[1] is the leader then.
+// leadScript makes ARGV[1] the leader in KEYS[1] for another ARGV[2] milliseconds, unless
+// another candidate leads. It returns 1 if ARGV[1] is the leader afterwards.
 const leadScript = `local leader = redis.call('get', KEYS[1])
 if leader and leader ~= ARGV[1] then return 0 end
 redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
 return 1`
 
-// A Leader elects one of several processes for work that one of them does as well as
-// all. It is no guarantee: for a moment there may be two. So the work must be safe when
-// several do it. Processes that do not reach Redis do not lead.
+// A Leader elects one of several processes for work that one process does as well as all. The
+// election is no guarantee: for a moment two processes may lead, so the work must be safe when
+// several processes do it. Processes that do not reach Redis do not lead.
 type Leader struct {
 	client       goredis.UniversalClient
 	lead, resign *goredis.Script
@@ -33,11 +33,11 @@ func NewLeader(client goredis.UniversalClient, work, id string) *Leader {
 	return &Leader{client: client, lead: goredis.NewScript(leadScript), resign: goredis.NewScript(releaseScript), key: "leader:" + work, id: id}
 }
 
-// Lead reports whether the candidate is the leader for at least half of the time given
-// from now on; the leader asks Redis again in the second half. A leader that no longer
-// calls it is followed by another candidate after that time. The error is
-// [redisclient.ErrUnavailable] if Redis does not answer: then the candidate does not lead,
-// since another one may reach Redis. Calls must not overlap.
+// Lead reports whether the candidate is the leader for at least half of lasting from now on. The
+// leader asks Redis again in the second half of that time. If a leader stops calling Lead,
+// another candidate leads after lasting. The error is [redisclient.ErrUnavailable] if Redis does
+// not answer; the candidate then does not lead, since another candidate may reach Redis. Calls
+// must not overlap.
 func (l *Leader) Lead(ctx context.Context, lasting time.Duration) (bool, error) {
 	asked := time.Now()
 	if asked.Before(l.until) {
@@ -55,8 +55,8 @@ func (l *Leader) Lead(ctx context.Context, lasting time.Duration) (bool, error) 
 	return leads == 1, nil
 }
 
-// Resign makes place for another candidate at once, if the candidate is the leader. If
-// Redis does not answer, another one follows after the time for which it was to lead.
+// Resign lets another candidate lead at once, if this candidate is the leader. If Redis does not
+// answer, another candidate leads when this candidate's time is over.
 func (l *Leader) Resign(ctx context.Context) {
 	l.until = time.Time{}
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)

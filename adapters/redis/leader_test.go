@@ -19,8 +19,8 @@ func lead(t *testing.T, l *Leader, lasting time.Duration) bool {
 	return leads
 }
 
-// TestOneCandidateLeads until it does not ask for long enough, or Redis was emptied.
-// A candidate that does not reach Redis does not lead.
+// TestOneCandidateLeads: a candidate leads until it has not called Lead for long enough, or
+// Redis was emptied. A candidate that does not reach Redis does not lead.
 func TestOneCandidateLeads(t *testing.T) {
 	client := open(t, startRedis(t))
 	const long = time.Hour
@@ -41,7 +41,7 @@ func TestOneCandidateLeads(t *testing.T) {
 	if ask("a", long) {
 		t.Error("there are two leaders")
 	}
-	NewLeader(client, "relay", "a").Resign(t.Context()) // another one leads
+	NewLeader(client, "relay", "a").Resign(t.Context()) // b leads
 	if ask("a", long) {
 		t.Error("a candidate took the lead from another one")
 	}
@@ -65,8 +65,8 @@ func TestOneCandidateLeads(t *testing.T) {
 	}
 }
 
-// TestALeaderAsksInTime: in the first half of its time the leader knows that it leads, and
-// in the second half it asks, so that it stays the leader.
+// TestALeaderAsksInTime: in the first half of its time the leader answers without Redis. In the
+// second half it asks Redis, so that it stays the leader.
 func TestALeaderAsksInTime(t *testing.T) {
 	client := open(t, startRedis(t))
 	asked := func() (n int64) {

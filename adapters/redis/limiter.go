@@ -14,9 +14,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Counts keeps the limits of callers over all web processes, on the clock of Redis
-// (GCRA: the budget flows back evenly, there is no edge of a window at which
-// twice the limit passes).
+// Counts keeps the request limits of callers over all web processes, on the clock of Redis. The
+// algorithm is GCRA: the budget refills evenly, so there is no window edge at which twice the
+// limit passes.
 type Counts struct{ rate *redis_rate.Limiter }
 
 // NewCounts returns counts that use client and do not close it.
@@ -43,8 +43,8 @@ func hashed(key string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// A Pacer keeps all workers together below the messages per second that a
-// channel's provider takes: by Redis, or, while that does not answer, each worker by its
+// A Pacer keeps all workers together below the messages per second that a channel's provider
+// accepts. The limit is kept in Redis; while Redis does not answer, each worker keeps to its
 // part of the rate.
 type Pacer struct {
 	rate  *redis_rate.Limiter
@@ -56,34 +56,34 @@ func NewPacer(client goredis.UniversalClient, alone *Alone) *Pacer {
 	return &Pacer{redis_rate.NewLimiter(client), alone}
 }
 
-// Admit takes n messages at once out of the channel's budget and returns 0,
-// or takes nothing and returns how long to wait before asking again. More than
-// a second's worth passes only when the budget is full. A rate of zero limits
-// nothing.
+// Admit takes all n messages out of the channel's budget and returns 0, or takes nothing and
+// returns how long to wait before asking again. More than a second's worth is admitted only when
+// the budget is full. A rate of 0 means no limit.
 func (p *Pacer) Admit(ctx context.Context, channel delivery.Channel, n int, ratePerSecond int) time.Duration {
 	return p.admit(ctx, channelPart(channel, ratePerSecond), n, channelLimit(n, ratePerSecond))
 }
 
-// Return gives back what was admitted and is not used. A budget that would be
-// full by it is left to refill over time, and so is what Redis does not take back.
+// Return gives back messages that were admitted and not sent. If the returned messages would
+// fill the budget, they are not added: the budget refills over time. The same holds if Redis
+// does not answer.
 func (p *Pacer) Return(ctx context.Context, channel delivery.Channel, n, ratePerSecond int) {
 	p.giveBack(ctx, channelPart(channel, ratePerSecond), n, channelLimit(n, ratePerSecond))
 }
 
-// AdmitCampaign is Admit for the budget of one campaign over a channel, of which a fifth of a
-// second's worth passes at once, so that it begins at its rate.
+// AdmitCampaign is Admit for the budget of one campaign on a channel. A fifth of a second's
+// worth is admitted at once, so that the campaign starts at its rate.
 func (p *Pacer) AdmitCampaign(ctx context.Context, channel delivery.Channel, id int64, n, ratePerSecond int) time.Duration {
 	return p.admit(ctx, campaignPart(channel, id, ratePerSecond), n, campaignLimit(n, ratePerSecond))
 }
 
-// ReturnCampaign gives back what was admitted and could not be used.
+// ReturnCampaign gives back messages that were admitted and not sent.
 func (p *Pacer) ReturnCampaign(ctx context.Context, channel delivery.Channel, id int64, n, ratePerSecond int) {
 	p.giveBack(ctx, campaignPart(channel, id, ratePerSecond), n, campaignLimit(n, ratePerSecond))
 }
 
-// AdmitPushes takes up to n messages out of what a push service takes a minute, as
-// many as its budget has, and returns how many; none with how long to wait before
-// asking again. The budget flows back evenly, and holds a second's worth.
+// AdmitPushes takes up to n messages out of a push service's budget, which is given per minute.
+// It returns how many messages it took, or 0 and how long to wait before asking again. The
+// budget refills evenly and holds a second's worth.
 func (p *Pacer) AdmitPushes(ctx context.Context, service string, n, perMinute int) (admitted int, wait time.Duration) {
 	if !p.alone.away() {
 		asking, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)

@@ -11,12 +11,12 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// releaseScript deletes the lock KEYS[1] if ARGV[1] holds it. It returns 1 if it
-// was deleted.
+// releaseScript deletes the lock KEYS[1] if ARGV[1] holds it. It returns 1 if the lock was
+// deleted.
 const releaseScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
-// A Lock admits one of several processes that want the same thing. It is the
-// quick refusal before the database's lasting one.
+// A Lock admits one of several processes that want the same key. It refuses quickly, before the
+// database refuses for good.
 type Lock struct {
 	client  goredis.UniversalClient
 	release *goredis.Script

@@ -7,7 +7,7 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// A redisServer is a real Redis of one test, without anything in it.
+// A redisServer is a real, empty Redis of one test.
 type redisServer struct {
 	*localstack.Redis
 	URL string

@@ -10,8 +10,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Shared keeps one value for all processes until it ends, and gives one of them the turn
-// to make the next. Its methods return [redisclient.ErrUnavailable] when Redis does not
+// Shared keeps one value for all processes until the value expires, and lets one process at a
+// time make the next value. Its methods return [redisclient.ErrUnavailable] when Redis does not
 // answer.
 type Shared struct {
 	client goredis.UniversalClient

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSharedValues: one of several processes has the turn to make the value that all load,
-// until it has stored it.
+// TestSharedValues: one of several processes may make the value that all processes load, until
+// that process has stored the value.
 func TestSharedValues(t *testing.T) {
 	client, err := Open(startRedis(t).URL)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestTrouble calls servers that are configured in another way than the
-// client, and is told which way.
+// TestTrouble calls servers whose configuration differs from the client's, and checks that the
+// error names the difference.
 func TestTrouble(t *testing.T) {
 	guarded := localstack.RedisServer(t)
 	admin := goredis.NewClient(&goredis.Options{Addr: strings.TrimSuffix(strings.TrimPrefix(guarded.URL(), "redis://"), "/0")})

@@ -16,8 +16,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// turnsAhead is how far ahead mails to a limited domain are given turns. Further mails ask
-// again before it is over. Turns of cancelled mails stay unused, for as long at most.
+// turnsAhead is how far into the future mails to a limited domain get turns. Mails without a
+// turn ask again before turnsAhead is over. Turns of cancelled mails stay unused, for at most
+// turnsAhead.
 const turnsAhead = 5 * time.Minute
 
 // afterAll is added to the deadlines of mails that yield to all others.
@@ -33,20 +34,21 @@ var unusedSource string
 
 var unusedScript = goredis.NewScript(unusedSource)
 
-// Mails are those of one call to one domain. They have one deadline.
+// Mails are the mails of one call to one domain. They have one deadline, Until.
 type Mails struct {
-	// All are the mails, Waited those of them that were given a turn before.
+	// All counts the mails; Waited counts the mails among them that got a turn before.
 	All, Waited int
 	Until       time.Time
 	// Yield says that the mails go after all that do not yield, whatever the deadline.
 	Yield bool
 }
 
-// Turns say which mails of a call may go, those that waited first.
+// Turns say how many mails of a call may go Now. Mails that waited go first.
 type Turns struct {
 	Now int
-	// Wait is when the first of the others may go, Every the time between two of them.
-	// Given is how many of them have turns; the rest asks again after Again.
+	// Wait is the delay before the first of the remaining mails may go; Every is the time
+	// between two mails. Given counts the remaining mails that have a turn; mails without a turn
+	// ask again after Again.
 	Wait, Every time.Duration
 	Given       int
 	Again       time.Duration
@@ -80,9 +82,9 @@ func (p *DomainPacer) turns(ctx context.Context, domain string, rate int, m Mail
 	return Turns{Now: int(reply[0]), Wait: max(ms(reply[1]), every), Every: every, Given: int(reply[2]), Again: max(ms(reply[3]), every)}, nil
 }
 
-// Unused takes mails that were admitted on the day of at (UTC) and not sent out of that day's
-// count of the domain. The time that they had stays used up. Mails that Redis does not take
-// back stay counted.
+// Unused subtracts mails that were admitted and not sent from the domain's count of the day of
+// at (UTC). The turns of these mails stay used up. If Redis does not answer, the mails stay
+// counted.
 func (p *DomainPacer) Unused(ctx context.Context, domain string, at time.Time, mails int) {
 	if p.perSecond[domain] <= 0 || p.alone.away() {
 		return
@@ -95,12 +97,12 @@ func (p *DomainPacer) Unused(ctx context.Context, domain string, at time.Time, m
 
 func turnsKey(domain string) string { return "pace:mail:turns:" + domain }
 
-// turnsGrace is how long after the last turn of a deadline, or the instant at which mails
-// without a turn ask again, its mails count as waiting.
+// turnsGrace is how long mails of a deadline still count as waiting after the last turn of the
+// deadline, or after the instant at which mails without a turn ask again.
 const turnsGrace = 10 * time.Second
 
-// States returns the domains that are limited, or asked for fewer mails and get none now, in
-// order, with what went to them today (UTC) and what waits.
+// States returns, in order, the domains that have a limit or are paused because they asked for
+// fewer mails. Each state has the number of mails sent today (UTC) and of waiting mails.
 func (p *DomainPacer) States(ctx context.Context) ([]delivery.DomainPace, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()

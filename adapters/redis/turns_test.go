@@ -18,9 +18,9 @@ type letter struct {
 	sent      time.Time
 }
 
-// post plays letters to one domain through, as batches do: those that are due ask in calls
-// of at most fifty of one deadline, the nearest deadline first, and ask again after waits
-// that are rounded up to two seconds. A letter whose turn lies behind its deadline asks
+// post simulates sending letters to one domain, as batches do. Due letters ask in calls of at
+// most fifty letters of one deadline, the nearest deadline first. Refused letters ask again
+// after waits that are rounded up to two seconds. A letter whose turn is after its deadline asks
 // again half-way. change, if set, is called before each instant.
 func post(t *testing.T, p *redis.DomainPacer, now *time.Time, letters *[]*letter, change func()) {
 	t.Helper()
@@ -93,8 +93,8 @@ func post(t *testing.T, p *redis.DomainPacer, now *time.Time, letters *[]*letter
 	}
 }
 
-// fastest fails if more went within a second than the rate, and the two seconds' worth that
-// may go at once.
+// fastest fails if more letters went within a second than the rate plus the two seconds' worth
+// that may go at once.
 func fastest(t *testing.T, letters []*letter, rate int) {
 	t.Helper()
 	bySecond := map[int64]int{}
@@ -116,7 +116,7 @@ func newPost(t *testing.T, rate int) (*redis.DomainPacer, *time.Time) {
 	return p, now
 }
 
-// newPostAt also returns what empties Redis.
+// newPostAt also returns a function that empties Redis.
 func newPostAt(t *testing.T, rate int) (p *redis.DomainPacer, now *time.Time, empty func()) {
 	t.Helper()
 	client, err := redis.Open(localstack.RedisServer(t).URL())
@@ -142,8 +142,8 @@ func letters(n int, at, until time.Time, yield bool) (list []*letter) {
 	return list
 }
 
-// 20,000 mails to a domain that takes 50 a second wait for their turns: they ask a few
-// times each and not every two seconds for seven minutes, and use the whole rate.
+// 20,000 mails to a domain that accepts 50 mails a second wait for their turns. Each mail asks a
+// few times, not every two seconds for seven minutes, and the mails use the whole rate.
 func TestMailsAskAgainWhenItIsTheirTurn(t *testing.T) {
 	p, now := newPost(t, 50)
 	start := *now
@@ -165,9 +165,9 @@ func TestMailsAskAgainWhenItIsTheirTurn(t *testing.T) {
 	}
 }
 
-// Reminders of a near opening go before those of a later one and before a campaign, which
-// both have turns already; a message that does not fit before its opening is not sent,
-// and takes no more turns from the others than there are before that opening.
+// Reminders of a near opening go before reminders of a later opening and before a campaign, both
+// of which have turns already. A message that cannot go before its opening is not sent. Such
+// messages take no more turns from other messages than there are before that opening.
 func TestANearerDeadlineGoesFirst(t *testing.T) {
 	p, now := newPost(t, 50)
 	start := *now
@@ -201,8 +201,8 @@ func TestANearerDeadlineGoesFirst(t *testing.T) {
 	}
 }
 
-// Turns that are not used, since their mails were cancelled or Redis was emptied, keep
-// nothing back for good: the next mails go once the turns are over.
+// Unused turns, of cancelled mails or because Redis was emptied, delay other mails for a limited
+// time: the next mails go once the unused turns are over.
 func TestTurnsThatAreNotUsed(t *testing.T) {
 	p, now := newPost(t, 50)
 	start := *now
@@ -221,9 +221,8 @@ func TestTurnsThatAreNotUsed(t *testing.T) {
 	}
 }
 
-// Mails that Redis never counted, since they waited for the end of a pause or Redis was
-// emptied, take their turns before those of a later opening all the same, and ask a few times
-// each.
+// Mails that Redis never counted (they waited for the end of a pause, or Redis was emptied)
+// still get turns before mails of a later opening, and each mail asks only a few times.
 func TestMailsThatWereNeverCountedGoFirst(t *testing.T) {
 	for name, pause := range map[string]bool{"after a pause": true, "after Redis was emptied": false} {
 		t.Run(name, func(t *testing.T) {
@@ -278,8 +277,8 @@ func TestMailsThatWereNeverCountedGoFirst(t *testing.T) {
 	}
 }
 
-// Mails of a later opening for which there is no turn in the next minutes count as waiting
-// until they ask again.
+// Mails of a later opening that get no turn in the next minutes count as waiting until they ask
+// again.
 func TestMailsWithoutATurnAreCounted(t *testing.T) {
 	p, now := newPost(t, 50)
 	start := *now
@@ -309,8 +308,8 @@ func TestMailsWithoutATurnAreCounted(t *testing.T) {
 	}
 }
 
-// The mails sent to a limited domain today and the waiting ones are counted, and read with
-// the domains that asked for fewer mails.
+// States counts the mails sent to a limited domain today and the waiting mails, and includes the
+// domains that asked for fewer mails.
 func TestStatesOfDomains(t *testing.T) {
 	p, now := newPost(t, 50)
 	if _, limited := p.Admit(t.Context(), "qq.com", redis.Mails{All: 80, Until: now.Add(time.Hour)}); !limited {

@@ -1,6 +1,6 @@
-// Package redisclient connects to Redis. Every adapter that uses Redis takes its
-// clients from here, so that one address, one limit for connecting and one way
-// of following a cluster's topology hold for all of them.
+// Package redisclient connects to Redis. Every adapter that uses Redis takes its clients from
+// here, so that all adapters have the same address, the same time-out for connecting and the
+// same way of following a cluster's topology.
 package redisclient
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// dialTimeout ends an attempt to connect; a node that is gone without a
-	// word must not hold a caller for longer. The next call tries again.
+	// dialTimeout bounds an attempt to connect: a node that no longer responds must not hold a
+	// caller for longer. The next call tries again.
 	dialTimeout = time.Second
 	// topologyFor is the largest age of a cluster's topology while the client is
 	// in use: a client is not notified when a replica takes over from a dead

@@ -9,9 +9,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Run returns the id of the run of the server that keeps the key, or the same word
-// always where INFO is forbidden. Another id says that a server was started anew, or that
-// a replica took over: the last writes may be lost.
+// Run returns the run id of the server that keeps the key, or always the same word where INFO is
+// forbidden. A different id means that a server was restarted or a replica took over: the last
+// writes may be lost.
 func Run(ctx context.Context, client goredis.UniversalClient, key string) (string, error) {
 	var node goredis.Cmdable = client
 	if cluster, ok := client.(*goredis.ClusterClient); ok {

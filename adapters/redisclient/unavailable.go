@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// ErrUnavailable is returned when Redis does not answer. Limits and breakers are
-// optional: each caller decides whether to continue without them.
+// ErrUnavailable is returned when Redis does not answer. Limits and breakers are optional: each
+// caller decides whether to continue without them.
 var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment").Told("fault.redis_away")
 
 // CallTimeout bounds a limit or breaker check: callers continue without it, so

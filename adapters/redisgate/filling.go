@@ -34,7 +34,7 @@ func (s Shards) LoadIdempotencyRecords(ctx context.Context, templateID int64, ep
 // recordKey is how the claim script names a request.
 func recordKey(o claim.Origin, key string) string { return string(o) + ":" + key }
 
-// loadAtOnce is how many arguments one call has; Lua takes less than 8,000.
+// loadAtOnce is how many arguments one call has; Lua accepts fewer than 8,000.
 const loadAtOnce = 2000
 
 func (s Shards) load(ctx context.Context, templateID int64, epochs []int64, fields [][]any, hash func(shardKeys) string) error {

@@ -38,11 +38,10 @@ func (s *activeGates) list(ctx context.Context, info Info) (map[int64]int, error
 	return shards, err
 }
 
-// ByID returns the user's claim with that id: accepted while it waits to be
-// written, then its outcome, or [claim.ErrNotFound]. It reads the shards first:
-// a claim that is written in between is in the database by the second read. A
-// claim is looked for at the user's home shard of each template that its id may
-// name, which is one template but for a rare coincidence.
+// ByID returns the user's claim with that id: an accepted claim while it waits to be written,
+// afterwards its outcome, or [claim.ErrNotFound]. ByID reads the shards before the database: a
+// claim that is written in between is found by the second read. ByID looks at the user's home
+// shard of each template that the claim's id may name, which is almost always one template.
 func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	gates, err := g.active.list(ctx, g.info)
 	if err != nil {

@@ -46,8 +46,8 @@ func (l *looks) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 	}
 }
 
-// Asking for a claim costs as much with hundreds of drops at the gate as with
-// one: its id names the gate, and its user the shard.
+// Looking a claim up costs as much with hundreds of drops at the gate as with one drop: the
+// claim's id names the gate, and its user determines the shard.
 func TestAClaimIsSoughtAtOneShard(t *testing.T) {
 	client := newClient(t)
 	newShards(t, NewShards(client), 7, 1, openTerms(5), 10)

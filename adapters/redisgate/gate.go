@@ -25,58 +25,56 @@ import (
 )
 
 const (
-	// maxGroup is how many claims one script call decides, which takes two
-	// milliseconds; more would keep Redis from others for too long.
+	// maxGroup is how many claims one script call decides. Such a call takes two milliseconds; a
+	// larger group would block Redis for too long.
 	maxGroup = 256
 	// maxQueue is how many claims may wait for one shard.
 	maxQueue = 16384
-	// callTimeout bounds one script call. Its decisions are not lost after a
-	// time-out: a repetition with the same key gets them.
+	// callTimeout bounds one script call. A decision is not lost after a time-out: a repeated
+	// request with the same key gets it.
 	callTimeout = redisclient.CallTimeout
 	// restockTimeout bounds the search for stock on other shards, which takes
 	// several calls.
 	restockTimeout = 2 * time.Second
-	// soldOutFor is how long a proof that nothing is left is believed without
-	// a look; an event ends it earlier.
+	// soldOutFor is how long a proof that nothing is left is believed without looking at the
+	// shards again; an event ends it earlier.
 	soldOutFor = time.Second
-	// lookRounds bounds how often a claim that finds every shard empty, though
-	// stock is left, looks again before it gives up.
+	// lookRounds bounds how often a claim is decided again when all shards look empty although
+	// stock is left. After that the claim is answered overloaded.
 	lookRounds = 40
 )
 
-// Info is what the gate reads from the database.
+// Info is the gate's read access to the database.
 type Info interface {
-	// Shards returns into how many shards the template's stock is divided, 0
-	// while it has no shards or will have none any more.
+	// Shards returns the number of shards of the template's stock: 0 while the shards do not
+	// exist yet, and after the template no longer needs them.
 	Shards(ctx context.Context, templateID int64) (int, error)
-	// Active returns into how many shards the stock of each template is
-	// divided that has any.
+	// Active returns the number of shards of each template that has shards, by template id.
 	Active(ctx context.Context) (map[int64]int, error)
 	// Retired reports whether the template had shards and has none any more.
 	Retired(ctx context.Context, templateID int64) (bool, error)
 	// Template returns the template, at most a second old, or
 	// [template.ErrNotFound].
 	Template(ctx context.Context, id int64) (template.Template, error)
-	// Known returns the claim that a request with this key led to, or
-	// [claim.ErrNotFound].
+	// Known returns the claim of an earlier request with the same key, or [claim.ErrNotFound].
 	Known(ctx context.Context, r claim.Request) (claim.Claim, error)
-	// Held returns how many coupons of the template these users have, without users
-	// who have none, and the requests that led to the coupons.
+	// Held returns, for each of the users that has coupons of the template, the number of these
+	// coupons, and the requests that led to the coupons.
 	Held(ctx context.Context, templateID int64, users []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error)
-	// Ready returns in what time shards that are being built will be open, 0 = unknown.
+	// Ready returns after what time the shards that are being built will be open; 0 = unknown.
 	Ready(ctx context.Context, templateID int64) (time.Duration, error)
 	// Decided returns the user's claim if the database has its outcome, or
 	// [claim.ErrNotFound].
 	Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error)
 }
 
-// Options tune a gate; the zero value is what was measured best.
+// Options tune a gate; the zero values are the values that performed best in measurements.
 type Options struct {
 	MaxGroup int // claims per script call, 0 = 256, at most 512
 	// Observe, if set, is called with the size and duration of every script call.
 	Observe func(size int, took time.Duration)
-	// Later, if set, decides what staff give away after the shards were taken
-	// down.
+	// Later, if set, decides claims of coupons that staff give away after the shards were
+	// removed.
 	Later claim.Gate
 	// Now is a clock for timestamps of answers; nil = time.Now.
 	Now func() time.Time
@@ -98,7 +96,7 @@ type Gate struct {
 	drops  map[int64]*drop
 	none   map[int64]time.Time      // templates that had no shards, until when that is believed
 	rooms  map[roomKey]*waitingRoom // where claims wait for shards
-	asked  singleflight.Group       // for shards, one caller for all
+	asked  singleflight.Group       // reads of the number of shards, shared by concurrent callers
 	waited sync.Pool                // of *waiting that were answered
 
 	active activeGates
@@ -111,7 +109,7 @@ const noneFor = 200 * time.Millisecond
 // maxNone bounds how many templates without shards are remembered.
 const maxNone = 10_000
 
-// drop is what this process remembers of one template.
+// drop is this process's cached state of one template.
 type drop struct {
 	id     int64
 	shards int
@@ -137,10 +135,9 @@ func New(client goredis.UniversalClient, info Info, o Options) *Gate {
 		rooms: map[roomKey]*waitingRoom{}, caller: caller{client: client, pending: map[string]struct{}{}}}
 }
 
-// Claim returns an accepted claim, or what became of the first one with the
-// request's key; see [claim.Gate] for the refusals. While the shards are
-// being built it waits for them, and returns [claim.ErrOverloaded] if that
-// takes too long.
+// Claim returns an accepted claim, or the outcome of the first claim with the request's key; see
+// [claim.Gate] for the refusals. While the shards are being built Claim waits for them, and
+// returns [claim.ErrOverloaded] if that takes too long.
 func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	for end := time.Now().Add(g.options.Patience); ; {
 		c, err := g.decide(ctx, r)
@@ -156,7 +153,7 @@ func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) 
 	}
 }
 
-// decide is one attempt; it returns errNoShards while there are none.
+// decide makes one attempt; it returns errNoShards while there are no shards.
 func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	d, err := g.drop(ctx, r.TemplateID)
 	if err != nil {
@@ -165,8 +162,8 @@ func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error)
 	if d == nil {
 		return g.withoutShards(ctx, r)
 	}
-	// A repetition deserves its first answer even now; only requests that
-	// cannot be one are answered from memory.
+	// A repeated request must get its first answer even when the drop is sold out. Only requests
+	// without a key cannot be repeated requests and are answered from memory.
 	if r.Key == "" && d.isSoldOut() && !g.mayBeJudgedOtherwise(ctx, r) {
 		return claim.Claim{}, claim.ErrSoldOut
 	}
@@ -177,16 +174,16 @@ func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error)
 	return g.answer(ctx, d, r, word)
 }
 
-// mayBeJudgedOtherwise reports whether the template's last known state has a
-// refusal that goes before "sold out".
+// mayBeJudgedOtherwise reports whether the template's last known state may lead to a refusal
+// that has precedence over "sold out".
 func (g *Gate) mayBeJudgedOtherwise(ctx context.Context, r claim.Request) bool {
 	t, err := g.info.Template(ctx, r.TemplateID)
 	return err != nil || t.Stored != template.Published || !g.options.Now().Before(t.EndsAt()) ||
 		r.Origin == claim.ByTap && t.Obtain != template.ByClaim || r.Origin == claim.ByCode && t.Obtain != template.ByCode
 }
 
-// Forget makes the gate look again for what it believed to be gone. Call it
-// when stock was raised or given back.
+// Forget drops the cached facts that the template is sold out or has no shards. Call Forget when
+// stock was raised or given back.
 func (g *Gate) Forget(templateID int64) {
 	g.mu.Lock()
 	d := g.drops[templateID]
@@ -230,8 +227,8 @@ func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
 	return d, nil
 }
 
-// withoutShards answers for a template that has no shards, or lost them: from
-// the database where that decides the claim; other claims wait for the shards.
+// withoutShards answers a claim of a template that has no shards, or lost them: from the
+// database if the database can decide the claim; otherwise the claim waits for the shards.
 func (g *Gate) withoutShards(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	if r.Key != "" {
 		known, err := g.info.Known(ctx, r)
@@ -270,7 +267,7 @@ func (g *Gate) afterTheEnd(ctx context.Context, r claim.Request) (claim.Claim, e
 	return g.options.Later.Claim(ctx, r)
 }
 
-// answer turns the script's word about one claim into an answer.
+// answer converts the script's word about one claim into an answer.
 func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string) (claim.Claim, error) {
 	switch word {
 	case wordDraft:
@@ -311,8 +308,8 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 	return claim.Claim{}, fmt.Errorf("gate: unexpected word %q", word)
 }
 
-// markEmpty forgets a template whose shards are gone: the database is asked
-// anew whether there are any.
+// markEmpty drops the cached state of a template whose shards are gone; the next claim reads the
+// number of shards from the database again.
 func (g *Gate) markEmpty(d *drop) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -339,7 +336,7 @@ func (g *Gate) repeated(ctx context.Context, r claim.Request, first string) (cla
 	return found, err
 }
 
-// acceptedAt reads the instant at which a claim was accepted. The shard forgets it
+// acceptedAt parses the instant at which a claim was accepted. The shard forgets the instant
 // once the claim is written.
 func (g *Gate) acceptedAt(ms string) time.Time {
 	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
@@ -348,8 +345,8 @@ func (g *Gate) acceptedAt(ms string) time.Time {
 	return g.options.Now()
 }
 
-// comeAgain is the answer to a claim that waited for shards in vain: to come again when
-// their builder expects to be done.
+// comeAgain returns the answer to a claim that waited for shards in vain: overloaded, with the
+// time after which the builder expects the shards to be open.
 func (g *Gate) comeAgain(ctx context.Context, templateID int64) error {
 	answer := g.asked.DoChan("ready "+strconv.FormatInt(templateID, 10), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
@@ -384,7 +381,7 @@ func (d *drop) forget() {
 	clear(d.empty)
 }
 
-// shardKeys are the names of everything that belongs to one shard.
+// shardKeys are the Redis keys of one shard.
 type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
 
 func keysOf(templateID int64, shard int) shardKeys {

@@ -33,8 +33,8 @@ func (unwritten) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error
 	return claim.Claim{}, claim.ErrNotFound
 }
 
-// TestAcceptedClaimKeepsItsInstant: while a claim is being written, its
-// repetition and a look at it say when it was accepted.
+// TestAcceptedClaimKeepsItsInstant: until a claim is written, its repetition and a lookup of it
+// return the instant at which it was accepted.
 func TestAcceptedClaimKeepsItsInstant(t *testing.T) {
 	client := newClient(t)
 	newShards(t, NewShards(client), 1, 1, openTerms(5), 10)

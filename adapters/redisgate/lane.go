@@ -15,9 +15,8 @@ import (
 	"dropbell/killpoint"
 )
 
-// lane groups the claims of one shard: while one call is in flight the next
-// group queues, without a timer. There is one call at a time, and no goroutine
-// while the lane is idle.
+// lane groups the claims of one shard: while one call is in flight, the next group queues,
+// without a timer. A lane makes one call at a time and has no goroutine while idle.
 type lane struct {
 	gate  *Gate
 	drop  *drop
@@ -32,8 +31,8 @@ type waiting struct {
 	request claim.Request
 	word    chan laneAnswer
 	rounds  int
-	// state decides between the caller that stops waiting and the lane that
-	// takes the claim into a group: whichever sets it first.
+	// state is set once, by the caller that stops waiting or by the lane that takes the claim
+	// into a group, whichever comes first.
 	state atomic.Int32
 }
 
@@ -48,9 +47,9 @@ type laneAnswer struct {
 	err  error
 }
 
-// do returns the word about the claim. If ctx ends while the claim is queued,
-// it is never decided; if ctx ends later, the claim may be accepted, and the
-// error is [fault.ErrOutcomeUnknown].
+// do returns the script's word about the claim. If ctx ends while the claim is queued, the claim
+// is never decided. If ctx ends later, the claim may be accepted, and the error is
+// [fault.ErrOutcomeUnknown].
 func (l *lane) do(ctx context.Context, r claim.Request) (string, error) {
 	w := l.gate.waiter(r)
 	l.mu.Lock()
@@ -97,8 +96,8 @@ func (l *lane) run() {
 	}
 }
 
-// next takes the next group out of the queue, without claims whose callers
-// have left; nil if there is none.
+// next takes the next group out of the queue and skips claims whose callers have left; nil if
+// there is no such group.
 func (l *lane) next() []*waiting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +122,7 @@ func (l *lane) next() []*waiting {
 	return group
 }
 
-// back puts the claims that found nothing at the head of the queue again: the earliest
+// back puts claims that found no stock at the head of the queue again, so that the earliest
 // claim is served first.
 func (l *lane) back(group []*waiting) {
 	l.mu.Lock()
@@ -166,11 +165,11 @@ func (l *lane) decide(group []*waiting) {
 	}
 }
 
-// introduce tells the shard, which is being filled, what the users of these claims have,
-// and has the claims decided again. A user's requests are told before their number of
-// coupons: a user whose number is known is known. The epoch is read first, so that the
-// database is read after that epoch had begun: claims of earlier epochs are in the
-// database, and claims of this epoch are on the shard, which keeps what it has.
+// introduce loads the counts and idempotency records of these claims' users into the shard,
+// which is being filled, and has the claims decided again. A user's idempotency records are
+// loaded before the user's count, because a user with a count is known to the shard. The epoch
+// is read before the database: claims of earlier epochs are then in the database, and claims of
+// this epoch are on the shard, which keeps its own values.
 func (l *lane) introduce(group []*waiting) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -228,8 +227,9 @@ func (l *lane) tellOf(ctx context.Context, group []*waiting) error {
 	return nil
 }
 
-// restock finds out whether anything is left elsewhere. Those who may have
-// one are decided again; "sold out" goes before "limit reached".
+// restock looks for stock on other shards. Claims that found no stock (dry) are decided again if
+// there may be stock. Limited claims get "sold out" if nothing is left, otherwise "limit
+// reached".
 func (l *lane) restock(ctx context.Context, dry, limited []*waiting) {
 	found, err := l.gate.restock(ctx, l.drop, l.shard, len(dry))
 	for _, w := range limited {

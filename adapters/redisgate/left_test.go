@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/claim"
 )
 
-// TestClaimsWhoseCallersLeft: a claim whose caller stopped waiting while it was
-// queued is not decided, and one that was taken and found nothing comes back.
+// TestClaimsWhoseCallersLeft: a claim whose caller stopped waiting while the claim was queued is
+// not decided. A claim that was already taken and found no stock is queued again.
 func TestClaimsWhoseCallersLeft(t *testing.T) {
 	g := New(nil, unwritten{}, Options{MaxGroup: 2})
 	l := &lane{gate: g, running: true} // no goroutine decides anything

@@ -13,8 +13,8 @@ import (
 // keepersKey is the sorted set of processes that keep gates.
 const keepersKey = "gate:keepers"
 
-// MemberEvery is how often a process has to say that it keeps gates, and goneAfter
-// how long it may be silent before the others share out its gates.
+// MemberEvery is the interval at which a process reports that it keeps gates. After goneAfter
+// without a report the other processes take over its gates.
 const (
 	MemberEvery = 500 * time.Millisecond
 	goneAfter   = 4 * MemberEvery
@@ -25,23 +25,23 @@ var membersSource string
 
 var membersScript = goredis.NewScript(membersSource)
 
-// Members are the processes that keep gates. Their list is stored in Redis only:
-// without it no gate can be kept, and while two processes disagree both look at a
-// gate, which does no harm.
+// Members are the processes that keep gates. Their list is stored in Redis only: without Redis
+// no gate can be kept. While two processes have different lists, both may look at a gate, which
+// does no harm.
 type Members struct {
 	client goredis.UniversalClient
 	name   string
 }
 
-// NewMembers returns the members as the process of that name sees them. It uses
-// client and does not close it.
+// NewMembers returns the members as seen by the process called name. It uses client and does not
+// close it.
 func NewMembers(client goredis.UniversalClient, name string) Members { return Members{client, name} }
 
 // Name is this process's.
 func (m Members) Name() string { return m.name }
 
-// Beat says that this process keeps gates and returns the names of all that do, and
-// which process of Redis answered ("" = unknown): a new process after a failover.
+// Beat reports that this process keeps gates. It returns the names of all processes that do, and
+// the run id of the Redis server that answered ("" = unknown): a new run id after a failover.
 func (m Members) Beat(ctx context.Context) (names []string, server string, err error) {
 	reply, err := membersScript.Run(ctx, m.client, []string{keepersKey}, m.name, goneAfter.Milliseconds()).StringSlice()
 	if err != nil || len(reply) == 0 {

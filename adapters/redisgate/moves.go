@@ -42,14 +42,14 @@ type move struct {
 	donor, wanted int
 }
 
-// move moves stock from donor to shard and returns how much was moved. If
-// another move is under way it finishes that one instead. epoch is the shard's,
-// donorEpoch that of the donor; [gate.ErrStaleEpoch] is returned if one of them
-// has another epoch, or is not open.
+// move moves stock from donor to shard and returns how much was moved. If another move towards
+// the shard is under way, it finishes that move first. epoch is the shard's epoch, donorEpoch
+// the donor's. move returns [gate.ErrStaleEpoch] if the shard or the donor has another epoch, or
+// is not open.
 //
-// The epoch of a donor is read before the move that names it is read from the
-// shard: then a shard that was built anew in between makes one of the epochs
-// stale, and no stock is taken for a move that is no longer recorded.
+// The donor's epoch is read before the shard's record of the move. If the shard is built anew in
+// between, one of the epochs is stale, and no stock is taken for a move that is no longer
+// recorded.
 func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch, donorEpoch int64) (int64, error) {
 	for {
 		if donorEpoch == 0 {
@@ -74,7 +74,7 @@ func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want i
 	}
 }
 
-// openEpochs returns the epoch of each of the shards, 0 of one that is not open.
+// openEpochs returns the epoch of each of the shards; 0 for a shard that is not open.
 func (s Shards) openEpochs(ctx context.Context, templateID int64, shards ...int) ([]int64, error) {
 	pipe := s.client.Pipeline()
 	replies := make([]*goredis.SliceCmd, len(shards))

@@ -34,15 +34,15 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// openTerms are those of a drop that is open now.
+// openTerms are the terms of a drop that is open now.
 func openTerms(limit int) gate.Terms {
 	now := time.Now()
 	return gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, PerUserLimit: limit,
 		OpensAt: now.Add(-time.Minute), ClosesAt: now.Add(time.Hour)}
 }
 
-// mover brings stock to one shard, one step at a time. It may be left alone
-// after any step, for ever or for long: its next step then comes late.
+// mover moves stock to one shard, one step at a time. It may stop after any step, for ever or
+// for long: its next step then comes late.
 type mover struct {
 	shard, donor, want int
 	step               int
@@ -76,7 +76,7 @@ func (m *mover) next(ctx context.Context, s Shards, id int64) (done bool, err er
 	return done, err
 }
 
-// rebuilding makes one lost shard anew, one step at a time, as the keeper does.
+// rebuilding rebuilds one lost shard, one step at a time, as the keeper does.
 type rebuilding struct {
 	shard, shards int
 	allot, epoch  int64
@@ -112,12 +112,11 @@ func (r *rebuilding) next(ctx context.Context, s Shards, id int64) (done bool, e
 	return true, errors.Join(s.SetTerms(ctx, id, r.shard, r.epoch, openTerms(1), &gate.Offset{}), s.Open(ctx, id, r.shard, r.epoch, true))
 }
 
-// TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or
-// pause and go on much later, while others finish their moves; shards and moves
-// together hold the whole stock after every single step, and once another mover
-// has helped, no move is left. Now and then a shard is lost and made anew in
-// between from the records of the others, which neither loses nor invents stock,
-// whatever a mover does late.
+// TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or pause and continue
+// much later, while other movers finish their moves. After every single step shards and moves
+// together hold the whole stock. Once another mover has helped, no move is left. Now and then a
+// shard is lost and rebuilt from the records of the other shards; that neither loses nor invents
+// stock, whatever a mover does late.
 func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 	s := NewShards(newClient(t))
 	ctx, id := t.Context(), int64(0)
@@ -227,8 +226,8 @@ func everythingIsThere(rt *rapid.T, s Shards, id int64, shards int, total int64)
 	return moving
 }
 
-// TestMovesOfAFormerEpochDoNothing: a mover that paused while the gate was built
-// anew must not touch the new shards.
+// TestMovesOfAFormerEpochDoNothing: a mover that paused while the gate was rebuilt must not
+// change the new shards.
 func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 	s, ctx := NewShards(newClient(t)), t.Context()
 	newShards(t, s, 1, 1, openTerms(1), 0, 10)

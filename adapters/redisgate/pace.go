@@ -14,8 +14,8 @@ import (
 // paceRing is how many seconds each shard remembers.
 const paceRing = 64
 
-// Pace returns claims accepted in each of the last seconds that are over at
-// now, the oldest first, over all shards. Only the last minute is remembered.
+// Pace returns the number of claims accepted in each of the last full seconds before now, the
+// oldest second first, over all shards. Shards remember the last minute only.
 func (s Shards) Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error) {
 	pipe := s.client.Pipeline()
 	rings := make([]*goredis.MapStringStringCmd, shards)

@@ -17,9 +17,9 @@ const (
 	restocked // this shard has got some
 )
 
-// restock moves stock from other shards to this one if want is positive, and
-// reports whether there is any at all. Shards that are being built are skipped;
-// while there are any, it does not report that nothing is left.
+// restock moves stock from other shards to this shard if want is positive, and reports whether
+// any stock is left. Shards that are being built are skipped; while there are such shards,
+// restock does not report that nothing is left.
 func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, error) {
 	if d.isSoldOut() {
 		return nothingLeft, nil
@@ -48,13 +48,13 @@ func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, 
 	return found, err
 }
 
-// proofLooks is how many looks at all shards a proof takes at most; two of them in
-// succession prove that nothing is left.
+// proofLooks is how often a proof reads all shards at most. Two successive reads without stock
+// prove that nothing is left.
 const proofLooks = 4
 
-// proof looks at all shards until a look shows that something is left, or two in
-// succession show that nothing is. Looks that show neither, as while a shard is
-// built anew, end in [claim.ErrOverloaded].
+// proof reads all shards until one read shows that stock is left, or two successive reads show
+// that none is. If no read shows either, for example while a shard is being rebuilt, proof
+// returns [claim.ErrOverloaded].
 func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 	shards := Shards{client: g.client, scripts: g.scripts}
 	var previous []gate.Shard
@@ -82,8 +82,8 @@ func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 // errDonorClosed says that a shard cannot give anything, because it is being built.
 var errDonorClosed = errors.New("gate: the donor is being built")
 
-// move brings stock from donor to shard, in three repeatable steps, and
-// reports whether any came. It finishes first what another left half done.
+// move moves stock from donor to shard, in three repeatable steps, and reports whether any stock
+// was moved. It first finishes a move that another process left unfinished.
 func (g *Gate) move(ctx context.Context, d *drop, shard, donor, want int) (bool, error) {
 	mover := Shards{client: g.client, scripts: g.scripts}
 	epochs, err := mover.openEpochs(ctx, d.id, shard, donor)
@@ -117,7 +117,7 @@ func (d *drop) remember(empty int) {
 	d.empty[empty] = true
 }
 
-// learn replaces the cached state with the one that was read.
+// learn replaces the cached state with the shards that were read.
 func (d *drop) learn(seen []gate.Shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

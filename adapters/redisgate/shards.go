@@ -19,18 +19,17 @@ import (
 const (
 	// gateReaders is the group of readers of the gate's streams.
 	gateReaders = "writers"
-	// clockSlack is how far the clocks of Redis and the database may be apart
-	// unnoticed; the measurement itself is no better.
+	// clockSlack is how far the clocks of Redis and of the database may differ without being
+	// noticed; measuring the difference is no more precise.
 	clockSlack = 100 * time.Millisecond
-	// shardTimeout bounds one call about a shard, so that a builder whose server died without
-	// a word begins anew soon.
+	// shardTimeout bounds one call about a shard, so that a builder whose Redis server died
+	// without closing the connection starts again soon.
 	shardTimeout = 2 * time.Second
 	// keptFor is how long the shards of an ended drop remain for late readers.
 	keptFor = time.Hour
 )
 
-// Shards are the gate's parts of the stock as its keeper handles them. It
-// implements [gate.Shards].
+// Shards gives the gate's keeper access to the shards of the stock. It implements [gate.Shards].
 type Shards struct {
 	client  goredis.UniversalClient
 	scripts scripts
@@ -59,10 +58,10 @@ func (s Shards) Machines(ctx context.Context) int {
 	return max(1, len(masters))
 }
 
-// peekFields are read by one command, hence of one instant.
+// peekFields are read by one command, so all values are of one instant.
 var peekFields = []string{"epoch", "state", "version", "stock", "allot", "accepted", "returned", "in", "out", "begun", "done"}
 
-// peek returns a look at each shard without what went elsewhere and what waits.
+// peek reads each shard without its transfers to other shards and its waiting claims.
 func (s Shards) peek(ctx context.Context, templateID int64, shards int) ([]gate.Shard, error) {
 	return s.look(ctx, templateID, shards, false)
 }
@@ -105,8 +104,8 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 	return seen, nil
 }
 
-// Look returns a look at each shard. Transfers between shards are compared only where
-// nothing moved between a look before and one after.
+// Look reads each shard. It marks a shard as Still if no transfer of the shard was under way or
+// began between the reads before and after; only transfers of Still shards are compared.
 func (s Shards) Look(ctx context.Context, templateID int64, shards int) ([]gate.Shard, error) {
 	before, err := s.peek(ctx, templateID, shards)
 	if err != nil {
@@ -146,7 +145,7 @@ func readShard(shard int, values []any) (gate.Shard, error) {
 	return s, nil
 }
 
-// readState reads what look.lua returns.
+// readState reads the reply of look.lua.
 func readState(reply *goredis.Cmd, s *gate.Shard) error {
 	values, err := reply.Int64Slice()
 	if err != nil || len(values) != 3 {
@@ -179,14 +178,14 @@ func readGone(stored map[string]string) (map[int]int64, error) {
 	return gone, nil
 }
 
-// The states of a shard that decides claims; a "sealed" one decides none.
+// The states of a shard that decides claims; a shard in the state "sealed" decides none.
 const (
 	stateOpen    = "open"
 	stateFilling = "filling"
 )
 
-// fenced runs a script that returns 1, or else [gate.ErrStaleEpoch], or 2 for
-// [gate.ErrMoved].
+// fenced runs a script. Its results mean: 1 = done, 2 = [gate.ErrMoved], any other number =
+// [gate.ErrStaleEpoch].
 func (s Shards) fenced(ctx context.Context, script *goredis.Script, keys []string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, shardTimeout)
 	defer cancel()
@@ -231,14 +230,15 @@ func (s Shards) Resume(ctx context.Context, templateID int64, shard int, epoch i
 	k := keysOf(templateID, shard)
 	args := []any{epoch, past.Stock, past.Accepted, past.Returned, past.Begun}
 	for other, l := range past.Links {
-		// The stock that the other shard sent came here, and the other way round.
+		// The other shard's Gone is this shard's total of received stock, and its Came is this
+		// shard's total of sent stock.
 		args = append(args, other, l.Gone, l.Came, l.Number)
 	}
 	return s.fenced(ctx, s.scripts.resume, []string{k.shard, k.gone, k.came}, args...)
 }
 
-// Remembered implements [gate.Shards]. A claim without a key is one of a user who
-// tapped, all others have one.
+// Remembered implements [gate.Shards]. A claim without a key is a tap of a user; all other
+// claims have a key.
 func (s Shards) Remembered(ctx context.Context, templateID int64, shard int, load func([]gate.Accepted) error) error {
 	key, cursor := keysOf(templateID, shard).keys, uint64(0)
 	for {

@@ -19,12 +19,11 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// silentFor is how long the holder of a group must have been silent before
-// another writer takes it over.
+// silentFor is how long the writer that holds a group must have been silent before another
+// writer takes the group over.
 const silentFor = 5 * time.Second
 
-// Stream is where accepted claims wait to be written. It implements
-// [gate.Stream].
+// Stream holds accepted claims until they are written. It implements [gate.Stream].
 type Stream struct {
 	client   goredis.UniversalClient
 	scripts  scripts
@@ -39,9 +38,8 @@ func NewStream(client goredis.UniversalClient, consumer string) Stream {
 	return Stream{client: client, scripts: newScripts(), consumer: consumer, takeOver: silentFor}
 }
 
-// Take implements [gate.Stream]: first the entries of a silent writer. Entries
-// of a stream without a consumer group belong to no writer: the gate is about to
-// be built anew.
+// Take implements [gate.Stream]. It first returns the entries of a silent writer. Entries of a
+// stream without a consumer group belong to no writer: the gate is about to be rebuilt.
 func (s Stream) Take(ctx context.Context, templateID int64, shard, limit int) ([]gate.Group, []gate.Poison, error) {
 	stream := keysOf(templateID, shard).stream
 	messages, _, err := s.client.XAutoClaim(ctx, &goredis.XAutoClaimArgs{Stream: stream, Group: gateReaders, Consumer: s.consumer,
@@ -103,8 +101,8 @@ func (s Stream) Waiting(ctx context.Context, templateID int64, shards int) ([]in
 	return waiting, nil
 }
 
-// Settle implements [gate.Stream]. Groups of a former epoch are left alone: the
-// keeper that fenced the shard has written or will write them.
+// Settle implements [gate.Stream]. Groups of a former epoch are not settled: the keeper that
+// fenced the shard has written or will write them.
 func (s Stream) Settle(ctx context.Context, templateID int64, shard int, groups []gate.Group, verdicts map[claim.ID]gate.Settlement) error {
 	k := keysOf(templateID, shard)
 	for len(groups) > 0 {

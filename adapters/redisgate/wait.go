@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// patience is how long a claim waits for shards: building them takes some
-	// ten milliseconds for a new drop, and begins within a second when they
-	// were lost.
+	// patience is how long a claim waits for shards. Building the shards of a new drop takes
+	// some ten milliseconds. Rebuilding lost shards begins within a second.
 	patience = 2 * time.Second
-	// lookEvery is how often the shards are looked for, once for all waiting
-	// claims of a process.
+	// lookEvery is the interval at which a process looks for the shards, once for all waiting
+	// claims.
 	lookEvery = 20 * time.Millisecond
 	// callEvery is after how many looks the keeper is called again.
 	callEvery = 25
@@ -26,7 +25,7 @@ const (
 // errNoShards says that there is nothing to decide at, yet.
 var errNoShards = errors.New("gate: no shards")
 
-// roomKey names what claims wait for.
+// roomKey names the shard, or all shards of a template, that claims wait for.
 type roomKey struct {
 	template int64
 	shard    int // allShards while it is not known how many there are
@@ -40,8 +39,8 @@ type waitingRoom struct {
 	opened  chan struct{}
 }
 
-// await returns true as soon as the shard of the claim's user seems to be open, and
-// false when it is not until end, ctx is over, or too many wait already.
+// await returns true as soon as the shard of the claim's user seems to be open. It returns false
+// at end, when ctx is over, or if too many claims wait already.
 func (g *Gate) await(ctx context.Context, q claim.Request, end time.Time) bool {
 	r := g.enter(q)
 	if r == nil {
@@ -85,8 +84,7 @@ func (g *Gate) leave(r *waitingRoom) {
 	r.waiting--
 }
 
-// watch calls the gate's keeper and looks for the shard as long as claims wait
-// for it.
+// watch calls the gate's keeper and looks for the shard as long as claims wait for the shard.
 func (g *Gate) watch(key roomKey, r *waitingRoom) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -108,9 +106,9 @@ func (g *Gate) watch(key roomKey, r *waitingRoom) {
 	}
 }
 
-// open reports whether the shard, or every shard of the template, is there and open,
-// or whether there are so many shards that another one is meant. A shard that cannot be
-// read is not open.
+// open reports whether the shard, or every shard of the template, exists and is open. It also
+// returns true if the number of shards has become known or has changed, since the claims then
+// wait for another shard. A shard that cannot be read is not open.
 func (g *Gate) open(key roomKey) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -138,11 +136,11 @@ func (g *Gate) open(key roomKey) bool {
 	return err == nil && !slices.Contains(epochs, 0)
 }
 
-// shards reads the number of shards once for concurrent callers: at the
-// beginning of a rush it is not cached.
+// shards reads the number of shards once for concurrent callers: at the beginning of a rush the
+// number is not cached.
 func (g *Gate) shards(ctx context.Context, templateID int64) (int, error) {
 	answer := g.asked.DoChan(strconv.FormatInt(templateID, 10), func() (any, error) {
-		// One caller's hanging up must not fail the others.
+		// A caller that hangs up must not fail the concurrent callers.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer cancel()
 		return g.info.Shards(ctx, templateID)

@@ -12,7 +12,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// wakeChannel is where processes that decide claims call those that write them.
+// wakeChannel is the pub/sub channel on which processes that decide claims call the writers and
+// keepers.
 const wakeChannel = "gate:wake"
 
 // The reasons for a call.
@@ -29,9 +30,9 @@ const (
 	checkEvery = 10 * time.Second
 )
 
-// caller publishes calls beside the claims: those of one template that come while
-// a call is on its way are one. A call may be lost; writers and keepers then find
-// by themselves what it is about, seconds later.
+// caller publishes calls in the background. Calls for the same template and reason that arrive
+// while a call is being published are merged into one. A call may be lost; writers and keepers
+// then find the waiting claims or missing shards by themselves, seconds later.
 type caller struct {
 	client goredis.UniversalClient
 
@@ -92,20 +93,20 @@ func (c *caller) again(message string) {
 	c.pending[message] = struct{}{}
 }
 
-// Calls are what a process is told that writes claims and keeps gates.
+// Calls are the callbacks of a process that writes claims and keeps gates.
 type Calls struct {
-	// Unwritten: claims wait to be written on a shard of the template. The writer
-	// continues until none waits, because there is no other call before.
+	// Unwritten: claims wait to be written on a shard of the template. The writer must continue
+	// until no claim waits, because no further call comes before that.
 	Unwritten func(templateID int64)
 	// Missing: a claim found no shard.
 	Missing func(templateID int64)
-	// Deaf: calls may have been lost, because the subscription begins, or began
-	// anew after the connection was lost.
+	// Deaf: calls may have been lost, because the subscription has just begun, or began anew
+	// after the connection was lost.
 	Deaf func()
 }
 
-// Listen passes calls on until ctx ends. It takes a connection of its own, and no
-// commands but one every ten seconds.
+// Listen passes calls on until ctx ends. It uses a connection of its own, and sends one command
+// every ten seconds.
 func Listen(ctx context.Context, client goredis.UniversalClient, calls Calls) error {
 	sub := client.Subscribe(ctx, wakeChannel)
 	defer sub.Close()

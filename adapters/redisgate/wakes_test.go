@@ -50,8 +50,8 @@ func (h heard) next(want string) {
 	}
 }
 
-// TestTheFirstClaimCallsTheWriter: claims that are accepted while others wait to
-// be written make no call, since the writer continues until none waits.
+// TestTheFirstClaimCallsTheWriter: claims that are accepted while other claims wait to be
+// written make no call, since the writer continues until no claim waits.
 func TestTheFirstClaimCallsTheWriter(t *testing.T) {
 	g, h := listen(t, Options{}, 7)
 	newShards(t, NewShards(g.client), 7, 1, openTerms(5), 100)

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A collection is an OpenTelemetry collector that keeps what it gets.
+// A collection is an OpenTelemetry collector that keeps the spans it gets.
 type collection struct {
 	URL string
 
@@ -24,7 +24,7 @@ type collection struct {
 	spans []seen
 }
 
-// seen is one span as it came over the wire.
+// seen is one span as it was received.
 type seen struct {
 	service string
 	*otlp.Span
@@ -78,7 +78,7 @@ func (c *collection) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// all returns what came so far.
+// all returns the spans received so far.
 func (c *collection) all() []seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()

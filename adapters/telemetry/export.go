@@ -8,15 +8,15 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// quiet is how long after a line about failed exports no other follows.
+// quiet is how long after a log line about failed exports no further such line is written.
 const quiet = time.Minute
 
-// patient is an exporter that logs its failures once a minute. The library would
-// call a process-wide error handler, which bypasses the log.
+// patient is an exporter that logs its failures at most once a minute. The library would report
+// them to a process-wide error handler, which bypasses the log.
 type patient struct {
 	sdk.SpanExporter
 	log    *slog.Logger
-	toldAt time.Time // exports are one at a time
+	toldAt time.Time // needs no lock: exports run one at a time
 }
 
 // ExportSpans never fails: spans that cannot be delivered are gone either way.

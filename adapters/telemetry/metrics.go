@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics serves the registry's metrics: with a token only to requests that have
-// it as bearer token, without one to all.
+// Metrics serves the registry's metrics. If token is set, only requests with this bearer token
+// are served; otherwise all requests are.
 func Metrics(registry *prometheus.Registry, token string) http.Handler {
 	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	if token == "" {
 		return serve
 	}
-	want := sha256.Sum256([]byte(token)) // of one length, whatever is shown
+	want := sha256.Sum256([]byte(token)) // hashes have the same length, whatever token a request has
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		got := sha256.Sum256([]byte(strings.TrimSpace(shown)))

@@ -5,10 +5,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// sampler decides at a trace's root. A request is drawn by its trace id
-// whatever its caller decided, or else callers could have everything traced.
-// A task without a parent is traced: there are a few per slot. A call without
-// one (polling) is not.
+// sampler decides at a trace's root. A request is sampled by its trace id, whatever its caller
+// decided; otherwise callers could have everything traced. A task without a parent is traced:
+// there are a few such tasks per slot. A call without a parent (polling) is not traced.
 type sampler struct {
 	requests, inherited sdk.Sampler
 }

@@ -25,7 +25,7 @@ type tracedSender struct {
 	tracer trace.Tracer
 }
 
-// Send is that of the sender below.
+// Send calls Send of the wrapped sender in a span.
 func (s tracedSender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	ctx, span := s.tracer.Start(ctx, "send "+s.Channel().String(), trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
@@ -47,8 +47,7 @@ func (s tracedSender) describe(messages []delivery.Message) []attribute.KeyValue
 		attribute.String("dropbell.template_id", strconv.FormatInt(about.TemplateID, 10)))
 }
 
-// outcome counts the results by class; a call that reached no recipient is an
-// error.
+// outcome counts the results by class. A call that reached no recipient is marked as an error.
 func outcome(span trace.Span, results []delivery.Result) {
 	var counts [delivery.Permanent + 1]int
 	for _, r := range results {

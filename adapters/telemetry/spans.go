@@ -11,16 +11,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LinkKey is what a carrier holds instead of "traceparent" when the work may
-// begin long after what caused it: it then has a trace of its own, linked to
-// the other.
+// LinkKey is the key in a carrier that replaces "traceparent" when the work may begin long after
+// its cause. The work then has a trace of its own, linked to the trace of the cause.
 const LinkKey = "tracelink"
 
 // probes are asked every few seconds by machines.
 var probes = []string{"/livez", "/readyz", "/metrics"}
 
-// Request begins the span of an HTTP request; done ends it. The client's own
-// trace is continued. Probes are not traced.
+// Request begins the span of an HTTP request; done ends it. The span continues the client's own
+// trace. Probes are not traced.
 func (t *Tracing) Request(r *http.Request) (ctx context.Context, done func(method, route string, status int)) {
 	if t == nil || slices.Contains(probes, r.URL.Path) {
 		return r.Context(), func(string, string, int) {}
@@ -40,8 +39,8 @@ func (t *Tracing) Request(r *http.Request) (ctx context.Context, done func(metho
 	}
 }
 
-// Event begins the span of an event's handler in the trace that its metadata
-// names, and none if it names none; done ends it.
+// Event begins the span of an event's handler in the trace that metadata names; done ends it. If
+// metadata names no trace, Event begins no span.
 func (t *Tracing) Event(ctx context.Context, name string, metadata map[string]string) (_ context.Context, done func(error)) {
 	if t == nil || metadata["traceparent"] == "" {
 		return ctx, func(error) {}
@@ -49,8 +48,8 @@ func (t *Tracing) Event(ctx context.Context, name string, metadata map[string]st
 	return t.consume(extract(ctx, metadata), name)
 }
 
-// Task begins the span of a task's execution: in the trace that its headers
-// name, or in one of its own; done ends it.
+// Task begins the span of a task's execution, in the trace that headers name or in a trace of
+// its own; done ends it.
 func (t *Tracing) Task(ctx context.Context, name string, headers map[string]string) (_ context.Context, done func(error)) {
 	if t == nil {
 		return ctx, func(error) {}

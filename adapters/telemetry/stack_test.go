@@ -127,8 +127,8 @@ func (s *stack) post(path string, body map[string]any, header ...string) map[str
 	return fields
 }
 
-// TestTracesOfARealDrop follows a reservation to its event's handler, and a
-// delivery from its timer to the shop's webhook and back to the web program.
+// TestTracesOfARealDrop follows a reservation to its event's handler, and a delivery from its
+// timer to the shop's webhook and back to the web program.
 func TestTracesOfARealDrop(t *testing.T) {
 	c := collect(t)
 	s := newStack(t, c.URL)

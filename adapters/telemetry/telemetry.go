@@ -34,12 +34,11 @@ const shutdownFor = 5 * time.Second
 type Options struct {
 	// Service is the program's name.
 	Service string
-	// Endpoint is the collector's base address, such as
-	// http://localhost:4318; spans are posted to /v1/traces below it. Empty
-	// turns tracing off.
+	// Endpoint is the collector's base address, such as http://localhost:4318. Spans are posted
+	// to /v1/traces below this address. An empty Endpoint turns tracing off.
 	Endpoint string
-	// Ratio is which share of requests is traced, 0…1. Work that no request
-	// caused (timers, deliveries) is always traced.
+	// Ratio is the share of requests that is traced, 0…1. Work that no request caused (timers,
+	// deliveries) is always traced.
 	Ratio float64
 	Log   *slog.Logger
 }
@@ -51,11 +50,10 @@ type Tracing struct {
 	tracer   trace.Tracer
 }
 
-// Start returns the tracing of this process, nil if o names no endpoint. It
-// does not connect: a collector that is away costs spans, which are dropped,
-// and nothing else. The exporter's other settings (OTEL_EXPORTER_OTLP_HEADERS,
-// …_TIMEOUT, OTEL_RESOURCE_ATTRIBUTES) are read from the environment as
-// OpenTelemetry specifies.
+// Start returns the tracing of this process, nil if o names no endpoint. Start does not connect:
+// if the collector is unavailable, spans are dropped, and nothing else is affected. The
+// exporter's other settings (OTEL_EXPORTER_OTLP_HEADERS, …_TIMEOUT, OTEL_RESOURCE_ATTRIBUTES)
+// are read from the environment as OpenTelemetry specifies.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	if o.Endpoint == "" {
 		return nil, nil
@@ -76,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{provider, provider.Tracer("dropbell")}, nil
 }
 
-// Shutdown exports what is left, for at most five seconds.
+// Shutdown exports the remaining spans, for at most five seconds.
 func (t *Tracing) Shutdown() error {
 	if t == nil {
 		return nil
@@ -86,9 +84,8 @@ func (t *Tracing) Shutdown() error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Queries returns what traces statements, as part of a traced request or
-// task only; nil if t is. Statements appear with their text and without
-// their arguments.
+// Queries returns a tracer of SQL statements; nil if t is nil. Statements are traced only as
+// part of a traced request or task, with their text and without their arguments.
 func (t *Tracing) Queries() pgx.QueryTracer {
 	if t == nil {
 		return nil

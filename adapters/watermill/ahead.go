@@ -9,25 +9,27 @@ import (
 )
 
 const (
-	// quickly is how long an event takes at most for the next ones to be read ahead.
+	// quickly is the longest handling time of an event after which the next events are read
+	// ahead.
 	quickly = 2 * time.Millisecond
-	// readAhead is how many events are read at a time then. With one read and one
-	// acknowledgement for each event, these take longer than the handler.
+	// readAhead is how many events one read then returns. With one read and one acknowledgement
+	// per event, reading and acknowledging take longer than the handler.
 	readAhead = 32
 	// ackGather is how long acknowledgements are gathered.
 	ackGather = 2 * time.Millisecond
-	// claimMargin is more than the clocks of this process and of Redis can differ in
-	// measuring the age of an event.
+	// claimMargin is more than the difference between the clocks of this process and of Redis
+	// can add to the measured age of an event.
 	claimMargin = time.Second
-	// ackAgain is the pause after a failed acknowledgement, and ackWithin how long one takes.
+	// ackAgain is the pause after a failed acknowledgement; ackWithin is the time-out of an
+	// acknowledgement.
 	ackAgain  = 100 * time.Millisecond
 	ackWithin = 5 * time.Second
 )
 
-// ahead holds the events of a group that were read before the library asks for them: it
-// reads one at a time. They are pending like those in work, and taken over like these after
-// a crash. Of events that take long one is read at a time: other consumers of the group
-// take the rest.
+// ahead holds events of a group that were read before the library asks for them; the library
+// reads one event at a time. These events are pending, like the event that is being handled, and
+// other consumers take them over after a crash. Slow events are read one at a time, so that
+// other consumers of the group can take the following events.
 type ahead struct {
 	mu     sync.Mutex
 	events []goredis.XMessage
@@ -51,7 +53,7 @@ func (a *ahead) keep(events []goredis.XMessage) {
 	a.events, a.read = events, time.Now()
 }
 
-// keepAhead leaves the first event in the reply and keeps the others.
+// keepAhead leaves the first event in the reply and stores the further events.
 func (r *reads) keepAhead(reply *goredis.XStreamSliceCmd) {
 	streams := reply.Val()
 	if len(streams) == 0 || len(streams[0].Messages) < 2 {
@@ -62,9 +64,9 @@ func (r *reads) keepAhead(reply *goredis.XStreamSliceCmd) {
 	streams[0].Messages = events[:1:1]
 }
 
-// nextAhead returns the next event that was read ahead as the answer to a read. One that
-// was read so long ago that another consumer may have taken it over is claimed again, and
-// left to that consumer if it has.
+// nextAhead returns the next event that was read ahead as the reply to a read. If the event was
+// read so long ago that another consumer may have taken it over, nextAhead claims the event
+// again, and skips the event if another consumer has it.
 func (r *reads) nextAhead(ctx context.Context) (*goredis.XStreamSliceCmd, bool) {
 	s := r.subscription
 	for {
@@ -87,9 +89,10 @@ func (r *reads) nextAhead(ctx context.Context) (*goredis.XStreamSliceCmd, bool) 
 	}
 }
 
-// acks gathers the acknowledgements of a subscription: with a round trip for each event
-// these would take longer than quick handlers. Until an event is acknowledged it is
-// pending, and it is repeated if the process dies. They outlive a lost connection.
+// acks gathers the acknowledgements of a subscription: one round trip per acknowledgement would
+// take longer than quick handlers. An event is pending until it is acknowledged, and is
+// delivered again if the process dies before. Gathered acknowledgements outlive a lost
+// connection.
 type acks struct {
 	send func(ids []string) error
 
@@ -100,8 +103,8 @@ type acks struct {
 	sends   sync.WaitGroup
 }
 
-// add acknowledges the events within moments, and tries again as long as that fails. It
-// returns false after close.
+// add acknowledges the events within moments, and retries until that succeeds. It returns false
+// after close.
 func (a *acks) add(ids ...string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,7 +137,8 @@ func (a *acks) sendAll() {
 	}
 }
 
-// gathered returns what is to be sent; without any the sending ends.
+// gathered returns the ids to acknowledge next; more is false if there are none, and sending
+// ends.
 func (a *acks) gathered() (ids []string, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,8 +147,8 @@ func (a *acks) gathered() (ids []string, more bool) {
 	return ids, a.sending
 }
 
-// giveBack keeps what was not sent for another attempt. It returns false if there is none
-// any more.
+// giveBack keeps ids that were not acknowledged for another attempt. It returns false if no
+// further attempt is made.
 func (a *acks) giveBack(ids []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,7 +157,7 @@ func (a *acks) giveBack(ids []string) bool {
 	return a.sending
 }
 
-// close waits until everything that was added is sent, or one more attempt has failed.
+// close waits until all added acknowledgements are sent, or one more attempt has failed.
 func (a *acks) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -161,7 +165,8 @@ func (a *acks) close() {
 	a.sends.Wait()
 }
 
-// XAck acknowledges the events, those of a subscription that reads ahead within moments.
+// XAck acknowledges the events. A subscription that reads ahead gathers its acknowledgements and
+// sends them within moments.
 func (r *reads) XAck(ctx context.Context, stream, group string, ids ...string) *goredis.IntCmd {
 	if !r.subscription.readsAhead || !r.subscription.acks.add(ids...) {
 		return r.UniversalClient.XAck(ctx, stream, group, ids...)

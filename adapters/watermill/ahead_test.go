@@ -11,8 +11,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// TestQuickEventsAreReadAhead: a thousand events that are handled quickly take a fraction of
-// as many reads and acknowledgements, and each is handled once.
+// TestQuickEventsAreReadAhead: a thousand quickly handled events take far fewer reads and
+// acknowledgements than events, and each event is handled once.
 func TestQuickEventsAreReadAhead(t *testing.T) {
 	s := startRedis(t)
 	bus := newBus(t, s)
@@ -55,14 +55,14 @@ func TestSlowEventsAreLeftToOthers(t *testing.T) {
 	second.Handle("h", topic, got.add, Ahead())
 	publish(t, second, events(1, 40))
 	run(t, second)
-	// The library reads up to two events while another one is handled.
+	// The library reads up to two events while a third event is being handled.
 	eventually(t, "the others are handled meanwhile", func() bool { return got.count() >= 37 })
 	close(free)
 	eventually(t, "all are handled", func() bool { return slices.Equal(got.sorted(), ids(events(0, 40))) })
 }
 
-// TestStoppingHandlesWhatWasReadAhead: events that a process has read ahead when it is stopped
-// are handled and acknowledged, and the next process gets the rest.
+// TestStoppingHandlesWhatWasReadAhead: when a process is stopped, the events that it has read
+// ahead are handled and acknowledged, and the next process gets all further events.
 func TestStoppingHandlesWhatWasReadAhead(t *testing.T) {
 	const all = 20_000
 	s := startRedis(t)
@@ -97,8 +97,8 @@ func TestStoppingHandlesWhatWasReadAhead(t *testing.T) {
 	}
 }
 
-// TestEventsReadLongAgoAreClaimedAgain: events that waited so long behind slow ones that
-// another consumer may have taken them over are handled unless one has.
+// TestEventsReadLongAgoAreClaimedAgain: events that waited behind slow events for so long that
+// another consumer may have taken them over are handled, unless another consumer has them.
 func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 	s := startRedis(t)
 	bus := newBus(t, s)
@@ -122,7 +122,7 @@ func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 	}
 	first := read()
 	entries := client.XRange(ctx, topic, "-", "+").Val()
-	// All were read an hour ago; another consumer has been at work on the second one for
+	// All events were read an hour ago; another consumer has been handling the second event for
 	// a while.
 	for i, e := range entries {
 		owner, idle := r.subscription.consumer, time.Hour
@@ -139,8 +139,8 @@ func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 	}
 }
 
-// TestWithoutAnAnswerAnEventIsHandled: Redis does not say whether another consumer has an
-// event that was read long ago.
+// TestWithoutAnAnswerAnEventIsHandled: if Redis does not say whether another consumer has an
+// event that was read long ago, the event is handled.
 func TestWithoutAnAnswerAnEventIsHandled(t *testing.T) {
 	s := startRedis(t)
 	bus := newBus(t, s)
@@ -157,9 +157,9 @@ func TestWithoutAnAnswerAnEventIsHandled(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsOutliveAnOutage: Redis refuses reads and acknowledgements for a while,
-// so that the subscription is begun again. All events that were handled meanwhile are
-// acknowledged afterwards, and none is handled twice.
+// TestAcknowledgementsOutliveAnOutage: Redis refuses reads and acknowledgements for a while, so
+// that the subscription begins anew. All events that were handled during the outage are
+// acknowledged afterwards, and no event is handled twice.
 func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	const all = 300
 	s := startRedis(t)
@@ -192,7 +192,8 @@ func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	}
 }
 
-// TestClosingSendsAcknowledgements that were added before; later ones are left to the caller.
+// TestClosingSendsAcknowledgements: close sends the acknowledgements that were added before;
+// later acknowledgements are left to the caller.
 func TestClosingSendsAcknowledgements(t *testing.T) {
 	var sent []string
 	var failed atomic.Bool

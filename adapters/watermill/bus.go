@@ -1,7 +1,7 @@
-// Package watermill transports events between processes over Redis Streams, with
-// the library of the same name. Delivery is at least once and unordered;
-// handlers are idempotent. An event that could not be handled after all attempts
-// is handed to the caller for storage, and only then acknowledged.
+// Package watermill transports events between processes over Redis Streams, with the library of
+// the same name. Delivery is at least once and unordered; handlers are idempotent. An event that
+// still fails after all attempts is passed to the caller for storage, and is acknowledged only
+// after that.
 package watermill
 
 import (
@@ -26,7 +26,7 @@ import (
 // ErrUnavailable is returned when Redis does not answer.
 var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the event bus is not reachable; try again in a moment")
 
-// publishChunk bounds the memory of one pipeline.
+// publishChunk is how many events one pipeline contains at most, which bounds its memory.
 const publishChunk = 1000
 
 // An Event is one message of the bus.
@@ -40,7 +40,7 @@ type Event struct {
 	Metadata map[string]string
 }
 
-// A DeadMessage is an event that one handler will not get any more.
+// A DeadMessage is an event that one handler will not get again.
 type DeadMessage struct {
 	Event
 	// Handler is the name under which the handler was registered.
@@ -49,30 +49,30 @@ type DeadMessage struct {
 	Reason string
 }
 
-// BusConfig configures [NewBus]. Zero fields take the default named beside them.
+// BusConfig configures [NewBus]. A zero field means the default that the field's comment names.
 type BusConfig struct {
 	// RedisURL may name several addresses separated by commas: a cluster.
 	RedisURL string
 	Logger   *slog.Logger
-	// Consumer names this process among all others, never reused.
+	// Consumer is the name of this process, unique among all processes and never reused.
 	Consumer string
-	// DeadMessage keeps an event that cannot be handled. While it fails, the
-	// event is tried again from the start, so nothing is lost. It must be
-	// idempotent by (ID, Handler). Required for [Bus.Handle].
+	// DeadMessage stores an event that cannot be handled. While DeadMessage fails, the event is
+	// tried again from the first attempt, so no event is lost. DeadMessage must be idempotent by
+	// (ID, Handler). It is required for [Bus.Handle].
 	DeadMessage func(ctx context.Context, dead DeadMessage) error
 	Metrics     Metrics
 	// Trace, if set, surrounds every attempt: it may change the handler's
 	// context, and done is called with the attempt's error.
 	Trace func(ctx context.Context, name string, metadata map[string]string) (_ context.Context, done func(error))
-	// Attempts per delivery: 5, with RetryInterval (200 ms) doubling up to
-	// MaxRetryInterval (2 s) between them.
+	// Attempts is the number of attempts per delivery; default 5. The pause between attempts is
+	// RetryInterval (default 200 ms), doubling up to MaxRetryInterval (default 2 s).
 	Attempts                        int
 	RetryInterval, MaxRetryInterval time.Duration
-	// NackPause is the time between two rounds of attempts when not even
-	// DeadMessage works, or what the handler needs is not available: 1 s.
+	// NackPause is the time between two rounds of attempts when DeadMessage fails as well, or
+	// when a service that the handler needs is unavailable; default 1 s.
 	NackPause time.Duration
-	// Patience is how long an event is tried whose handler says each time that
-	// something is not available: 1 h.
+	// Patience is how long an event is tried while its handler returns an error of kind
+	// Unavailable each time; default 1 h.
 	Patience time.Duration
 	// DrainTimeout is how long Run waits at its end for handlers: 10 s.
 	DrainTimeout time.Duration
@@ -88,8 +88,8 @@ type Metrics struct {
 	Resubscribed func(handler, topic string)
 }
 
-// A Bus publishes events and runs handlers. Publishing works without
-// [Bus.Run]; handlers are registered before it.
+// A Bus publishes events and runs handlers. Publishing works without [Bus.Run]. Handlers must be
+// registered before [Bus.Run].
 type Bus struct {
 	config        BusConfig
 	client        goredis.UniversalClient
@@ -138,10 +138,9 @@ func or[T int | time.Duration](value, fallback T) T {
 // Close frees the connections; call it after Run has returned.
 func (b *Bus) Close() error { return errors.Join(b.client.Close(), b.watch.client.Close()) }
 
-// Publish appends events to their streams, up to a thousand per round trip.
-// On error some of them may have been published; publishing all of them again
-// is safe because handlers are idempotent. It returns [ErrUnavailable] when
-// Redis does not answer.
+// Publish appends events to their streams, up to a thousand per round trip. On error some of the
+// events may have been published; publishing all of them again is safe because handlers are
+// idempotent. Publish returns [ErrUnavailable] when Redis does not answer.
 func (b *Bus) Publish(ctx context.Context, events []Event) error {
 	for len(events) > 0 {
 		n := min(len(events), publishChunk)
@@ -172,10 +171,9 @@ func (b *Bus) publish(ctx context.Context, events []Event) error {
 	})
 }
 
-// Run serves all handlers until ctx ends, then lets running handlers finish
-// and acknowledges what they did. It survives every failure of Redis, an
-// emptied one included, by subscribing again. It returns nil, and not before
-// ctx ends.
+// Run serves all handlers until ctx ends. It then lets running handlers finish and acknowledges
+// their events. After every failure of Redis, an emptied Redis included, Run subscribes again.
+// Run returns nil, and not before ctx ends.
 func (b *Bus) Run(ctx context.Context) error {
 	if b.started.Swap(true) {
 		return errors.New("event bus: Run was called twice")
@@ -215,8 +213,8 @@ func (b *Bus) subscribedOnce() {
 	}
 }
 
-// Health returns an error that names the handlers without a subscription at
-// this moment; nil means that all are connected.
+// Health returns an error that names the handlers without a subscription at this moment; nil
+// means that all handlers have a subscription.
 func (b *Bus) Health() error {
 	var errs []error
 	for _, s := range b.subscriptions {

@@ -14,7 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// handleOne runs h for one published event and returns what died of it.
+// handleOne runs h for one published event; c collects the dead messages.
 func handleOne(t *testing.T, s *redisServer, c *deadMessages, h HandlerFunc) {
 	t.Helper()
 	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.keep })
@@ -82,8 +82,9 @@ func TestPermanentFaultsAreNotRetried(t *testing.T) {
 	}
 }
 
-// TestUnavailableIsNoAttempt: an event whose handler finds PostgreSQL away is handled once
-// it is back, after many more failures than attempts, and no dead message is made of it.
+// TestUnavailableIsNoAttempt: an event whose handler finds PostgreSQL unavailable is handled
+// once PostgreSQL is back, after many more failures than attempts. No dead message is made of
+// the event.
 func TestUnavailableIsNoAttempt(t *testing.T) {
 	s, c := startRedis(t), &deadMessages{}
 	var calls atomic.Int64
@@ -101,8 +102,8 @@ func TestUnavailableIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestUnavailableForTooLongIsGivenUp: an event that alone finds something away does not
-// hold up the events behind it for ever.
+// TestUnavailableForTooLongIsGivenUp: an event that is the only event to find a service
+// unavailable does not hold up the events behind it for ever.
 func TestUnavailableForTooLongIsGivenUp(t *testing.T) {
 	s, c := startRedis(t), &deadMessages{}
 	var handled seen

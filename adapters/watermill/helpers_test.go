@@ -14,7 +14,7 @@ import (
 
 const topic = "things.happened.v1"
 
-// A seen collects what handlers got.
+// A seen collects the events that handlers got.
 type seen struct {
 	mu  sync.Mutex
 	ids []string

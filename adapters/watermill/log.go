@@ -7,9 +7,8 @@ import (
 	library "github.com/ThreeDotsLabs/watermill"
 )
 
-// logAdapter passes the library's messages to slog, one level lower than the
-// library thinks: it logs every subscription as Info and what it recovers
-// from as Error.
+// logAdapter passes the library's messages to slog, one level lower than the library's: the
+// library logs every subscription as Info, and errors from which it recovers as Error.
 type logAdapter struct{ logger *slog.Logger }
 
 func (l logAdapter) log(level slog.Level, msg string, fields library.LogFields, args ...any) {

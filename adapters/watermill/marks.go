@@ -14,11 +14,11 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// A mark lies beside each stream, on the same server, and is lost with it. It says
-// in which run of the server the stream has everything that was published, and which
-// number the publisher gave it: a server that was emptied has no mark, one that was
-// started anew, or a replica that took over, has another run, and one that was restored
-// from an older copy a smaller number.
+// markKey is the key of a stream's mark. The mark is on the same server as the stream and is
+// lost with it. The mark holds the run id of the server in which the stream has all published
+// events, and a number from the publisher. An emptied server has no mark. A restarted server, or
+// a replica that took over, has another run id. A server restored from an older copy has a
+// smaller number.
 func markKey(topic string) string { return "events:mark:{" + topic + "}" }
 
 func mark(run string, number int64) string { return run + " " + strconv.FormatInt(number, 10) }
@@ -41,9 +41,9 @@ func (b *Bus) SetMarks(ctx context.Context, number int64) error {
 	return nil
 }
 
-// Marked reports whether the marks of all streams have the number, in the run of their
-// server, so that since [Bus.SetMarks] no stream has forgotten an event; and the greatest
-// number that a mark has.
+// Marked reports whether the marks of all streams have the number and the current run id of
+// their server: then no stream has lost an event since [Bus.SetMarks]. greatest is the greatest
+// number of any mark.
 func (b *Bus) Marked(ctx context.Context, number int64) (all bool, greatest int64, err error) {
 	topics := b.topics()
 	runs, err := b.runs(ctx, topics)
@@ -51,7 +51,8 @@ func (b *Bus) Marked(ctx context.Context, number int64) (all bool, greatest int6
 		return false, 0, err
 	}
 	replies := make([]*goredis.StringCmd, len(topics))
-	// The error is that of the first mark that does not exist, or of all.
+	// The error is the error of the first mark that does not exist, or an error of the
+	// connection.
 	_, _ = b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for i, topic := range topics {
 			replies[i] = p.Get(ctx, markKey(topic))
@@ -98,7 +99,8 @@ type Ends map[string]entryID
 func (b *Bus) Ends(ctx context.Context) (Ends, error) {
 	topics := b.topics()
 	replies, ends := make([]*goredis.XInfoStreamCmd, len(topics)), Ends{}
-	// The error is that of the first stream that does not exist, or of all.
+	// The error is the error of the first stream that does not exist, or an error of the
+	// connection.
 	_, _ = b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for i, topic := range topics {
 			replies[i] = p.XInfoStream(ctx, topic)
@@ -130,9 +132,9 @@ func (e Ends) Reach(before Ends) bool {
 	return true
 }
 
-// Handled reports whether every handler has acknowledged all entries up to the ends,
-// also handlers that only other processes have. A handler of this process that Redis
-// does not know has not.
+// Handled reports whether every handler has acknowledged all entries up to the ends, including
+// handlers that only other processes have. It returns false if Redis does not know a handler of
+// this process.
 func (b *Bus) Handled(ctx context.Context, ends Ends) (bool, error) {
 	topics := b.topics()
 	groups, err := b.allGroups(ctx, topics)

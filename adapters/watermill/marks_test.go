@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMarksShowWhatWasForgotten: they are gone with the streams, and do not fit another run
-// of the server.
+// TestMarksShowWhatWasForgotten: marks are lost together with their streams, and do not fit
+// another run of the server.
 func TestMarksShowWhatWasForgotten(t *testing.T) {
 	s := startRedis(t)
 	bus := newBus(t, s)

@@ -13,8 +13,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// publishUntil publishes one event after the other until arrived holds. Redis
-// may lose what is published while it is being emptied, so one is not enough.
+// publishUntil publishes events one after the other until arrived returns true. Redis may lose
+// events that are published while it is being emptied, so one event is not enough.
 func publishUntil(t *testing.T, bus *Bus, arrived func() bool) {
 	t.Helper()
 	n := 100_000

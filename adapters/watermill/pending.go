@@ -19,10 +19,10 @@ const (
 // A consumerGroup is the group of a handler on the stream of a topic.
 type consumerGroup struct{ topic, name string }
 
-// pendings knows which groups have no events that are read and not acknowledged, from
-// one round trip for all groups of a process every few seconds: each subscription would
-// ask that for itself otherwise, to take events over from consumers that fell silent.
-// The subscriptions of empty groups sleep meanwhile.
+// pendings knows which groups have no pending events (read and not acknowledged), from one round
+// trip for all groups of a process every few seconds. Otherwise each subscription would ask
+// Redis itself, in order to take events over from silent consumers. Subscriptions of groups
+// without pending events sleep between two answers.
 type pendings struct {
 	client goredis.UniversalClient
 	groups []consumerGroup // each once
@@ -36,15 +36,15 @@ type pendings struct {
 	answered chan struct{} // closed when watch has the next answer; nil if it is not awaited
 }
 
-// A pendingAnswer is what Redis said about all groups.
+// A pendingAnswer is the answer of Redis for all groups.
 type pendingAnswer struct {
 	asked time.Time
 	empty map[consumerGroup]bool
 }
 
-// none reports whether no event of the group can have been pending for as long as idle:
-// none was when the groups were asked, less than idle ago. Nothing is known, and nothing
-// waits, while another subscription asks.
+// none reports whether no event of the group can have been pending for as long as idle: the last
+// answer is younger than idle, and the group had no pending events. none returns false, without
+// waiting, while another subscription asks.
 func (p *pendings) none(ctx context.Context, g consumerGroup, idle time.Duration) bool {
 	use := min(idle, pendingFor)
 	a := p.last.Load()
@@ -53,7 +53,7 @@ func (p *pendings) none(ctx context.Context, g consumerGroup, idle time.Duration
 			return false
 		}
 		defer p.asking.Unlock()
-		if a = p.last.Load(); !a.within(use) { // nor has another one asked meanwhile
+		if a = p.last.Load(); !a.within(use) { // still old: no other subscription has asked meanwhile
 			a = p.ask(ctx)
 			p.last.Store(a)
 		}
@@ -76,8 +76,8 @@ func (p *pendings) watch(ctx context.Context) {
 	}
 }
 
-// some returns true as soon as an answer that watch gets from now on does not exclude
-// that events of the group are pending, or false when ctx or stopping ends.
+// some returns true as soon as an answer that watch gets from now on shows that the group may
+// have pending events. It returns false when ctx or stopping ends.
 func (p *pendings) some(ctx context.Context, g consumerGroup, stopping <-chan struct{}) bool {
 	for {
 		select {
@@ -103,7 +103,7 @@ func (p *pendings) next() <-chan struct{} {
 	return p.answered
 }
 
-// within reports whether there is an answer to what was asked less than d ago.
+// within reports whether the answer exists and was asked for less than d ago.
 func (a *pendingAnswer) within(d time.Duration) bool { return a != nil && time.Since(a.asked) < d }
 
 // ask asks about all groups. A group that Redis does not answer about is not empty.

@@ -9,9 +9,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// TestPendingsOfGroups: a group is known to be empty only as long as no event that was
-// read since can have been pending for the time that matters, and never if Redis did
-// not say so.
+// TestPendingsOfGroups: a group counts as empty only as long as no event that was read since the
+// last answer can have been pending for idle, and never if Redis has not answered for the group.
 func TestPendingsOfGroups(t *testing.T) {
 	client := startRedis(t).client(t)
 	ctx := t.Context()
@@ -62,7 +61,8 @@ func TestPendingsOfGroups(t *testing.T) {
 	}
 }
 
-// TestPendingsDoNotWait: while one subscription asks, another one knows nothing.
+// TestPendingsDoNotWait: while one subscription asks, none returns false to another
+// subscription.
 func TestPendingsDoNotWait(t *testing.T) {
 	client := startRedis(t).client(t)
 	g := consumerGroup{"t", "g"}
@@ -130,8 +130,8 @@ func TestPendingsAreWatched(t *testing.T) {
 	}
 }
 
-// TestLooksBeforeReadingDoNotWait: before it reads, the library looks again at once
-// when it has found many events of silent consumers. Those are handled by then.
+// TestLooksBeforeReadingDoNotWait: before the library reads, it looks again at once if it has
+// found many events of silent consumers. These events are handled by then.
 func TestLooksBeforeReadingDoNotWait(t *testing.T) {
 	s := startRedis(t)
 	bus := newBus(t, s)

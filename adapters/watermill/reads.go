@@ -14,16 +14,16 @@ import (
 
 const drainInterval = 10 * time.Millisecond
 
-// reads is the client of one subscription. It shares its connections with all
-// others of the bus and differs in how it reads:
+// reads is the client of one subscription. It shares its connections with all other
+// subscriptions of the bus and differs from the bus's client in how it reads:
 //
 //   - Reading does not block a connection. A subscription without events waits
-//     for the bus's [streamWatch], which serves all of them.
+//     for the bus's [streamWatch], which serves all subscriptions.
 //   - The library closes a subscription between handling an event and
 //     acknowledging it, so that every stop would repeat events a minute later.
 //     Here reading ends first, and the subscription is closed when nothing is
 //     pending any more.
-//   - It remembers where a listener stands, and why reading failed.
+//   - It remembers the position of a listener, and why reading failed.
 //   - It reads quick events ahead and gathers their acknowledgements, see [Ahead].
 type reads struct {
 	goredis.UniversalClient
@@ -64,13 +64,12 @@ func (r *reads) lastError() error {
 	return r.failure
 }
 
-// XPendingExt looks for events to take over from other consumers; an empty
-// reply means none. The library looks before it reads, more than once while it finds
-// many, and then again and again beside reading: such a look waits until there may be some,
-// one before is left out if [pendings] knows that there can be none. The reply is empty while
-// stopping, and after an error: the
-// library would otherwise repeat the request without end, even before its first
-// read, while the next read ends the subscription and returns the error.
+// XPendingExt looks for events to take over from other consumers; an empty reply means none. The
+// library calls it before the first read, repeatedly while it finds many events: such a call is
+// skipped if [pendings] knows that there can be no such events. During reading the library calls
+// it again and again: such a call waits until there may be such events. The reply is empty while
+// stopping and after an error. After an error the library would repeat the request without end,
+// even before its first read; instead the next read ends the subscription and returns the error.
 func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *goredis.XPendingExtCmd {
 	none := goredis.NewXPendingExtCmd(ctx)
 	group, pending := consumerGroup{r.subscription.topic, r.subscription.group}, r.subscription.bus.pending
@@ -113,8 +112,8 @@ func (r *reads) XRead(ctx context.Context, a *goredis.XReadArgs) *goredis.XStrea
 // neverBlock leaves BLOCK out of a command.
 const neverBlock time.Duration = -1
 
-// read waits until there is something to read. Without anything it returns at
-// the end alone: returning at once would make the library spin.
+// read waits until there are entries to read. It returns without entries only at the end: an
+// earlier empty reply would make the library spin.
 func (r *reads) read(ctx context.Context, next func() *goredis.XStreamSliceCmd) *goredis.XStreamSliceCmd {
 	for {
 		changed := r.subscription.bus.watch.next(r.subscription.topic)
@@ -158,17 +157,17 @@ func (r *reads) readUnlessStopping(next func() *goredis.XStreamSliceCmd) (*gored
 	return cmd, true
 }
 
-// remember keeps the position of a listener; the library handles the first
-// entry of a reply and reads on from there.
+// remember keeps the position of a listener. The library handles the first entry of a reply and
+// then reads from that entry on.
 func (r *reads) remember(streams []goredis.XStream) {
 	if r.subscription.group == "" && len(streams) > 0 && len(streams[0].Messages) > 0 {
 		r.subscription.position.Store(&streams[0].Messages[0].ID)
 	}
 }
 
-// prepare finds out where a listener begins: after the newest event, or where
-// it stood when its subscription broke. Given "$" instead, the library would
-// miss what is published between two of its reads.
+// prepare determines the position at which a listener begins: after the newest event, or at its
+// position when its subscription broke. With "$" as the position, the library would miss events
+// that are published between two of its reads.
 func (s *subscription) prepare(ctx context.Context) error {
 	if s.group != "" {
 		return nil
@@ -186,7 +185,7 @@ func (s *subscription) prepare(ctx context.Context) error {
 		if stood.compare(newest) <= 0 {
 			return nil
 		}
-		// Redis was emptied and its clock is behind the former one's.
+		// Redis was emptied, and its clock is behind the former server's clock.
 		newest = entryID{}
 	}
 	text := newest.String()
@@ -206,8 +205,8 @@ func (s *subscription) newest(ctx context.Context) (entryID, error) {
 	return parseEntryID(info.LastGeneratedID)
 }
 
-// drain ends reading and waits until what was read is handled and
-// acknowledged, at most the drain time.
+// drain ends reading and waits until all events that were read are handled and acknowledged, at
+// most for the drain time.
 func (s *subscription) drain(ctx context.Context, reads *reads) {
 	reads.stop()
 	if s.group == "" {

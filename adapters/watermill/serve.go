@@ -20,8 +20,8 @@ import (
 const (
 	deadTimeout = 10 * time.Second
 	maxReason   = 8 << 10
-	// foreignKey marks, in a message's metadata, an entry that is no event;
-	// its value says why.
+	// foreignKey is the key in a message's metadata of an entry that is not an event. Its value
+	// is the reason.
 	foreignKey = "dropbell_foreign"
 )
 
@@ -53,16 +53,16 @@ func (s *subscription) event(m *message.Message) Event {
 	return Event{ID: m.UUID, Topic: s.topic, Payload: m.Payload, Metadata: m.Metadata}
 }
 
-// retrying makes one round of attempts. Each has its own time-out, which is
-// why the retry must reset the context that the former one used up.
+// retrying makes one round of attempts. Each attempt has its own time-out, so the retry must
+// replace the context that the attempt before used up.
 func (s *subscription) retrying(h HandlerFunc, timeout time.Duration) message.HandlerFunc {
 	c := s.bus.config
 	retry := middleware.Retry{
 		MaxRetries:      c.Attempts - 1,
 		InitialInterval: c.RetryInterval,
 		MaxInterval:     c.MaxRetryInterval,
-		// With ShouldRetry set the library advances the interval twice per
-		// attempt: this doubles it.
+		// With ShouldRetry set the library multiplies the interval twice per attempt: 1.4 twice
+		// is about 2.
 		Multiplier:          1.4,
 		RandomizationFactor: 0.3,
 		ResetContextOnRetry: true,
@@ -72,8 +72,8 @@ func (s *subscription) retrying(h HandlerFunc, timeout time.Duration) message.Ha
 	return retry.Middleware(middleware.Timeout(timeout)(middleware.Recoverer(s.attempt(h))))
 }
 
-// salvaging keeps an event that next could not handle as a dead message. Its
-// error means that even this failed and the event must come again.
+// salvaging stores an event that next could not handle as a dead message. If salvaging returns
+// an error, storing failed as well, and the event must be delivered again.
 func (s *subscription) salvaging(next message.HandlerFunc) message.HandlerFunc {
 	return middleware.Recoverer(func(m *message.Message) ([]*message.Message, error) {
 		// The attempts leave a context behind that has ended.
@@ -97,10 +97,10 @@ func (s *subscription) salvaging(next message.HandlerFunc) message.HandlerFunc {
 	})
 }
 
-// waits reports whether the event is to come again because what its handler needs is not
-// available: PostgreSQL or Redis is away, which says nothing about the event. Only one
-// that finds them away for as long as [BusConfig.Patience] is given up, which takes a
-// database that keeps it.
+// waits reports whether the event is to be delivered again because a service that its handler
+// needs (PostgreSQL or Redis) is unavailable, which is not the event's fault. An event that
+// finds the service unavailable for as long as [BusConfig.Patience] is given up; that needs a
+// database that stores the dead message.
 func (s *subscription) waits(id string, err error) bool {
 	if fault.KindOf(err) != fault.Unavailable {
 		return false
@@ -157,9 +157,9 @@ func givesUp(err error) bool {
 	}
 }
 
-// unmarshaller reads entries as the library does, but lets one that it cannot
-// read pass as a marked message: the library ends the subscription at such an
-// entry, and again at every later start.
+// unmarshaller parses entries as the library does, but passes an entry that it cannot parse on
+// as a marked message. The library would end the subscription at such an entry, and again at
+// every later start.
 type unmarshaller struct{}
 
 // Unmarshal implements the library's interface and never fails.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// lookAgain is after how long, up to twice that, a reader without events looks
-	// by itself. Before, within seconds, a [streamWatch] compares its positions.
+	// lookAgain is the time, randomly up to doubled, after which a reader without events looks
+	// by itself. Normally a [streamWatch] notices new entries earlier, within seconds.
 	lookAgain     = 30 * time.Second
 	claimInterval = 5 * time.Second
 	firstPause    = 50 * time.Millisecond
@@ -26,9 +26,10 @@ const (
 	attemptTimeout = 10 * time.Second
 )
 
-// A HandlerFunc handles one event. A fault of kind Invalid, NotFound or
-// Conflict gives the event up at once, and Unavailable never before
-// [BusConfig.Patience]; any other error, a panic included, is tried again a few times. The context ends with the attempt's time-out.
+// A HandlerFunc handles one event. An error of kind Invalid, NotFound or Conflict gives the
+// event up at once; an error of kind Unavailable gives it up after [BusConfig.Patience]. After
+// any other error, a panic included, the event is tried again a few times. The context ends with
+// the attempt's time-out.
 type HandlerFunc func(ctx context.Context, e Event) error
 
 // An Option changes how a handler is served.
@@ -40,22 +41,21 @@ type options struct {
 	ahead    bool
 }
 
-// Parallel lets n events be handled at a time in this process; the default is
-// one. They are then handled out of order even within the process.
+// Parallel lets n events be handled at a time in this process; the default is 1. With n above 1,
+// events are handled out of order even within the process.
 func Parallel(n int) Option { return func(o *options) { o.parallel = max(1, n) } }
 
 // Timeout bounds one attempt; the default is 10 s.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// Ahead is for handlers that pass over nearly all events: as long as each takes less than
-// two milliseconds, 32 events are read at a time, and acknowledged together. Behind one
-// that takes longer up to 31 may wait, and after a crash they are repeated.
+// Ahead is for handlers that ignore nearly all events. While each event takes less than two
+// milliseconds, 32 events are read at a time and acknowledged together. Up to 31 events may wait
+// behind a slower event. After a crash these events are delivered again.
 func Ahead() Option { return func(o *options) { o.ahead = true } }
 
-// Handle gives every event of topic to h once over all processes: handlers of
-// one name share a consumer group, which begins with the oldest event kept.
-// It panics when name handles topic already or [BusConfig.DeadMessage] is not
-// set, and must not be called after [Bus.Run].
+// Handle gives every event of topic to h once over all processes: handlers of one name share a
+// consumer group, which begins with the oldest event kept. Handle panics when name already
+// handles topic or [BusConfig.DeadMessage] is not set. It must not be called after [Bus.Run].
 func (b *Bus) Handle(name, topic string, h HandlerFunc, opts ...Option) {
 	if b.config.DeadMessage == nil {
 		panic("watermill: handler " + name + " without a place for dead messages")
@@ -75,19 +75,19 @@ func (b *Bus) Handle(name, topic string, h HandlerFunc, opts ...Option) {
 	}
 }
 
-// Listen gives every event of topic that is published from now on to h in
-// this process, beside all other processes that listen. It is for caches and
-// live views: an event whose handling fails is logged and not repeated, and events
-// published while the process is away are missed. It panics when name listens to topic
-// already, and must not be called after [Bus.Run].
+// Listen gives every event of topic that is published from now on to h in this process; every
+// process that listens gets every event. Listen is for caches and live views: an event whose
+// handling fails is logged and not repeated, and events published while the process is not
+// running are missed. Listen panics when name already listens to topic. It must not be called
+// after [Bus.Run].
 func (b *Bus) Listen(name, topic string, h HandlerFunc) {
 	s := b.subscription(name, topic)
 	s.serve = s.listening(h)
 	b.add(s, true)
 }
 
-// longestRound is the time all attempts of one delivery may take. Taking an
-// event away from a consumer earlier would handle it twice at a time.
+// longestRound is how long all attempts of one delivery may take. Taking an event away from its
+// consumer earlier would have two consumers handle it at a time.
 func (b *Bus) longestRound(timeout time.Duration) time.Duration {
 	return time.Duration(b.config.Attempts) * (timeout + b.config.MaxRetryInterval*3/2)
 }
@@ -120,13 +120,13 @@ type subscription struct {
 	group    string // "" = every process gets each event
 	consumer string
 	serve    message.HandlerFunc
-	// claimAfter is how long an event may stay with a silent consumer before
-	// another one takes it.
+	// claimAfter is how long an event may stay with a silent consumer before another consumer
+	// takes it over.
 	claimAfter time.Duration
 	logger     *slog.Logger
 
-	// readsAhead is set by [Ahead]; ahead and acks are for that alone, and outlive a lost
-	// connection.
+	// readsAhead is set by [Ahead]. ahead and acks are used only if it is set; they outlive a
+	// lost connection.
 	readsAhead bool
 	ahead      ahead
 	acks       acks
@@ -174,7 +174,8 @@ func (s *subscription) supervise(ctx context.Context) {
 	}
 }
 
-// levelFor makes an outage one warning per handler, not one every few seconds.
+// levelFor returns the log level of a failure, so that an outage is one warning per handler and
+// not one warning every few seconds.
 func levelFor(pause time.Duration) slog.Level {
 	if pause == firstPause {
 		return slog.LevelWarn
@@ -182,8 +183,8 @@ func levelFor(pause time.Duration) slog.Level {
 	return slog.LevelDebug
 }
 
-// subscribe serves events until the subscription breaks or ctx ends, and
-// calls ready once it reads.
+// subscribe serves events until the subscription breaks or ctx ends. It calls ready once it
+// reads.
 func (s *subscription) subscribe(ctx context.Context, ready func()) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
@@ -245,8 +246,8 @@ func (s *subscription) libraryConfig(client goredis.UniversalClient) redisstream
 		OldestId:        "0",
 		// An endless first read could not be stopped.
 		DisableIndefiniteInitialBlock: true,
-		// The library would continue after any error, without end and twice a
-		// second: also after NOGROUP, which requires a new subscription.
+		// By default the library would continue after any error, without end and twice a second,
+		// even after NOGROUP, which requires a new subscription.
 		ShouldStopOnReadErrors: func(error) bool { return true },
 	}
 	if position := s.position.Load(); position != nil {

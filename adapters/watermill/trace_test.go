@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEveryAttemptIsTraced with what the publisher sent along.
+// TestEveryAttemptIsTraced with the metadata that the publisher sent.
 func TestEveryAttemptIsTraced(t *testing.T) {
 	type insideKey struct{}
 	s := startRedis(t)

@@ -46,11 +46,10 @@ func (b *Bus) topics() []string {
 	return slices.Compact(topics)
 }
 
-// Trim deletes events older than olderThan that every group has handled; an
-// event that is unread or not yet acknowledged by one group stays, however old.
-// A group without consumers therefore keeps its stream growing, which [Bus.Lag]
-// shows. It returns the number deleted, and [ErrUnavailable] when Redis does not
-// answer.
+// Trim deletes events older than olderThan that every group has handled. An event that one group
+// has not read or not acknowledged stays, however old it is. A group without consumers therefore
+// keeps its stream growing, which [Bus.Lag] shows. Trim returns the number of deleted events,
+// and [ErrUnavailable] when Redis does not answer.
 func (b *Bus) Trim(ctx context.Context, olderThan time.Duration) (int64, error) {
 	now, err := b.client.Time(ctx).Result()
 	if err != nil {
@@ -71,8 +70,8 @@ func (b *Bus) Trim(ctx context.Context, olderThan time.Duration) (int64, error) 
 	return total, nil
 }
 
-// keepFrom returns the first position that must stay: age, or what the
-// slowest group still needs. Groups only move forward meanwhile.
+// keepFrom returns the first position that must stay: age, or the first entry that the slowest
+// group still needs, if that is earlier. Groups only move forward meanwhile.
 func (b *Bus) keepFrom(ctx context.Context, topic string, age entryID) (entryID, error) {
 	groups, err := b.groups(ctx, topic)
 	if err != nil {
@@ -101,8 +100,7 @@ func (b *Bus) keepFrom(ctx context.Context, topic string, age entryID) (entryID,
 	return keep, nil
 }
 
-// groups returns the consumer groups of a stream; a stream that does not
-// exist has none.
+// groups returns the consumer groups of a stream; no groups if the stream does not exist.
 func (b *Bus) groups(ctx context.Context, topic string) ([]goredis.XInfoGroup, error) {
 	groups, err := b.client.XInfoGroups(ctx, topic).Result()
 	if isAbsent(err) {
@@ -117,7 +115,8 @@ func isAbsent(err error) bool { return err != nil && strings.Contains(err.Error(
 // allGroups returns the consumer groups of the streams, in one round trip.
 func (b *Bus) allGroups(ctx context.Context, topics []string) ([][]goredis.XInfoGroup, error) {
 	replies := make([]*goredis.XInfoGroupsCmd, len(topics))
-	// The error is that of the first stream that does not exist, or of all.
+	// The error is the error of the first stream that does not exist, or an error of the
+	// connection.
 	_, _ = b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for i, topic := range topics {
 			replies[i] = p.XInfoGroups(ctx, topic)
@@ -134,13 +133,12 @@ func (b *Bus) allGroups(ctx context.Context, topics []string) ([][]goredis.XInfo
 	return groups, nil
 }
 
-// A Group is one kind of reader of one stream.
+// A Group is a consumer group of one stream.
 type Group struct{ Topic, Name string }
 
-// Lag returns how many events of each group are unread or not yet
-// acknowledged. Where Redis has lost count (after entries were deleted) it
-// counts up to ten thousand. It returns [ErrUnavailable] when Redis does not
-// answer.
+// Lag returns how many events of each group are unread or not yet acknowledged. If Redis cannot
+// count them (after entries were deleted), Lag counts up to ten thousand. Lag returns
+// [ErrUnavailable] when Redis does not answer.
 func (b *Bus) Lag(ctx context.Context) (map[Group]int64, error) {
 	lags, topics := map[Group]int64{}, b.topics()
 	groups, err := b.allGroups(ctx, topics)

@@ -10,8 +10,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// aStream holds ten events of an hour ago, 1-0 to 10-0 after a common start,
-// and one of now.
+// aStream holds ten events from an hour ago, 1-0 to 10-0 after a common prefix, and one event
+// from now.
 func aStream(t *testing.T, s *redisServer, name string) (*goredis.Client, func(n int) string) {
 	t.Helper()
 	client := s.client(t)
@@ -32,8 +32,8 @@ func add(t *testing.T, client *goredis.Client, stream, id string) {
 	}
 }
 
-// read makes a group that has read n entries and acknowledged all but the
-// entries in pending.
+// read makes a group that has read n entries and acknowledged all of them except the entries in
+// pending.
 func read(t *testing.T, client *goredis.Client, stream, group string, n int, pending ...string) {
 	t.Helper()
 	if err := client.XGroupCreate(t.Context(), stream, group, "0").Err(); err != nil {
@@ -73,7 +73,7 @@ func TestTrimKeepsWhatTheSlowestGroupNeeds(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		groups groups
-		first  int // 0 = only the new one is left
+		first  int // 0 = only the newest event is left
 	}{
 		"all read":          {groups{"a": {11, nil}}, 0},
 		"no group":          {groups{}, 0},

@@ -11,22 +11,21 @@ import (
 )
 
 const (
-	// watchFor is how long one blocked XREAD of a streamWatch takes, and how
-	// often it compares its positions with those of Redis.
+	// watchFor is how long one blocked XREAD of a streamWatch takes, and how often the
+	// streamWatch compares its positions with the positions in Redis.
 	watchFor = 5 * time.Second
 	// watchAnswer is how much longer Redis may take to answer it.
 	watchAnswer = 3 * time.Second
 	// watchPause follows a failure.
 	watchPause = 200 * time.Millisecond
-	// watchGap is the time between two notices at least, so that readers of a busy
-	// stream are not looked after one event at a time.
+	// watchGap is the least time between two notices, so that readers of a busy stream are not
+	// woken for each event.
 	watchGap = 2 * time.Millisecond
 )
 
-// A streamWatch notices that streams have new entries, for all subscriptions of
-// a process with one blocked XREAD, of a cluster with one for each stream. It
-// reads outside of all groups and only says when reading is worth while, so an
-// interrupted watch loses nothing.
+// A streamWatch notices that streams have new entries, for all subscriptions of a process. It
+// uses one blocked XREAD, or with a cluster one for each stream. It reads outside of all groups
+// and only says when reading is worth while, so an interrupted watch loses nothing.
 type streamWatch struct {
 	client  goredis.UniversalClient
 	mu      sync.Mutex
@@ -37,8 +36,8 @@ func newStreamWatch(client goredis.UniversalClient) *streamWatch {
 	return &streamWatch{client: client, changed: map[string]chan struct{}{}}
 }
 
-// next returns a channel that is closed once the stream has changed after this
-// call. Take it before looking at the stream.
+// next returns a channel that is closed once the stream has changed after this call. Call next
+// before reading the stream.
 func (w *streamWatch) next(topic string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,8 +60,8 @@ func (w *streamWatch) notify(topics ...string) {
 	}
 }
 
-// start watches the topics until ctx ends; a read in flight then ends with the
-// client or within [watchFor].
+// start watches the topics until ctx ends. A read in flight then ends when the client is closed,
+// or within [watchFor].
 func (w *streamWatch) start(ctx context.Context, topics []string) {
 	if len(topics) == 0 {
 		return
@@ -71,7 +70,7 @@ func (w *streamWatch) start(ctx context.Context, topics []string) {
 		go w.watch(ctx, topics)
 		return
 	}
-	for _, topic := range topics { // one XREAD reads from one slot only
+	for _, topic := range topics { // one XREAD can read from one slot only
 		go w.watch(ctx, []string{topic})
 	}
 }
@@ -82,7 +81,7 @@ func (w *streamWatch) watch(ctx context.Context, topics []string) {
 		var err error
 		if known, err = w.step(ctx, topics, known); err != nil {
 			known = nil
-			// Readers find out for themselves what is wrong.
+			// Wake all readers: each reader gets the error itself.
 			w.notify(topics...)
 			if !pause(ctx, watchPause) {
 				return
@@ -91,8 +90,8 @@ func (w *streamWatch) watch(ctx context.Context, topics []string) {
 	}
 }
 
-// step waits for new entries, says which streams have some, and returns their
-// newest ids. Without known ids it reads them and reports all streams.
+// step waits for new entries, notifies readers of streams that have new entries, and returns the
+// newest ids of the streams. Without known ids it reads the ids and reports all streams.
 func (w *streamWatch) step(ctx context.Context, topics []string, known map[string]string) (map[string]string, error) {
 	if known == nil {
 		known, err := w.newest(ctx, topics)
@@ -125,8 +124,8 @@ func (w *streamWatch) step(ctx context.Context, topics []string, known map[strin
 	return known, nil
 }
 
-// block returns the topics with entries after the known ids, none if there were
-// none for [watchFor].
+// block returns the topics with entries after the known ids; no topics if there were no new
+// entries for [watchFor].
 func (w *streamWatch) block(ctx context.Context, topics []string, known map[string]string) (grown []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, watchFor+watchAnswer)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadersWithoutEventsShareOneBlockedRead: a bus with many subscriptions
-// holds one connection in Redis, and its readers look when there is something.
+// TestReadersWithoutEventsShareOneBlockedRead: a bus with many subscriptions holds one
+// connection in Redis, and its readers read when there are events.
 func TestReadersWithoutEventsShareOneBlockedRead(t *testing.T) {
 	s := startRedis(t)
 	client := s.client(t)
@@ -30,8 +30,8 @@ func TestReadersWithoutEventsShareOneBlockedRead(t *testing.T) {
 		eventually(t, "the event arrives", func() bool { return got.count() == i+1 && heard.count() == i+1 })
 		eventually(t, "one read is blocked again", idle)
 	}
-	// The reader of the topic reads each event and then nothing; those of the
-	// others are left alone, but for one that looks by itself.
+	// The reader of the topic reads each event and then nothing. The readers of the other topics
+	// are not woken, except for one reader that looks by itself.
 	if calls := commandCalls(t, client, "xreadgroup") - before; calls > 20*3 {
 		t.Errorf("%d reads of 20 events", calls)
 	}

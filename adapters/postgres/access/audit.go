@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// RecordAll stores entries with their origins, all or none; the lists are of
-// one length.
+// RecordAll stores entries with their origins, either all entries or none. Both lists have the
+// same length.
 func (a Audit) RecordAll(ctx context.Context, entries []staff.Entry, from []*staff.Origin) error {
 	return a.Tx(ctx, func(tx pgx.Tx) error {
 		for i, e := range entries {
@@ -30,19 +30,19 @@ type Audit struct{ *pg.DB }
 // NewAudit returns the audit log of db.
 func NewAudit(db *pg.DB) Audit { return Audit{db} }
 
-// Record stores an entry about something that changes nothing else, such as
-// personal data that was taken out.
+// Record stores an entry about an action that changes no other row, such as an export of
+// personal data.
 func (a Audit) Record(ctx context.Context, e staff.Entry) error {
 	return a.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) })
 }
 
-// RecordRevealed stores an entry about contacts that are shown, unless as many were shown
-// within the last hour as may be: to the member, or to members of the shop of the entry.
-// Then it returns [staff.ErrRevealed] with the time until the next.
+// RecordRevealed stores an entry about contacts that are shown. It returns [staff.ErrRevealed],
+// with the time until contacts may be shown again, if the limit of the last hour is reached: the
+// limit of the member, or of all members for the entry's shop.
 func (a Audit) RecordRevealed(ctx context.Context, e staff.Entry) error {
 	return a.Tx(ctx, func(tx pgx.Tx) error {
-		// One of a shop, or of a member, at a time, so that requests at once do not pass the
-		// limits together.
+		// One request of a shop, or of a member without a shop, at a time: concurrent requests
+		// would otherwise exceed the limits together.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:revealed:' || case when $1 = 0 then $2 else '' end, $1))`, e.ShopNumber, e.Actor.Label); err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func (a Audit) RecordRevealed(ctx context.Context, e staff.Entry) error {
 	})
 }
 
-// Records lists what was recorded, newest first. A query with a text looks at
-// a bounded number of records; see [Audit.Search].
+// Records lists audit records, newest first. A query with a text looks at a bounded number of
+// records; see [Audit.Search].
 func (a Audit) Records(ctx context.Context, q staff.AuditQuery) ([]staff.Record, error) {
 	page, err := a.Search(ctx, q)
 	return page.List, err

@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// searchWindow is how many records with a reason one search for a text looks at.
+// searchWindow is how many records with a reason one search for a text reads.
 const searchWindow = 5_000
 
 // Search returns a page of the audit log, newest first.
@@ -63,8 +63,7 @@ func (a Audit) windowFloor(ctx context.Context, before int64) (floor int64, err 
 	return floor, pg.Translate(err)
 }
 
-// auditConditions writes q as SQL; known is false if no actor has the name that
-// q looks for.
+// auditConditions translates q into SQL; known is false if no actor has the name in q.
 func (a Audit) auditConditions(ctx context.Context, c *pg.Conditions, q staff.AuditQuery) (known bool, err error) {
 	if q.Actor != "" {
 		if known, err := a.actorCondition(ctx, c, q.Actor); err != nil || !known {
@@ -135,8 +134,8 @@ func securityCondition() string {
 	return strings.Join(list, " or ")
 }
 
-// actorCondition selects by label, which is what the index is made of; a name
-// is looked up first.
+// actorCondition selects by the actor's label, which is the column of the index. A name is first
+// translated into labels.
 func (a Audit) actorCondition(ctx context.Context, c *pg.Conditions, actor string) (known bool, err error) {
 	label, name, _ := strings.Cut(actor, " ")
 	if strings.Contains(label, ":") || actor == "system" {
@@ -161,8 +160,7 @@ func (a Audit) actorCondition(ctx context.Context, c *pg.Conditions, actor strin
 	return true, nil
 }
 
-// Actions lists every action there is a record of, each by one step into the
-// index.
+// Actions lists every action that has a record, with one index lookup per action.
 func (a Audit) Actions(ctx context.Context) ([]string, error) {
 	a.DB = a.Reports(ctx)
 	rows, err := a.Pool.Query(ctx, `

@@ -11,8 +11,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// TestContactsShownAreFew: of a member, and of all members of a shop together, also if they ask at once;
-// after an hour again.
+// TestContactsShownAreFew: a member, and all members of a shop together, can be shown a limited
+// number of contacts, also with concurrent requests. After an hour they can be shown contacts
+// again.
 func TestContactsShownAreFew(t *testing.T) {
 	w := pgtest.New(t)
 	audit := accessdb.NewAudit(w.DB)

@@ -34,8 +34,8 @@ func (s Staff) Key(ctx context.Context, hash []byte) (staff.Key, error) {
 	return k, pg.Translate(err)
 }
 
-// TouchKey notes that a key was used, at most once a minute: a busy key must
-// not write a row per request.
+// TouchKey records that a key was used, at most once a minute: a busy key must not write a row
+// per request.
 func (s Staff) TouchKey(ctx context.Context, id int64) error {
 	_, err := s.Pool.Exec(ctx, `update api_keys set last_used_at = now()
 		where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')`, id)
@@ -52,8 +52,8 @@ func (s Staff) Keys(ctx context.Context) ([]staff.Key, error) {
 	return list, pg.Translate(err)
 }
 
-// InsertKey stores a new key, once per request key: that is kept where the API
-// keeps those of its callers, who have other names, and as long.
+// InsertKey stores a new key, once per request key. The request key is stored in the table of
+// the API's idempotency keys, for the same time; the names of the API's callers are different.
 func (s Staff) InsertKey(ctx context.Context, k staff.Key, hash []byte, requestKey string, e staff.Entry) (staff.Key, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if requestKey != "" {
@@ -72,7 +72,7 @@ func (s Staff) InsertKey(ctx context.Context, k staff.Key, hash []byte, requestK
 	return k, err
 }
 
-// EnsureKey stores a key unless there is one with the same hash.
+// EnsureKey stores a key unless a key with the same hash exists.
 func (s Staff) EnsureKey(ctx context.Context, k staff.Key, hash []byte, e staff.Entry) (created bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		created, err = insertKey(ctx, tx, &k, hash, e)
@@ -96,8 +96,8 @@ func insertKey(ctx context.Context, tx pgx.Tx, k *staff.Key, hash []byte, e staf
 	return true, pg.InsertAudit(ctx, tx, e)
 }
 
-// RevokeKey returns [staff.ErrKeyNotFound] if there is no such key. A key that
-// was revoked before keeps its instant, and nothing is recorded.
+// RevokeKey returns [staff.ErrKeyNotFound] if there is no such key. If the key was already
+// revoked, RevokeKey keeps the instant of revocation and records nothing.
 func (s Staff) RevokeKey(ctx context.Context, id int64, at time.Time, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		var revoked bool

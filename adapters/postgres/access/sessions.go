@@ -35,9 +35,9 @@ func (s Sessions) CommitCtx(ctx context.Context, token string, data []byte, expi
 	return pg.Translate(err)
 }
 
-// ExtendCtx moves the end of a session, which has been used, to expiry, and changes
-// nothing else; ends that differ by less than a minute count as equal. A session that is
-// gone stays gone.
+// ExtendCtx sets the end of a session, which has been used, to expiry, and changes nothing
+// further. Ends that differ by less than a minute count as equal. A deleted session is not
+// restored.
 func (s Sessions) ExtendCtx(ctx context.Context, token string, expiry time.Time) error {
 	_, err := s.Pool.Exec(ctx, `update sessions set expiry = $2 where token = $1 and expiry < $2::timestamptz - interval '1 minute'`, token, expiry)
 	return pg.Translate(err)
@@ -70,9 +70,8 @@ func (s Sessions) Delete(token string) error {
 	return s.DeleteCtx(ctx, token)
 }
 
-// DeleteExpired removes up to limit sessions that have expired, and sign-ins
-// that ended long ago; it returns how many sessions it removed. Call it again
-// while it returns limit.
+// DeleteExpired removes up to limit expired sessions, and sign-ins that ended long ago. It
+// returns the number of removed sessions. Call it again while it returns limit.
 func (s Sessions) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	_, err := s.Pool.Exec(ctx, `delete from sign_ins where id in (
 		select id from sign_ins where created_at < now() - interval '90 days' limit $1)`, limit)

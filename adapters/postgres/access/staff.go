@@ -21,8 +21,8 @@ type Staff struct{ *pg.DB }
 // NewStaff returns the staff store of db.
 func NewStaff(db *pg.DB) Staff { return Staff{db} }
 
-// memberColumns are a member of staff, the number of their second factors, and
-// the end of their invitation.
+// memberColumns are the columns of a member of staff, the number of the member's second factors,
+// and the end of the member's invitation.
 const memberColumns = `staff.id, staff.email, staff.name, staff.role, staff.shops, staff.password_hash, staff.locale, staff.theme,
 	staff.disabled_at, staff.created_at, staff.sso_issuer, staff.sso_subject, (select count(*) from second_factors f where f.staff_id = staff.id),
 	(select l.expires_at from password_links l where l.staff_id = staff.id and l.purpose = 'invitation')`
@@ -106,8 +106,7 @@ func insertMember(ctx context.Context, tx pgx.Tx, m *staff.Member, e staff.Entry
 	return pg.InsertAudit(ctx, tx, e)
 }
 
-// managing are the admins who can manage access: those who are limited to shops
-// cannot.
+// managing selects the admins who can manage access; admins who are limited to shops cannot.
 const managing = `role = 'admin' and shops = '{}' and disabled_at is null`
 
 // InsertFirstAdmin creates m, or restores the access of the account with its
@@ -132,8 +131,9 @@ func (s Staff) InsertFirstAdmin(ctx context.Context, m staff.Member, e staff.Ent
 	return created && err == nil, err
 }
 
-// restoreAdmin makes the account with m's address what m is, if there is one:
-// it was disabled or limited to shops while others could still manage staff.
+// restoreAdmin gives the account with m's address the role and the access of m, if there is such
+// an account. The account had been disabled or limited to shops while other admins could manage
+// staff.
 func restoreAdmin(ctx context.Context, tx pgx.Tx, m staff.Member, e staff.Entry) (bool, error) {
 	rows, err := tx.Query(ctx, `select `+memberColumns+` from staff where lower(email) = lower($1)`, m.Email)
 	if err != nil {
@@ -157,8 +157,8 @@ func restoreAdmin(ctx context.Context, tx pgx.Tx, m staff.Member, e staff.Entry)
 	return true, pg.InsertAudit(ctx, tx, e)
 }
 
-// endSignIns ends every sign-in of the member, and with them the notifications in
-// browsers, also in those whose sign-in ended by its age.
+// endSignIns ends every sign-in of the member. It also removes the member's browsers from
+// notifications, including browsers whose sign-in ended by its age.
 func endSignIns(ctx context.Context, tx pgx.Tx, id int64) error {
 	if _, err := tx.Exec(ctx, `update sign_ins set revoked_at = now() where staff_id = $1 and revoked_at is null`, id); err != nil {
 		return err
@@ -173,8 +173,8 @@ func forgetBrowsers(ctx context.Context, tx pgx.Tx, r staff.Revocation) error {
 	return err
 }
 
-// lockAdmins lets one transaction at a time decide which members are admins. The lock
-// conflicts with itself and with nothing that only reads.
+// lockAdmins lets one transaction at a time decide which members are admins. The lock conflicts
+// with itself and does not block reads.
 func lockAdmins(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `lock table staff in share row exclusive mode`)
 	return err
@@ -207,8 +207,8 @@ func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e st
 	})
 }
 
-// updateMember stores m, and removes a password link that went to another
-// address or to a member now disabled.
+// updateMember stores m. It removes a password link that was sent to another address, or that
+// belongs to a member who is now disabled.
 func updateMember(ctx context.Context, tx pgx.Tx, m staff.Member) error {
 	_, err := tx.Exec(ctx, `
 		delete from password_links l using staff s
@@ -243,8 +243,7 @@ func (s Staff) SavePassword(ctx context.Context, id int64, hash string, e staff.
 	})
 }
 
-// SavePreferences changes language and theme only. It is not worth a line in
-// the audit log.
+// SavePreferences changes language and theme only. The audit log gets no record.
 func (s Staff) SavePreferences(ctx context.Context, id int64, locale, theme string) error {
 	_, err := s.Pool.Exec(ctx, `update staff set locale = $2, theme = $3 where id = $1`, id, locale, theme)
 	return pg.Translate(err)
@@ -260,8 +259,8 @@ func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e staff.Entry)
 	})
 }
 
-// LinkIdentity links the member to a person at the identity provider and stores the
-// sign-in; see [staff.Store]. Of two persons at once one is linked.
+// LinkIdentity links the member to a person at the identity provider and stores the sign-in; see
+// [staff.Store]. If two persons are to be linked concurrently, one of them is linked.
 func (s Staff) LinkIdentity(ctx context.Context, in staff.SignIn, who staff.Identity, e staff.Entry) error {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update staff set sso_issuer = $2, sso_subject = $3 where id = $1 and (sso_issuer <> $2 or sso_subject in ('', $3))`, in.StaffID, who.Issuer, who.Subject)
@@ -291,8 +290,8 @@ func insertSignIn(ctx context.Context, tx pgx.Tx, in staff.SignIn) error {
 	return err
 }
 
-// SignInAddresses returns the latest addresses from which the member with the
-// e-mail address has signed in since then, each once.
+// SignInAddresses returns the distinct latest addresses from which the member with the e-mail
+// address has signed in since the instant.
 func (s Staff) SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select i.ip from sign_ins i join staff m on m.id = i.staff_id
@@ -305,13 +304,13 @@ func (s Staff) SignInAddresses(ctx context.Context, email string, since time.Tim
 	return list, pg.Translate(err)
 }
 
-// Record stores an entry about something that changes nothing else.
+// Record stores an entry about an action that changes no other row.
 func (s Staff) Record(ctx context.Context, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) })
 }
 
-// Present returns the member of a sign-in that still holds, and notes at most once a
-// minute that they were seen. It returns [staff.ErrUnauthenticated] otherwise.
+// Present returns the member of a valid sign-in. It records that the member was seen, at most
+// once a minute. If the sign-in is not valid it returns [staff.ErrUnauthenticated].
 func (s Staff) Present(ctx context.Context, signInID string, now time.Time) (p staff.Presence, err error) {
 	err = s.Pool.QueryRow(ctx, `
 		with seen as (
@@ -344,11 +343,11 @@ func (s Staff) SignIns(ctx context.Context, staffID int64) ([]staff.SignIn, erro
 	return list, pg.Translate(err)
 }
 
-// RevokeSignIns ends the sign-ins selected, with the notifications in their browsers,
-// and returns how many it ended.
+// RevokeSignIns ends the selected sign-ins, together with the notifications in their browsers,
+// and returns the number of ended sign-ins.
 func (s Staff) RevokeSignIns(ctx context.Context, r staff.Revocation) (ended int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		// Ids are compared as text: one that is not a UUID selects nothing.
+		// Ids are compared as text: an id that is not a UUID then selects nothing.
 		tag, err := tx.Exec(ctx, `
 			update sign_ins set revoked_at = $4
 			where staff_id = $1 and revoked_at is null and ($2 = '' or id::text = $2) and ($3 = '' or id::text <> $3)`,

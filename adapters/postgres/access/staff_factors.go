@@ -26,8 +26,8 @@ func (s Staff) NewFactorID(ctx context.Context) (int64, error) {
 	return pg.NewID(ctx, s.DB, "second_factors")
 }
 
-// InsertFactor stores a second factor under its id and, if the member has no recovery codes,
-// the hashes of new ones.
+// InsertFactor stores a second factor under its id. If the member has no recovery codes, it also
+// stores the hashes of new recovery codes.
 func (s Staff) InsertFactor(ctx context.Context, f staff.Factor, hashes [][]byte, e staff.Entry) (codesUsed bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		n, err := lockFactors(ctx, tx, f.StaffID)
@@ -59,8 +59,8 @@ func (s Staff) InsertFactor(ctx context.Context, f staff.Factor, hashes [][]byte
 	return codesUsed && err == nil, err
 }
 
-// lockFactors lets one transaction at a time change the member's second
-// factors, and returns how many there are.
+// lockFactors lets one transaction at a time change the member's second factors, and returns the
+// number of these factors.
 func lockFactors(ctx context.Context, tx pgx.Tx, staffID int64) (n int, err error) {
 	if _, err := tx.Exec(ctx, `select from staff where id = $1 for update`, staffID); err != nil {
 		return 0, err
@@ -83,8 +83,8 @@ func (s Staff) RenameFactor(ctx context.Context, staffID, id int64, name string,
 	})
 }
 
-// RemoveFactor removes one second factor, and with the last one the recovery
-// codes. It returns [staff.ErrLastFactor] if keepOne is set and it is the last.
+// RemoveFactor removes one second factor. With the last second factor it removes the recovery
+// codes. It returns [staff.ErrLastFactor] if keepOne is set and the factor is the last.
 func (s Staff) RemoveFactor(ctx context.Context, f staff.Factor, keepOne bool, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		n, err := lockFactors(ctx, tx, f.StaffID)
@@ -108,7 +108,7 @@ func (s Staff) RemoveFactor(ctx context.Context, f staff.Factor, keepOne bool, e
 	})
 }
 
-// UseProof uses the proof up and opens the sign-in, if there is one. It returns
+// UseProof marks the proof as used and stores the sign-in, if in is not nil. It returns
 // [staff.ErrSecondFactor] if the proof was used before.
 func (s Staff) UseProof(ctx context.Context, staffID int64, p staff.Proof, in *staff.SignIn, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
@@ -125,8 +125,8 @@ func (s Staff) UseProof(ctx context.Context, staffID int64, p staff.Proof, in *s
 }
 
 func useProof(ctx context.Context, tx pgx.Tx, staffID int64, p staff.Proof) error {
-	// Of two transactions the second one waits for the row, and then finds that
-	// its condition holds no longer.
+	// Of two transactions the second waits for the row lock, and then finds that its condition
+	// is no longer true.
 	sql, args := `update recovery_codes set used_at = now() where staff_id = @member and hash = @hash and used_at is null`,
 		pgx.NamedArgs{"member": staffID, "hash": p.RecoveryHash}
 	if p.Factor.ID != 0 {
@@ -169,8 +169,8 @@ func (s Staff) ReplaceRecoveryCodes(ctx context.Context, staffID int64, hashes [
 	})
 }
 
-// ResetFactors removes second factors, recovery codes and the link to a person at the
-// identity provider, ends the member's sign-ins and returns how many factors there were.
+// ResetFactors removes the member's second factors, recovery codes and link to a person at the
+// identity provider. It ends the member's sign-ins and returns the number of removed factors.
 func (s Staff) ResetFactors(ctx context.Context, staffID int64, e staff.Entry) (n int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if n, err = lockFactors(ctx, tx, staffID); err != nil {

@@ -29,8 +29,8 @@ func (w *fixture) factor(m staff.Member, handle string) staff.Factor {
 	return list[len(list)-1]
 }
 
-// atOnce calls f twelve times at once and returns how often it succeeded; it
-// may fail with the refusal only.
+// atOnce calls f twelve times concurrently and returns the number of successes. f may fail only
+// with refusal.
 func atOnce(t *testing.T, refusal error, f func() error) (n int) {
 	for _, err := range pgtest.Together(12, func(int) error { return f() }) {
 		if err == nil {
@@ -42,7 +42,7 @@ func atOnce(t *testing.T, refusal error, f func() error) (n int) {
 	return n
 }
 
-// One code opens one sign-in, however many send it at once.
+// A code opens one sign-in, however many concurrent requests send the code.
 func TestAProofIsUsedOnce(t *testing.T) {
 	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
@@ -74,8 +74,8 @@ func TestAProofIsUsedOnce(t *testing.T) {
 	}
 }
 
-// Two requests that remove two factors at once do not leave a member without one who
-// must have one.
+// A member who must have a second factor keeps one factor when two concurrent requests remove
+// two factors.
 func TestTheLastFactorStays(t *testing.T) {
 	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
@@ -113,9 +113,9 @@ func TestTheLastFactorStays(t *testing.T) {
 	}
 }
 
-// TestASecretOfAnotherAuthenticator is refused as one whose key is missing, whether it was
-// copied into a row of another member or of the same member, or its row was given to
-// another member.
+// TestASecretOfAnotherAuthenticator: a secret is refused, with the same error as a secret whose
+// key is missing, if it was copied into another row of the same or of another member, or if its
+// row was given to another member.
 func TestASecretOfAnotherAuthenticator(t *testing.T) {
 	w := newFixture(t)
 	codes, err := totp.New("a key with at least thirty-two bytes")
@@ -153,7 +153,7 @@ func TestASecretOfAnotherAuthenticator(t *testing.T) {
 	w.Must(confirm(bob))
 }
 
-// code returns what an authenticator app with the secret shows at this distance from now.
+// code returns the code that an authenticator app with the secret shows at now plus away.
 func (w *fixture) code(secret string, away time.Duration) string {
 	w.Helper()
 	code, err := otp.GenerateCode(secret, pgtest.Clock().Add(away))

@@ -41,15 +41,15 @@ func insertPasswordLink(ctx context.Context, tx pgx.Tx, l staff.PasswordLink, ha
 	return err
 }
 
-// PasswordLink returns the link with the hash and its member. It returns
-// [staff.ErrPasswordLink] if there is none that counts at now.
+// PasswordLink returns the link with the hash, and the link's member. It returns
+// [staff.ErrPasswordLink] if no link with the hash is valid at now.
 func (s Staff) PasswordLink(ctx context.Context, hash []byte, now time.Time) (staff.PasswordLink, staff.Member, error) {
 	l, m, err := passwordLink(ctx, s.Pool, hash, now, "")
 	return l, m, pg.Translate(err)
 }
 
-// passwordLink reads a link and its member, of a member who is not disabled;
-// lock is how the rows are locked, empty = they are not.
+// passwordLink reads a link and its member, if the member is not disabled. lock is the SQL
+// clause that locks the rows; empty = no lock.
 func passwordLink(ctx context.Context, q pg.Querier, hash []byte, now time.Time, lock string) (l staff.PasswordLink, m staff.Member, err error) {
 	targets := append([]any{&l.StaffID, &l.Purpose, &l.ExpiresAt}, memberTargets(&m)...)
 	err = q.QueryRow(ctx, `
@@ -62,9 +62,9 @@ func passwordLink(ctx context.Context, q pg.Querier, hash []byte, now time.Time,
 	return l, m, err
 }
 
-// UsePasswordLink sets the password of the link's member, ends the member's
-// sign-ins and removes the link. It returns [staff.ErrPasswordLink] if the link
-// does not count at now, or another call has used it.
+// UsePasswordLink sets the password of the link's member, ends the member's sign-ins and removes
+// the link. It returns [staff.ErrPasswordLink] if the link is not valid at now, or another call
+// has used the link.
 func (s Staff) UsePasswordLink(ctx context.Context, hash []byte, now time.Time, passwordHash string,
 	e func(staff.PasswordLink, staff.Member) staff.Entry) (m staff.Member, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {

@@ -18,7 +18,7 @@ func passwordSet(l staff.PasswordLink, m staff.Member) staff.Entry {
 	return e
 }
 
-// Many browsers send the same link at once: one password is set, once.
+// Many browsers send the same link concurrently: one password is set, once.
 func TestPasswordLinkServesOnce(t *testing.T) {
 	w := newFixture(t)
 	store, now := accessdb.NewStaff(w.DB), time.Now()

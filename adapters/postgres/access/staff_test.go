@@ -26,7 +26,7 @@ func (w *fixture) member(email string, role staff.Role) staff.Member {
 	return m
 }
 
-// Several processes start at once; one admin comes of it.
+// Several processes start concurrently and create one admin together.
 func TestFirstAdminIsOne(t *testing.T) {
 	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
@@ -333,8 +333,8 @@ func TestAuditSearchIsBounded(t *testing.T) {
 	}
 }
 
-// An admin who is limited to shops cannot manage staff: the last one who can
-// stays, and the environment restores access when there is none.
+// An admin who is limited to shops cannot manage staff. The last admin who can manage staff
+// stays, and the environment restores access when there is no such admin.
 func TestTheLastAdminIsOfAllShops(t *testing.T) {
 	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)

@@ -12,8 +12,8 @@ import (
 
 const viewSQL = `select v.id, v.staff_id, m.name, v.list, v.name, v.query, v.shared from saved_views v join staff m on m.id = v.staff_id `
 
-// Views returns the member's own views of the list and those that others share,
-// by name.
+// Views returns, by name, the member's own views of the list and the views that other members
+// share.
 func (s Staff) Views(ctx context.Context, member int64, list string) ([]staff.SavedView, error) {
 	rows, err := s.Pool.Query(ctx, viewSQL+`where v.list = $2 and (v.staff_id = $1 or v.shared) order by lower(v.name), v.id limit 500`, member, list)
 	if err != nil {
@@ -36,8 +36,8 @@ func (s Staff) View(ctx context.Context, id int64) (staff.SavedView, error) {
 	return v, pg.Translate(err)
 }
 
-// SaveView stores a view or replaces the one of that name; see [staff.ViewStore].
-// A member's saves wait for each other, so that the limit holds.
+// SaveView stores a view or replaces the view with that name; see [staff.ViewStore]. Concurrent
+// saves of one member run one after the other, so that the limit holds.
 func (s Staff) SaveView(ctx context.Context, v staff.SavedView, most int) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from staff where id = $1 for no key update`, v.Owner); err != nil {

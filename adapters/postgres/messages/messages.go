@@ -34,8 +34,8 @@ func scanVersion(row pgx.CollectableRow) (v message.Version, err error) {
 	return v, json.Unmarshal(content, v.Text)
 }
 
-// currentSQL returns of each key of shop $1 and template $2 the newest version up
-// to $3 (negative = whatever its number).
+// currentSQL returns the newest version of each key of shop $1 and template $2, up to version $3
+// (negative = no limit).
 const currentSQL = `
 select distinct on (v.template_id, v.kind, v.channel, v.language) ` + versionColumns + ` from message_versions v
 where v.shop_number = $1 and v.template_id in (0, $2) and ($3 < 0 or v.id <= $3)
@@ -75,9 +75,9 @@ func (s Messages) Version(ctx context.Context, id int64) (message.Version, error
 	return v, pg.Translate(err)
 }
 
-// Save adds a version; see [message.Store]. Saves wait for each other: that keeps
-// the order of ids, which batches rely on, and makes the comparison with basedOn
-// hold. Staff save seldom, and a save takes a millisecond.
+// Save adds a version; see [message.Store]. Saves run one after the other. That keeps the order
+// of ids, which batches rely on, and makes the comparison with basedOn reliable. Staff save
+// seldom, and a save takes a millisecond.
 func (s Messages) Save(ctx context.Context, v message.Version, basedOn int64, e staff.Entry) (message.Version, error) {
 	var content []byte
 	if v.Text != nil {
@@ -114,8 +114,8 @@ func (s Messages) Save(ctx context.Context, v message.Version, basedOn int64, e 
 	return v, pg.Translate(err)
 }
 
-// newest returns the newest version of the key, 0 = none, and its content in the
-// form in which contents are written.
+// newest returns the id of the newest version of the key (0 = no version), and the version's
+// content in the encoding in which contents are stored.
 func newest(ctx context.Context, tx pgx.Tx, v message.Version) (id int64, content string, err error) {
 	var raw []byte
 	err = tx.QueryRow(ctx, `select id, content from message_versions where shop_number = $1 and template_id = $2
@@ -134,8 +134,8 @@ func newest(ctx context.Context, tx pgx.Tx, v message.Version) (id int64, conten
 	return id, string(again), err
 }
 
-// checkPlace returns [message.ErrNotFound] unless there are the shop and, in it,
-// the drop.
+// checkPlace returns [message.ErrNotFound] unless the shop exists, and the drop exists in that
+// shop.
 func checkPlace(ctx context.Context, tx pgx.Tx, v message.Version) error {
 	var known bool
 	err := tx.QueryRow(ctx, `select exists (select from shops where number = $1) and ($2::bigint = 0 or exists (select from templates where id = $2 and shop_number = $1))`,
@@ -146,7 +146,7 @@ func checkPlace(ctx context.Context, tx pgx.Tx, v message.Version) error {
 	return err
 }
 
-// Look records that staff have looked at the messages of a drop; the first look
+// Look records that a member of staff has looked at the messages of a drop. Only the first look
 // is kept.
 func (s Messages) Look(ctx context.Context, template int64, by string) error {
 	_, err := s.Pool.Exec(ctx, `insert into message_looks (template_id, by_member) values ($1, $2) on conflict do nothing`, template, by)
@@ -159,8 +159,8 @@ func (s Messages) Looked(ctx context.Context, template int64) (looked bool, err 
 	return looked, pg.Translate(err)
 }
 
-// OwnUser returns the user with a member's e-mail address, by which staff try
-// messages on themselves; false if there is none.
+// OwnUser returns the user whose e-mail address is the member's, to whom a member sends test
+// messages; false if there is no such user.
 func (s Messages) OwnUser(ctx context.Context, email string) (u user.User, found bool, err error) {
 	var push, devices []byte
 	err = s.Pool.QueryRow(ctx, `select id, name, email, phone, locale, timezone, push, devices from users where lower(email) = lower($1) and email <> '' order by id limit 1`, email).

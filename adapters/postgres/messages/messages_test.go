@@ -23,8 +23,8 @@ func reminderSMS(tag string) message.Key {
 
 func say(body string) *message.Text { return &message.Text{Body: body} }
 
-// Every save is a version, the newest counts, a drop's before the shop's, and an
-// older one can be restored.
+// Every save is a version, and the newest version is used. A version of a drop has precedence
+// over the shop's version. An older version can be restored.
 func TestVersions(t *testing.T) {
 	w := pgtest.New(t)
 	tpl := w.Published(2 * time.Hour)
@@ -79,7 +79,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Of members who save at once one wins, and ids become visible in their order.
+// If members save concurrently, one save succeeds. Ids become visible in their order.
 func TestSavesAtOnce(t *testing.T) {
 	w := pgtest.New(t)
 	tpl := w.Published(2 * time.Hour)
@@ -102,9 +102,9 @@ func TestSavesAtOnce(t *testing.T) {
 	}
 }
 
-// A text that is saved between two attempts of a batch changes nothing for its
-// recipients: both say what was there when the batch was cut. Batches that are cut
-// later say the new text.
+// A text that is saved between two attempts of a batch changes nothing for the batch's
+// recipients: both attempts use the text from the cut of the batch. Batches that are cut later
+// use the new text.
 func TestABatchKeepsItsTexts(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	texts, err := lookup.NewBooks(messagesdb.NewMessages(n.DB))

@@ -42,7 +42,7 @@ func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { 
 func (openGate) Unused(context.Context, delivery.Load)                        {}
 func (openGate) Report(context.Context, delivery.Channel, delivery.Call)      {}
 
-// Sink is a provider that counts what it got and answers as told.
+// Sink is a provider that counts the messages it got and gives the answers that the test sets.
 type Sink struct {
 	Over   delivery.Channel
 	chunk  int
@@ -104,8 +104,8 @@ func (w *Fixture) Seed(t template.Template, users int, rs ...reminder.Reminder) 
 	all.Wait()
 }
 
-// Balanced fails unless the template's books are in order; it returns the
-// counted sums per channel.
+// Balanced fails the test unless the template's counts add up; it returns the counted sums per
+// channel.
 func (w *Fixture) Balanced(t template.Template) map[delivery.Channel]delivery.Counts {
 	w.Helper()
 	lines, err := w.Boards.Balance(w.Context(), t.ID)

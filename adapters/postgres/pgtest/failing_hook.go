@@ -87,7 +87,7 @@ func (n *Notifier) SlotState(id int64) (state string) {
 	return state
 }
 
-// CountersAgree fails unless the groups' counters are what the rows say.
+// CountersAgree fails the test unless the groups' counters agree with the rows.
 func (m *FailingHook) CountersAgree(when string) {
 	m.Helper()
 	if off := m.Number(`select count(*) from dead_letter_groups g full join (

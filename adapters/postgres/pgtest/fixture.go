@@ -25,9 +25,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// Fixture is a fresh, migrated database with the stores on it. SQL is for looking
-// behind them: the same connections, because each further one costs the server as much
-// processor time as a short test.
+// Fixture is a fresh, migrated database with its stores. SQL reads and writes rows directly,
+// over the stores' connections: each further connection costs the server as much processor time
+// as a short test.
 type Fixture struct {
 	*testing.T
 	DB           *postgres.DB
@@ -58,7 +58,7 @@ func New(t *testing.T) *Fixture {
 	return On(t, localstack.Database(t))
 }
 
-// On returns the fixture of a database that is there, as one that was restored.
+// On returns the fixture of an existing database, such as a restored database.
 func On(t *testing.T, url string) *Fixture {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test", MaxConns: 24, Log: slog.New(slog.DiscardHandler),
@@ -89,8 +89,8 @@ func (w *Fixture) Claims() *couponsdb.Claims {
 // Clock is the time as the database can store it.
 func Clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// WithinOneDay waits for the next day in UTC where this one ends within a minute, for
-// tests that ask the database about its day more than once.
+// WithinOneDay waits for the next day in UTC if the current day ends within a minute. It is for
+// tests that ask the database for the day more than once.
 func WithinOneDay() {
 	for now := Clock(); now.Add(time.Minute).Day() != now.Day(); now = Clock() {
 		<-time.After(100 * time.Millisecond)
@@ -112,7 +112,7 @@ func (w *Fixture) Exec(sql string, args ...any) {
 	w.Must(err)
 }
 
-// Number returns the one number that a statement selects.
+// Number returns the single number that a statement selects.
 func (w *Fixture) Number(sql string, args ...any) int64 {
 	w.Helper()
 	var n int64
@@ -189,11 +189,11 @@ func (w *Fixture) Cancel(t template.Template, id user.ID, rs ...reminder.Reminde
 	return v
 }
 
-// Actor changes what the tests change.
+// Actor is the actor of the tests' changes.
 var Actor = staff.System()
 
-// RelayCounts feeds every waiting and past booking event to the counters; the
-// relay's deletion is undone, so that a second call delivers them again.
+// RelayCounts passes every waiting and past booking event to the counters. It restores the
+// events that the relay deletes, so that a second call delivers them again.
 func (w *Fixture) RelayCounts() {
 	w.Helper()
 	counters := dropsdb.NewCounters(w.DB)

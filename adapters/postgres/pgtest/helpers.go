@@ -35,9 +35,9 @@ func AboutSegment(action string) staff.Entry {
 	return staff.Entry{Actor: staff.Actor{Label: "staff:14", Name: "Ada", Role: staff.Marketer}, Action: action, ObjectKind: "segment"}
 }
 
-// Listed reports whether a search for the outcome asked finds a recipient with outcome
-// o: a recovered one was sent too, a discarded one is dead too, and a failed one is in
-// flight too.
+// Listed reports whether a search for the outcome asked finds a recipient with outcome o: a
+// recovered recipient is also found as sent, a discarded recipient as dead, and a failed
+// recipient as in flight.
 func Listed(o, asked delivery.Outcome) bool {
 	switch o {
 	case delivery.Recovered:
@@ -54,7 +54,7 @@ func (w *Fixture) Upsert(changes ...user.Change) {
 	w.Must(w.Users.Upsert(w.Context(), changes, staff.Entry{}))
 }
 
-// Relayed takes every event out of the outbox and returns the traces of those of the topic.
+// Relayed takes every event out of the outbox and returns the traces of the topic's events.
 func Relayed(t *testing.T, db *postgres.DB, topic string) (traces []string) {
 	t.Helper()
 	for _, a := range Relay(t, db, topic) {
@@ -63,7 +63,7 @@ func Relayed(t *testing.T, db *postgres.DB, topic string) (traces []string) {
 	return traces
 }
 
-// Relay takes every event out of the outbox and returns those of the topic.
+// Relay takes every event out of the outbox and returns the topic's events.
 func Relay(t *testing.T, db *postgres.DB, topic string) (list []workdb.Announcement) {
 	t.Helper()
 	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, all []workdb.Announcement) error {
@@ -76,7 +76,7 @@ func Relay(t *testing.T, db *postgres.DB, topic string) (list []workdb.Announcem
 	return list
 }
 
-// Clean deletes what is older than [KeepTen] says.
+// Clean deletes the rows that are past the retention [KeepTen].
 func (w *Fixture) Clean() {
 	w.Helper()
 	_, err := workdb.NewHousekeeping(w.DB).Clean(w.Context(), KeepTen, 0)

@@ -90,8 +90,8 @@ func (n *Notifier) Status(t template.Template, id int64) reminder.AnnouncementSt
 	return reminder.AnnouncementStatus{}
 }
 
-// Reached returns the users a sink got messages of the kind for, and fails if
-// one of them got the same message twice.
+// Reached returns the users for whom a sink got messages of the kind. It fails the test if a
+// user got the same message twice.
 func Reached(t *testing.T, s *Sink, kind delivery.Kind) []user.ID {
 	t.Helper()
 	s.Mu.Lock()

@@ -2,22 +2,22 @@ package pgtest
 
 import "dropbell/adapters/postgres/pgtest/rows"
 
-// Drop, Row and SQL are what the rows of a test are written in.
+// Drop, Row and SQL are the types in which a test writes its rows.
 type (
 	Drop = rows.Drop
 	Row  = rows.Row
 	SQL  = rows.SQL
 )
 
-// Drop inserts a drop behind the stores, for states that no step leads to, and returns
-// its id. Shops of drops are inserted, too.
+// Drop inserts a drop without the stores, for states that no transition leads to, and returns
+// the drop's id. Missing shops are inserted, too.
 func (w *Fixture) Drop(d Drop) int64 {
 	w.Helper()
 	return d.Add(w, w.SQL)
 }
 
-// Insert inserts rows into a table behind the stores. Columns that a row does not name
-// have values of package rows.
+// Insert inserts rows into a table without the stores. Columns that a row does not name get the
+// default values of package rows.
 func (w *Fixture) Insert(table string, list ...Row) {
 	w.Helper()
 	rows.Insert(w, w.SQL, table, list...)

@@ -12,21 +12,21 @@ import (
 	"dropbell/domain/template"
 )
 
-// A Rush is a drop that is selling while a transaction keeps an old snapshot open, so
-// that PostgreSQL keeps every version of the drop's row.
+// A Rush is a drop whose coupons are being claimed while a transaction keeps an old snapshot
+// open, so that PostgreSQL keeps every version of the drop's row.
 type Rush struct {
 	template.Template
 	// DB has one connection, whose statements are counted.
 	DB *postgres.DB
-	// Pages is the size of the table of drops. Nearly all of its pages have versions
-	// of the drop, one of which is visible.
+	// Pages is the size of the table of drops in pages. Nearly all pages hold versions of the
+	// drop's row, one of which is visible.
 	Pages int64
 
 	w *Fixture
 }
 
-// Rush returns a drop of whose stock so many groups of claims have taken a coupon each,
-// since the snapshot.
+// Rush returns a drop from whose stock that many groups of claims have taken a coupon each since
+// the snapshot.
 func (w *Fixture) Rush(groups int) *Rush {
 	w.Helper()
 	r := &Rush{Template: w.Published(2 * time.Hour), w: w}
@@ -48,8 +48,8 @@ func (w *Fixture) Rush(groups int) *Rush {
 	return r
 }
 
-// Visits fails the test if read visits pages of the table of drops more than most
-// times. It reads several times: after five a plan is kept.
+// Visits fails the test if read visits pages of the table of drops more than most times. It
+// calls read several times: after five executions PostgreSQL may keep a plan.
 func (r *Rush) Visits(what string, most int64, read func(context.Context) error) {
 	r.w.Helper()
 	for range 7 {

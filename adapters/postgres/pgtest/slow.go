@@ -2,8 +2,8 @@ package pgtest
 
 import "time"
 
-// ShortLease is how long the right to cut lasts in these tests. It is renewed each third of
-// it, so a machine may be late by 600 ms.
+// ShortLease is how long a cut's lease lasts in these tests. The lease is renewed after each
+// third of its time, so a machine may be late by 600 ms.
 const ShortLease = 900 * time.Millisecond
 
 // SlowReading makes reading take several leases, during which no other worker

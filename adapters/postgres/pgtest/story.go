@@ -10,9 +10,8 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// Story writes a timeline in one line.
-// Attempts and outcomes that follow one another are in the order of their
-// channels: batches that are sent side by side end in any order.
+// Story formats a timeline as one line. Successive attempts and outcomes are in the order of
+// their channels, because batches that are sent concurrently end in any order.
 func Story(steps []reminder.Step) string {
 	var words []string
 	steps = slices.Clone(steps)

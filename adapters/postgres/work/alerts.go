@@ -15,15 +15,15 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Alerts keeps what needs the attention of staff; see [alert.Store].
+// Alerts stores the alerts of staff; see [alert.Store].
 type Alerts struct {
 	*pg.DB
 	// box seals addresses and secrets of destinations for their rows.
 	box *seal.Box
 }
 
-// NewAlerts returns the alerts of db. Addresses and secrets of destinations are sealed with
-// the box; nil = those that are sealed are not read.
+// NewAlerts returns the alerts of db. box seals addresses and secrets of destinations; with a
+// nil box, sealed addresses are not read.
 func NewAlerts(db *pg.DB, box *seal.Box) Alerts {
 	if box == nil {
 		box = &seal.Box{}
@@ -31,10 +31,10 @@ func NewAlerts(db *pg.DB, box *seal.Box) Alerts {
 	return Alerts{db, box}
 }
 
-// conditionsSQL returns what needs attention by the database alone: drops whose
-// reminders should be out, drops and campaigns with dead letters, drops that are
-// sold out, requests that wait for consent, webhook endpoints that their failures
-// disabled, and jobs that ended lately, each with the member who began it.
+// conditionsSQL returns the conditions that the database alone can tell: drops with late
+// reminders, drops and campaigns with dead letters, drops that are sold out, requests that wait
+// for consent, webhook endpoints that their failures disabled, and jobs that ended lately, each
+// with the member who began the job.
 const conditionsSQL = `
 with late as (
 	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
@@ -69,7 +69,7 @@ union all
 select 'job', j.id::text, j.shop_number, 0, substring(j.created_by from '^staff:([0-9]+)')::bigint, j.title, j.failed, j.state, '/jobs/' || j.id
 from jobs j where j.state in ('done', 'failed') and j.finished_at > statement_timestamp() - interval '15 minutes' and j.created_by ~ '^staff:[0-9]{1,18}( |$)'`
 
-// Conditions returns what needs attention by the database alone.
+// Conditions returns the conditions that the database alone can tell.
 func (s Alerts) Conditions(ctx context.Context) ([]alert.Condition, error) {
 	rows, err := s.Pool.Query(ctx, conditionsSQL)
 	if err != nil {
@@ -101,9 +101,9 @@ func (s Alerts) Reconcile(ctx context.Context, looked []alert.Kind, conditions [
 	})
 }
 
-// raise makes one condition's alert: a new one if there is none, or the last one is
-// older than quiet and the condition came again or grew; else the last one counts
-// the repetition, if there was any.
+// raise stores the alert of a condition. It makes a new alert if there is none, or if the last
+// alert is older than quiet and the condition came again or grew. Otherwise the last alert
+// counts the repetition, if there was one.
 func raise(ctx context.Context, tx pgx.Tx, c alert.Condition, quiet, deadline time.Duration) error {
 	var id, count, swallowed int64
 	var open, loud bool
@@ -126,8 +126,8 @@ func raise(ctx context.Context, tx pgx.Tx, c alert.Condition, quiet, deadline ti
 	if !open {
 		again = 1
 	}
-	// A greater count than that of the message is kept apart until the next message:
-	// only one that comes again is a repetition.
+	// A count above the alert's count is not stored until the next alert. Only a condition that
+	// had ended and came again is a repetition.
 	_, err = tx.Exec(ctx, `update alerts set ended_at = null, swallowed = swallowed + $2 where id = $1`, id, again)
 	return err
 }
@@ -193,7 +193,7 @@ func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]ale
 	return list, pg.Translate(err)
 }
 
-// Record stores what came of an attempt, unless another worker has taken over.
+// Record stores the outcome of an attempt, unless another worker has taken the delivery over.
 func (s Alerts) Record(ctx context.Context, d alert.Delivery, o alert.Outcome, wait time.Duration) error {
 	_, err := s.Pool.Exec(ctx, `update alert_deliveries set state = $3, detail = $4, lease = null,
 			next_at = clock_timestamp() + $5::interval, ended_at = case when $3 = 'waiting' then null else clock_timestamp() end
@@ -201,8 +201,8 @@ func (s Alerts) Record(ctx context.Context, d alert.Delivery, o alert.Outcome, w
 	return pg.Translate(err)
 }
 
-// seenSQL are the alerts that the member may see: of shops $2 (none = all and of no
-// shop), the member's own among them, and not of muted kinds. $1 is the member.
+// seenSQL selects the alerts that member $1 may see: the alerts of shops $2 (none = all alerts,
+// also without a shop), and the member's own alerts. Alerts of muted kinds are left out.
 const seenSQL = `(a.member_id = 0 and (cardinality($2::bigint[]) = 0 or a.shop_number = any($2)) or a.member_id = $1) and a.kind <> 'test'
 	and not a.kind = any(coalesce((select muted from alert_readers where staff_id = $1), '{}'))`
 
@@ -213,7 +213,7 @@ func shopsOf(list []int64) []int64 {
 	return list
 }
 
-// Alerts lists what the member may see.
+// Alerts lists the alerts that the member may see.
 func (s Alerts) Alerts(ctx context.Context, m staff.Member, before int64, limit int) ([]alert.Alert, error) {
 	rows, err := s.Pool.Query(ctx, `select `+alertColumns+`, a.id <= coalesce((select read_through from alert_readers where staff_id = $1), 0)
 		from alerts a where `+seenSQL+` and ($3 = 0 or a.id < $3) order by a.id desc limit $4`, m.ID, shopsOf(m.Shops), before, limit)
@@ -259,7 +259,7 @@ func (s Alerts) SetMuted(ctx context.Context, member int64, kinds []alert.Kind) 
 	return pg.Translate(err)
 }
 
-// Try raises a test for one destination.
+// Try raises a test alert for one destination.
 func (s Alerts) Try(ctx context.Context, d alert.Destination, deadline time.Duration, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `with a as (
@@ -277,7 +277,7 @@ func insertDestinationAudit(ctx context.Context, tx pgx.Tx, id int64, e staff.En
 	return pg.InsertAudit(ctx, tx, e)
 }
 
-// Deliveries lists the last ones of the shops.
+// Deliveries lists the latest deliveries of the shops.
 func (s Alerts) Deliveries(ctx context.Context, shops []int64, limit int) ([]alert.Delivery, error) {
 	rows, err := s.Pool.Query(ctx, `select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
 		from alert_deliveries v join alerts a on a.id = v.alert_id join alert_destinations d on d.id = v.destination_id

@@ -15,19 +15,18 @@ import (
 
 const destinationColumns = `d.id, d.shop_number, d.form, d.name, d.url, d.secret, d.sealed, d.language, d.kinds, d.created_by, d.created_at`
 
-// destinationFields are where destinationColumns are scanned to; sealed is opened with
-// [Alerts.open].
+// destinationFields are the targets for scanning destinationColumns; [Alerts.open] opens sealed.
 func destinationFields(d *alert.Destination, sealed *[]byte) []any {
 	return []any{&d.ID, &d.Shop, &d.Form, &d.Name, &d.URL, &d.Secret, sealed, &d.Language, &d.Kinds, &d.CreatedBy, &d.CreatedAt}
 }
 
-// address is what is sealed of a destination.
+// address is the sealed part of a destination.
 type address struct{ URL, Secret string }
 
 func rowOf(id int64) string { return seal.Row("alert_destinations", id) }
 
-// open fills in the address that is sealed for the destination's row. One that does not
-// open stays empty: nothing is sent to it, and its name is still shown.
+// open fills in the address that is sealed for the destination's row. An address that cannot be
+// opened stays empty: the destination gets nothing, and its name is still shown.
 func (s Alerts) open(d *alert.Destination, sealed []byte) {
 	raw, err := s.box.Open(rowOf(d.ID), sealed)
 	var a address
@@ -45,8 +44,8 @@ func (s Alerts) seal(ctx context.Context, tx pgx.Tx, d alert.Destination) error 
 	return err
 }
 
-// SealStored seals the addresses that were stored as they are: by an older version, or
-// before there was a key. Repeating it changes nothing.
+// SealStored seals the addresses that are stored unsealed, by an older version or before there
+// was a key. Calling it again changes nothing.
 func (s Alerts) SealStored(ctx context.Context) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
@@ -64,7 +63,7 @@ func (s Alerts) SealStored(ctx context.Context) error {
 	})
 }
 
-// Destinations lists those of the shops.
+// Destinations lists the destinations of the shops.
 func (s Alerts) Destinations(ctx context.Context, shops []int64) ([]alert.Destination, error) {
 	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
 		and (cardinality($1::bigint[]) = 0 or d.shop_number = any($1)) order by d.shop_number, d.name, d.id`, shopsOf(shops))
@@ -82,8 +81,8 @@ func (s Alerts) scanDestination(row pgx.CollectableRow) (d alert.Destination, er
 	return d, err
 }
 
-// AddDestination stores d. Those of one shop are added one after another, so that
-// two at once do not pass the limit together.
+// AddDestination stores d. Destinations of one shop are added one after another: two concurrent
+// calls would otherwise exceed the limit together.
 func (s Alerts) AddDestination(ctx context.Context, d alert.Destination, most int, e staff.Entry) (alert.Destination, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('alert_destinations', $1))`, d.Shop); err != nil {
@@ -109,7 +108,7 @@ func (s Alerts) AddDestination(ctx context.Context, d alert.Destination, most in
 	return d, err
 }
 
-// Destination returns one that was not removed.
+// Destination returns the destination with the id, unless it was removed.
 func (s Alerts) Destination(ctx context.Context, id int64) (alert.Destination, error) {
 	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.id = $1 and d.removed_at is null`, id)
 	if err != nil {
@@ -122,7 +121,7 @@ func (s Alerts) Destination(ctx context.Context, id int64) (alert.Destination, e
 	return d, pg.Translate(err)
 }
 
-// RemoveDestination forgets its address and its secret, and drops what waits.
+// RemoveDestination deletes the destination's address and secret, and its waiting deliveries.
 func (s Alerts) RemoveDestination(ctx context.Context, id int64, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update alert_destinations set removed_at = clock_timestamp(), url = '', secret = '', sealed = null where id = $1 and removed_at is null`, id)

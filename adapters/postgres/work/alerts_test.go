@@ -55,9 +55,9 @@ func (a alerts) age(d time.Duration) {
 	a.Exec(`update alerts set raised_at = raised_at - $1::interval`, d)
 }
 
-// A condition is told once however often and by however many it is seen; again only
-// when it came back or grew and the quiet time has passed, with the number of
-// repetitions; one that could not be looked at neither begins nor ends.
+// A condition raises one alert, however often and by however many workers it is seen. It raises
+// another alert, with the number of repetitions, only if it came back or grew and the quiet time
+// has passed. A condition that could not be checked neither begins nor ends.
 func TestAlertsAreRaisedOnce(t *testing.T) {
 	a := newAlerts(t)
 	a.destination(0, alert.Late)
@@ -103,8 +103,8 @@ func TestAlertsAreRaisedOnce(t *testing.T) {
 	expect("come again", "3 alerts, 1 open, 3 deliveries")
 }
 
-// Destinations are told of their shop and kinds; members see their shops' alerts,
-// those about them, and no muted kind.
+// Destinations get the alerts of their shop and kinds. Members see the alerts of their shops and
+// the alerts about them, and no muted kind.
 func TestWhoIsTold(t *testing.T) {
 	a := newAlerts(t)
 	a.Exec(`insert into staff (id, email, role) overriding system value values (1, 'a@x.example', 'viewer'), (2, 'b@x.example', 'viewer')`)
@@ -142,8 +142,8 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
-// A delivery is with one worker at a time, is tried until its deadline, and the report
-// of a worker that lost it changes nothing.
+// One worker at a time has a delivery. The delivery is tried until its deadline. The report of a
+// worker that lost the delivery changes nothing.
 func TestDeliveriesOfAlerts(t *testing.T) {
 	a := newAlerts(t)
 	d := a.destination(10, alert.Late)
@@ -216,9 +216,9 @@ func TestDestinationsAreLimited(t *testing.T) {
 	}
 }
 
-// TestAddressesAreSealedForTheirRow: addresses and secrets of destinations are not readable in the
-// database, moved to another row they do not open, and those that an older version, or a worker
-// without a key, has stored as they are are sealed at the start, once.
+// TestAddressesAreSealedForTheirRow: addresses and secrets of destinations are not readable in
+// the database, and cannot be opened in another row. Addresses that an older version, or a
+// worker without a key, stored unsealed are sealed once at the start.
 func TestAddressesAreSealedForTheirRow(t *testing.T) {
 	a := newAlerts(t)
 	before := a.destination(10, alert.Late)
@@ -264,8 +264,8 @@ func TestAddressesAreSealedForTheirRow(t *testing.T) {
 	}
 }
 
-// The conditions that the database knows: late reminders, dead letters, a drop that is
-// sold out, a campaign that awaits consent, jobs of members, disabled endpoints.
+// The conditions that the database knows: late reminders, dead letters, a drop that is sold out,
+// a campaign that awaits consent, jobs of members, disabled endpoints.
 func TestConditionsOfTheDatabase(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	a := alerts{n.Fixture, workdb.NewAlerts(n.DB, nil)}
@@ -299,8 +299,8 @@ func TestConditionsOfTheDatabase(t *testing.T) {
 	if got, want := kinds(), []string{fmt.Sprintf("dead_letters template:%d shop %d: 2", one.ID, one.ShopNumber), fmt.Sprintf("sold_out %d shop %d: %d", two.ID, two.ShopNumber, two.Stock)}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// Of endpoints those that failures disabled, and none that staff did, however the
-	// address was written when it was stored.
+	// Endpoints that failures disabled are a condition; endpoints that staff disabled are not,
+	// however their address was written when it was stored.
 	a.Exec(`insert into hook_endpoints (shop_number, url, types, secret, enabled, disabled_reason, disabled_at, created_by)
 		select $1, url, '{}', 'x', false, why, now(), 'staff:7 Ada' from (values ('https://hooks.shop.example:8443/path?key=secret', 'failing'), ('https://hooks.shop.example:8443/', 'gone'),
 			('https://hooks.shop.example:8443/', 'staff'), ('HTTPS://hooks.shop.example:8443/path', 'failing'), ('no address', 'failing')) as e (url, why)`, one.ShopNumber)

@@ -26,8 +26,9 @@ func (s Alerts) Browsers(ctx context.Context, member int64) ([]alert.Browser, er
 	return list, pg.Translate(err)
 }
 
-// signedInSQL is whether the sign-in of browser b stands. One that ended by its age
-// does; a revoked one is still there when housekeeping removes its browsers.
+// signedInSQL is true unless the sign-in of browser b was revoked. A sign-in that ended by its
+// age counts as not revoked. Housekeeping removes a sign-in's browsers before the revoked
+// sign-in.
 const signedInSQL = `not exists (select from sign_ins i where i.id = b.sign_in and i.revoked_at is not null)`
 
 const browserColumns = `b.id, b.staff_id, b.sign_in::text, b.endpoint, b.p256dh, b.auth, b.agent, b.language, b.created_at`
@@ -36,13 +37,14 @@ func browserFields(b *alert.Browser) []any {
 	return []any{&b.ID, &b.Member, &b.SignIn, &b.Subscription.Endpoint, &b.Subscription.P256dh, &b.Subscription.Auth, &b.Agent, &b.Language, &b.CreatedAt}
 }
 
-// AddBrowser stores b. Those of one member are added one after another.
+// AddBrowser stores b. Browsers of one member are added one after another.
 func (s Alerts) AddBrowser(ctx context.Context, b alert.Browser, most int) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from staff where id = $1 for no key update`, b.Member); err != nil {
 			return err
 		}
-		// A new row, so that pushes to the member who had the browser before go.
+		// The row is replaced by a new row, so that pushes to the browser's former member are
+		// deleted.
 		if _, err := tx.Exec(ctx, `delete from staff_browsers where endpoint = $1`, b.Subscription.Endpoint); err != nil {
 			return err
 		}
@@ -57,8 +59,8 @@ func (s Alerts) AddBrowser(ctx context.Context, b alert.Browser, most int) error
 	})
 }
 
-// FollowBrowser gives a browser its next sign-in; see [alert.BrowserStore]. The digest is
-// that of [alert.Browser.Digest].
+// FollowBrowser moves a browser to its next sign-in; see [alert.BrowserStore]. digest is the
+// browser's [alert.Browser.Digest].
 func (s Alerts) FollowBrowser(ctx context.Context, member int64, digest, signIn string) error {
 	_, err := s.Pool.Exec(ctx, `update staff_browsers b set sign_in = $3
 		where b.staff_id = $1 and rtrim(translate(encode(sha256(convert_to(b.endpoint, 'UTF8')), 'base64'), '+/', '-_'), '=') = $2 and `+signedInSQL,
@@ -72,14 +74,14 @@ func (s Alerts) RemoveBrowser(ctx context.Context, member, id int64) error {
 	return pg.Translate(err)
 }
 
-// ForgetBrowser removes a browser that is gone, and with it the pushes to it. One that
-// has subscribed anew under the same endpoint has other keys.
+// ForgetBrowser removes a browser that is gone, together with its pushes. A browser that has
+// subscribed anew under the same endpoint has other keys and is not removed.
 func (s Alerts) ForgetBrowser(ctx context.Context, b alert.Browser) error {
 	_, err := s.Pool.Exec(ctx, `delete from staff_browsers where id = $1 and p256dh = $2 and auth = $3`, b.ID, b.Subscription.P256dh, b.Subscription.Auth)
 	return pg.Translate(err)
 }
 
-// TryBrowser raises a test for one browser.
+// TryBrowser raises a test alert for one browser.
 func (s Alerts) TryBrowser(ctx context.Context, member, id int64, deadline time.Duration) error {
 	tag, err := s.Pool.Exec(ctx, `
 		with b as (select id from staff_browsers where id = $1 and staff_id = $2),
@@ -92,8 +94,8 @@ func (s Alerts) TryBrowser(ctx context.Context, member, id int64, deadline time.
 	return pg.Translate(err)
 }
 
-// pushAlert makes a push of the alert to each browser of members who see it; see
-// seenSQL. One that is being removed is left out: its row would be gone before the push
+// pushAlert makes a push of the alert for each browser of the members who see the alert; see
+// seenSQL. A browser that is being removed is left out: its row would be gone before the push
 // refers to it.
 func pushAlert(ctx context.Context, tx pgx.Tx, id int64, c alert.Condition, deadline time.Duration) error {
 	_, err := tx.Exec(ctx, `
@@ -109,8 +111,8 @@ func pushAlert(ctx context.Context, tx pgx.Tx, id int64, c alert.Condition, dead
 // AlertPushesWait asks whether a push is due, or was leased and has to be sent again.
 const AlertPushesWait pg.Question = `select from alert_pushes where state = 'waiting' and next_at <= statement_timestamp() order by next_at limit 1`
 
-// TakePushes leases pushes; an attempt counts when it begins. Those to browsers whose
-// sign-in was revoked since are dropped like those whose deadline has passed.
+// TakePushes leases pushes; an attempt counts when it begins. Pushes to browsers whose sign-in
+// was revoked meanwhile are dropped, like pushes whose deadline has passed.
 func (s Alerts) TakePushes(ctx context.Context, limit int, lease time.Duration) ([]alert.Push, error) {
 	if _, err := s.Pool.Exec(ctx, `update alert_pushes v set state = 'dropped', ended_at = clock_timestamp() from staff_browsers b
 		where v.state = 'waiting' and v.next_at <= statement_timestamp() and b.id = v.browser_id and (v.deadline_at <= clock_timestamp() or not `+signedInSQL+`)`); err != nil {
@@ -137,7 +139,7 @@ func (s Alerts) TakePushes(ctx context.Context, limit int, lease time.Duration) 
 	return list, pg.Translate(err)
 }
 
-// RecordPush stores what came of an attempt, unless another worker has taken over.
+// RecordPush stores the outcome of an attempt, unless another worker has taken the push over.
 func (s Alerts) RecordPush(ctx context.Context, p alert.Push, o alert.Outcome, wait time.Duration) error {
 	_, err := s.Pool.Exec(ctx, `update alert_pushes set state = $3, detail = $4, lease = null,
 			next_at = clock_timestamp() + $5::interval, ended_at = case when $3 = 'waiting' then null else clock_timestamp() end

@@ -11,21 +11,21 @@ import (
 	"dropbell/domain/staff"
 )
 
-// DeadMessages keeps events that handlers gave up on, for operators to see,
-// send again or discard.
+// DeadMessages stores events that handlers gave up on. Operators can read them, send them again
+// or discard them.
 type DeadMessages struct{ *pg.DB }
 
 // NewDeadMessages returns the dead messages of db.
 func NewDeadMessages(db *pg.DB) DeadMessages { return DeadMessages{db} }
 
-// Keep stores a message once per handler, whatever its content: one that cannot
-// be stored would be delivered without end.
+// Keep stores a message once per handler, whatever its content: a message that cannot be stored
+// would be delivered without end.
 func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
 	return pg.KeepDeadMessage(ctx, s.DB, m)
 }
 
-// Open lists messages that were neither replayed nor discarded, newest first,
-// those below before (0 = from the newest).
+// Open lists messages that were neither replayed nor discarded, newest first, with ids below
+// before (0 = from the newest message).
 func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error) {
 	rows, err := s.Pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
 		where requeued_at is null and discarded_at is null and ($1::bigint = 0 or id < $1) order by id desc limit $2`, before, limit)
@@ -36,8 +36,8 @@ func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]staf
 	return list, pg.Translate(err)
 }
 
-// Requeue announces the message again through the outbox. Handlers that took
-// it the first time recognise it.
+// Requeue publishes the message again through the outbox. Handlers that handled the message the
+// first time recognise it.
 func (s DeadMessages) Requeue(ctx context.Context, by staff.Actor, id int64) error {
 	return s.settle(ctx, by, id, "requeue", `
 		with m as (update dead_messages set requeued_at = now() where id = $1 and requeued_at is null and discarded_at is null returning *)

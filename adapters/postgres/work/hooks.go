@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Hooks keeps the endpoints of shops' servers, what they choose to be sent, and
-// the log of what was sent; see [hook.Store].
+// Hooks stores the webhook endpoints of shops, the event types that they choose, and the log of
+// deliveries; see [hook.Store].
 type Hooks struct{ *pg.DB }
 
 // NewHooks returns the endpoints of db.
@@ -53,8 +53,8 @@ func (s Hooks) NewEndpointID(ctx context.Context) (int64, error) {
 	return pg.NewID(ctx, s.DB, "hook_endpoints")
 }
 
-// CreateEndpoint stores an endpoint; see [hook.Store]. The row of its shop is
-// locked, so that two creations count each other.
+// CreateEndpoint stores an endpoint; see [hook.Store]. It locks the row of the shop, so that
+// concurrent creations count each other.
 func (s Hooks) CreateEndpoint(ctx context.Context, n hook.Endpoint, requestKey string, by staff.Actor) (created hook.Endpoint, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		var count int
@@ -113,10 +113,10 @@ func (s Hooks) Endpoint(ctx context.Context, id int64) (hook.Endpoint, error) {
 	return e, err
 }
 
-// maxWaitingCount bounds what a list counts of each endpoint.
+// maxWaitingCount is how many waiting deliveries a list counts per endpoint at most.
 const maxWaitingCount = 10_000
 
-// Endpoints lists endpoints with what waits for them; see [hook.Store].
+// Endpoints lists endpoints with their waiting deliveries; see [hook.Store].
 func (s Hooks) Endpoints(ctx context.Context, shops []int64) ([]hook.Endpoint, error) {
 	rows, err := s.Pool.Query(ctx, `select `+endpointColumns+`,
 			(select count(*) from (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' limit $2) w)
@@ -133,8 +133,8 @@ func (s Hooks) Endpoints(ctx context.Context, shops []int64) ([]hook.Endpoint, e
 	return list, pg.Translate(err)
 }
 
-// change runs a statement that returns endpointColumns of an endpoint with its
-// version, and records the entry.
+// change runs a statement that returns the endpointColumns of one endpoint at its version, and
+// records the entry.
 func (s Hooks) change(ctx context.Context, entry staff.Entry, sql string, args pgx.StrictNamedArgs) (e hook.Endpoint, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if e, err = oneEndpoint(ctx, tx, sql, args); err != nil {

@@ -115,8 +115,8 @@ func (s Hooks) Hours(ctx context.Context, endpointID int64, since time.Time) ([]
 	return list, pg.Translate(err)
 }
 
-// Listen renews a listener and returns events; see [hook.Store]. A renewal within
-// a minute of the last writes nothing.
+// Listen renews a listener and returns events; see [hook.Store]. A renewal within a minute of
+// the last renewal writes nothing.
 func (s Hooks) Listen(ctx context.Context, l hook.Listener, after int64, limit int) ([]hook.Stored, error) {
 	types := typeNames(l.Types)
 	_, err := s.Pool.Exec(ctx, `
@@ -148,8 +148,8 @@ func (s Hooks) Latest(ctx context.Context, shop int64) (id int64, err error) {
 	return id, pg.Translate(err)
 }
 
-// Attention returns the endpoints of the shops, none = all, that are failing or
-// were disabled by failures.
+// Attention returns the endpoints of the shops (none = all shops) that are failing or were
+// disabled by failures.
 func (s Hooks) Attention(ctx context.Context, shops []int64) ([]hook.Endpoint, error) {
 	rows, err := s.Pool.Query(ctx, `select `+endpointColumns+` from hook_endpoints e
 		where (disabled_reason in ('failing', 'gone') or enabled and failing_since < clock_timestamp() - interval '1 hour')

@@ -14,14 +14,14 @@ import (
 	"dropbell/domain/hook"
 )
 
-// HookEvents makes stored events and their deliveries of what has happened. Events
-// of the bus that are handled at the same time are stored together.
+// HookEvents stores webhook events, made of events of the bus, and starts their deliveries.
+// Events of the bus that are handled at the same time are stored together.
 type HookEvents struct {
 	*pg.DB
 	groups *pg.Committer[string, handledHook, []int64]
 }
 
-// handledHook is one event of the bus and what it means to endpoints.
+// handledHook is one event of the bus and the webhook events made of it.
 type handledHook struct {
 	id     string
 	events []hook.Event
@@ -30,7 +30,7 @@ type handledHook struct {
 // NewHookEvents starts the committer; close it.
 func NewHookEvents(db *pg.DB) *HookEvents {
 	s := &HookEvents{DB: db}
-	cfg := pg.Grouping{Workers: 1, MaxGroup: 64}.Config(db) // one: storing takes a lock
+	cfg := pg.Grouping{Workers: 1, MaxGroup: 64}.Config(db) // one worker: storing takes a lock
 	s.groups = pg.NewCommitter(cfg, func(h handledHook) string { return h.id }, s.storeGroup)
 	return s
 }
@@ -38,8 +38,8 @@ func NewHookEvents(db *pg.DB) *HookEvents {
 // Close answers everything that was accepted and stops.
 func (s *HookEvents) Close() { s.groups.Close() }
 
-// Handle stores what an event of the bus means to endpoints, unless it was stored
-// before, and returns the endpoints that something waits for now.
+// Handle stores the webhook events of an event of the bus, unless they were stored before. It
+// returns the endpoints that now have waiting deliveries.
 func (s *HookEvents) Handle(ctx context.Context, eventID string, events []hook.Event) (endpoints []int64, err error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -47,8 +47,8 @@ func (s *HookEvents) Handle(ctx context.Context, eventID string, events []hook.E
 	return s.groups.Do(ctx, handledHook{eventID, events})
 }
 
-// deliverSQL starts the deliveries of stored events $1 to endpoints that are
-// enabled and chose their types, and returns the endpoints.
+// deliverSQL starts the deliveries of stored events $1 to enabled endpoints that chose the
+// events' types, and returns these endpoints.
 const deliverSQL = `
 with started as (
     insert into hook_deliveries (endpoint_id, event_id)
@@ -71,8 +71,8 @@ func storeAndDeliver(ctx context.Context, tx pgx.Tx, events []hook.Event) (endpo
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// storeGroup returns for each event of the bus the endpoints of the whole group:
-// waking one too often does no harm.
+// storeGroup returns, for each event of the bus, the endpoints of the whole group: waking an
+// endpoint too often does no harm.
 func (s *HookEvents) storeGroup(ctx context.Context, group []handledHook) ([][]int64, error) {
 	if err := s.sameHistory(ctx); err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func (s *HookEvents) storeGroup(ctx context.Context, group []handledHook) ([][]i
 	return answers, err
 }
 
-// openedSQL returns drops that have opened since a shop wants to know, with an
-// id for the event that is the same each time: made of the instant and the
-// template. Those of a day ago are given up.
+// openedSQL returns drops that opened after their shop's endpoints chose the event type. Each
+// row has an event id that is the same each time: it is made of the instant and the template.
+// Drops that opened more than a day ago are left out.
 const openedSQL = `
 select o.id, o.opens_at, o.event_id::text from (
     select t.id, t.opens_at,
@@ -122,7 +122,7 @@ select o.id, o.opens_at, o.event_id::text from (
 ) o where not exists (select from handled_events h where h.handler = 'hooks' and h.event_id = o.event_id)
 order by o.opens_at, o.id limit $1`
 
-// Opened stores events of up to limit drops that have opened, each once, and
+// Opened stores an event for each of up to limit drops that have opened, once per drop. It
 // returns the endpoints to wake.
 func (s *HookEvents) Opened(ctx context.Context, limit int) (endpoints []int64, err error) {
 	rows, err := s.Pool.Query(ctx, openedSQL, limit)
@@ -152,9 +152,9 @@ func (s *HookEvents) Opened(ctx context.Context, limit int) (endpoints []int64, 
 	return endpoints, nil
 }
 
-// issuedHorizonSQL moves the horizon of issued coupons as that of notices is moved:
-// those up to seen_to are told once every transaction that ran when it was stored
-// has ended.
+// issuedHorizonSQL moves the horizon of issued coupons, like the horizon of notices: coupons up
+// to seen_to are announced once every transaction has ended that was running when seen_to was
+// stored.
 const issuedHorizonSQL = `
 with newest as (select coalesce(max(id), 0) as id from coupons)
 update hook_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
@@ -167,8 +167,8 @@ func (s *HookEvents) SkipIssued(ctx context.Context) error {
 	return pg.Translate(err)
 }
 
-// Issued stores events of up to limit coupons that were issued since the last
-// call, each once, and returns the endpoints to wake, and whether there may be more.
+// Issued stores an event for each of up to limit coupons issued since the last call, once per
+// coupon. It returns the endpoints to wake, and whether there may be more coupons.
 func (s *HookEvents) Issued(ctx context.Context, limit int) (endpoints []int64, more bool, err error) {
 	if err := s.sameHistory(ctx); err != nil {
 		return nil, false, err
@@ -211,8 +211,8 @@ func (s *HookEvents) Issued(ctx context.Context, limit int) (endpoints []int64, 
 	return endpoints, more, err
 }
 
-// issuedCoupons returns those of up to limit coupons behind from that a shop wants
-// to be told of, and the id up to which it looked.
+// issuedCoupons reads up to limit coupons with ids above from. It returns the coupons that a
+// shop's endpoint wants, and the last id that it read.
 func issuedCoupons(ctx context.Context, tx pgx.Tx, from, to int64, limit int) (list []hook.Issued, last int64, err error) {
 	rows, err := tx.Query(ctx, `
 		select c.id, c.template_id, c.user_id, c.origin, c.issued_at, c.expires_at,
@@ -271,8 +271,8 @@ func (s *HookEvents) Finished(ctx context.Context, campaignID int64) (d hook.Cam
 	return d, err == nil, pg.Translate(err)
 }
 
-// SoldOutBy reports whether the issue that made the total took the last coupon of
-// the template's stock.
+// SoldOutBy reports whether the issue after which total coupons were issued took the last coupon
+// of the template's stock.
 func (s *HookEvents) SoldOutBy(ctx context.Context, templateID, total int64) (soldOut bool, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce((select issued >= stock and $2 >= stock from templates where id = $1), false)`, templateID, total).Scan(&soldOut)
 	return soldOut, pg.Translate(err)

@@ -14,9 +14,8 @@ import (
 	"dropbell/domain/hook"
 )
 
-// TestReservationsAreNamed: with an endpoint that wants them, and only of its shop,
-// reservations and cancellations are announced one by one, the later with the
-// greater number.
+// TestReservationsAreNamed: if an endpoint of the shop wants them, reservations and
+// cancellations are announced one by one. The later event has the greater number.
 func TestReservationsAreNamed(t *testing.T) {
 	h := newHooked(t)
 	tpl := h.Published(2 * time.Hour)
@@ -60,8 +59,8 @@ func TestReservationsAreNamed(t *testing.T) {
 	}
 }
 
-// TestCouponsIssuedAreTold once each, in parts, and not those from before an endpoint
-// wanted to know.
+// TestCouponsIssuedAreTold: each coupon is announced once, in parts. Coupons from before an
+// endpoint chose the type are not announced.
 func TestCouponsIssuedAreTold(t *testing.T) {
 	h := newHooked(t)
 	tpl := h.Published(2 * time.Hour)
@@ -120,8 +119,8 @@ func TestCouponsIssuedAreTold(t *testing.T) {
 	}
 }
 
-// TestOpeningIsToldOnce when the instant has passed, and not of drops that opened
-// before an endpoint wanted to know.
+// TestOpeningIsToldOnce: an opening is announced when its instant has passed. Openings from
+// before an endpoint chose the type are not announced.
 func TestOpeningIsToldOnce(t *testing.T) {
 	h := newHooked(t)
 	early, late := h.Published(2*time.Hour), h.Published(2*time.Hour)

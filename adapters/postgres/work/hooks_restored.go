@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// sameHistory returns [pg.ErrUnavailable] while the database has another history than
-// that in which its events were numbered, which ends with [HookEvents.Correct]: the
-// numbers that it would draw may be those of events that shops were sent.
+// sameHistory returns [pg.ErrUnavailable] while the database's history differs from the history
+// in which its events were numbered: new numbers may repeat numbers of events that were sent to
+// shops. [HookEvents.Correct] ends this state.
 func (s *HookEvents) sameHistory(ctx context.Context) error {
 	r, err := Outbox{DB: s.DB}.Relayed(ctx)
 	if err != nil {
@@ -27,8 +27,8 @@ func (s *HookEvents) sameHistory(ctx context.Context) error {
 	return nil
 }
 
-// Missing returns which of the relayed events the database does not have: those that are
-// newer than the oldest that it keeps. more is false if an older one is among them.
+// Missing returns the relayed events that the database lacks, among events newer than the oldest
+// event that the database keeps. more is false if the list has an older event.
 func (o Outbox) Missing(ctx context.Context, list []Announcement) (missing []Announcement, more bool, err error) {
 	seqs, ids := make([]int64, len(list)), make([]string, len(list))
 	for i, a := range list {
@@ -53,15 +53,15 @@ func (o Outbox) Missing(ctx context.Context, list []Announcement) (missing []Ann
 	return missing, more, pg.Translate(err)
 }
 
-// skipNumbersSQL lets numbers that shops know begin behind all that were drawn before the
-// database lost some: its sequences went back with it.
+// skipNumbersSQL moves the sequences of numbers that shops know behind all numbers drawn before
+// the database lost events: its sequences were reset with the database.
 const skipNumbersSQL = `
 select setval(s, nextval(s) + 4294967296) from unnest(array[pg_get_serial_sequence('hook_events', 'id'), pg_get_serial_sequence('coupon_operations', 'id'),
     pg_get_serial_sequence('coupons', 'id'), 'hook_sequence']) as s`
 
-// Correct tells shops what is instead of what the lost events said, and continues in the
-// history that r has found; a mark is one that no stream has. It does nothing if another
-// worker has done that. It returns how many events it stored, and the endpoints to wake.
+// Correct sends shops the current state instead of the lost events, and continues in the history
+// r.Now. mark must be a number that no stream's mark has. Correct does nothing if another worker
+// has done so. It returns the number of stored events, and the endpoints to wake.
 func (s *HookEvents) Correct(ctx context.Context, r Relayed, mark int64, lost *hook.Lost) (n int, endpoints []int64, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update event_relay set history = $1, mark = $2 where history = $3 and mark = $4`, r.Now, mark, r.History, r.Mark)

@@ -14,9 +14,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestShopsAreToldOfDropsAsTheyAre: the database lacks the newest changes of drops. Their
-// shops, and no others, are told of the drops as they are, once, with numbers behind all that
-// were drawn.
+// TestShopsAreToldOfDropsAsTheyAre: the database lacks the newest changes of drops. The shops of
+// these drops, and no other shops, get the current state of the drops, once, with numbers above
+// all numbers that were drawn.
 func TestShopsAreToldOfDropsAsTheyAre(t *testing.T) {
 	h := newHooked(t)
 	moved, closed, draft := h.Published(time.Hour), h.Published(2*time.Hour), h.Published(3*time.Hour)

@@ -18,8 +18,8 @@ func (p *countedPosts) Post(context.Context, string, string, time.Time, []byte, 
 	return hook.Answer{Status: 200}
 }
 
-// TestASecretOfAnotherEndpoint signs nothing: an endpoint with a secret that was copied from
-// another endpoint's row is left alone, as one whose key is missing, and goes on once its
+// TestASecretOfAnotherEndpoint: a secret that was copied from another endpoint's row signs
+// nothing. The endpoint gets no deliveries, as if its key were missing, and continues once its
 // secret was rotated.
 func TestASecretOfAnotherEndpoint(t *testing.T) {
 	h := newHooked(t)

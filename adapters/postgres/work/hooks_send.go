@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// leaseHooksSQL leases due deliveries of endpoint @endpoint and returns them. While
-// the circuit is open a single one is leased as a probe, and the circuit is closed
-// to others for as long as the lease lasts.
+// leaseHooksSQL leases due deliveries of endpoint @endpoint and returns them. While the circuit
+// is open, one delivery is leased as a probe, and no further delivery is leased while that lease
+// lasts.
 const leaseHooksSQL = `
 with e as (
     select id, failures from hook_endpoints
@@ -60,8 +60,8 @@ func (s Hooks) Lease(ctx context.Context, endpointID int64, limit int, lasting t
 	return l, err
 }
 
-// recordHooksSQL records attempts of deliveries whose lease is @token, and returns
-// how many succeeded and failed. A result that is recorded again finds no lease.
+// recordHooksSQL records attempts of deliveries whose lease is @token, and returns how many
+// succeeded and failed. A result that is recorded a second time finds no lease.
 const recordHooksSQL = `
 with given as (
     select * from unnest(@ids::bigint[], @attempts::int[], @ats::timestamptz[], @tooks::int[], @statuses::int[], @errors::text[], @responses::text[],
@@ -82,8 +82,8 @@ with given as (
 )
 select count(*) filter (where ok), count(*) filter (where not ok) from mine`
 
-// Record stores results; see [hook.Outbound]. The endpoint's row is locked first,
-// as a lease does.
+// Record stores results; see [hook.Outbound]. It locks the endpoint's row first, as leasing
+// does.
 func (s Hooks) Record(ctx context.Context, l hook.Lease, results []hook.Result, hold func(int, hook.Answer) time.Duration) (goesOn bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		e, err := oneEndpoint(ctx, tx, `select `+endpointColumns+` from hook_endpoints e where id = $1 for no key update`, l.Endpoint.ID)
@@ -117,8 +117,8 @@ func resultArgs(l hook.Lease, results []hook.Result) pgx.StrictNamedArgs {
 		"statuses": statuses, "errors": errs, "responses": responses, "ok": ok, "again": again}
 }
 
-// judge records how the endpoint does after attempts of which so many succeeded
-// and failed, and reports whether it goes on.
+// judge updates the endpoint's state after succeeded and failed attempts. It returns true if the
+// endpoint stays enabled and is not paused.
 func judge(ctx context.Context, tx pgx.Tx, e hook.Endpoint, succeeded, failed int, results []hook.Result, hold func(int, hook.Answer) time.Duration) (bool, error) {
 	var last hook.Answer
 	gone := false

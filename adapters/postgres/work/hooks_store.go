@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/hook"
 )
 
-// storeEvents draws the missing numbers of events and stores them in the order of
-// the list; it returns their ids. Ids are in the order of commits: a listener that
-// has read up to one misses none that is smaller.
+// storeEvents draws the missing numbers of events and stores the events in the order of the
+// list. It returns their ids. Ids are in the order of commits: a listener that has read an id
+// misses no smaller id.
 func storeEvents(ctx context.Context, tx pgx.Tx, list []hook.Event) (ids []int64, err error) {
 	n := len(list)
 	templates, campaigns, shops := make([]int64, n), make([]int64, n), make([]int64, n)
@@ -45,7 +45,7 @@ func storeEvents(ctx context.Context, tx pgx.Tx, list []hook.Event) (ids []int64
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// storeEventsSQL stores those events that are wanted and returns their ids.
+// storeEventsSQL stores the events that a shop's endpoint wants, and returns their ids.
 const storeEventsSQL = `
 with told as (
     select coalesce(t.shop_number, c.shop_number, nullif(f.given, 0)) as shop, f.*

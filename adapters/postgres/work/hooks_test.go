@@ -101,9 +101,9 @@ func (h *hooked) soon() {
 	h.Exec(`update hook_endpoints set held_until = null`)
 }
 
-// TestOnlyWantedEventsAreStored: for shops without an endpoint, and for types that
-// no endpoint chose, nothing is written; a disabled endpoint gets no deliveries, and one
-// that its failures disabled can have the events replayed later.
+// TestOnlyWantedEventsAreStored: nothing is written for shops without an endpoint, or for types
+// that no endpoint chose. A disabled endpoint gets no deliveries. If failures disabled the
+// endpoint, its events can be replayed later.
 func TestOnlyWantedEventsAreStored(t *testing.T) {
 	h := newHooked(t)
 	if woken := h.happen(h.opened(h.shop)); woken != nil || h.Number(`select count(*) from hook_events`) != 0 {
@@ -128,7 +128,7 @@ func TestOnlyWantedEventsAreStored(t *testing.T) {
 	}
 	h.Exec(`update hook_endpoints set enabled = true, disabled_reason = ''`)
 	n, err := h.store.ReplaySince(t.Context(), h.state(e), time.Now().Add(-time.Hour), 100, e.Entry(operator, "replay_since", nil, nil))
-	if n != 1 || err != nil { // the other one waits already
+	if n != 1 || err != nil { // the other delivery waits already
 		t.Errorf("%d replayed, %v", n, err)
 	}
 }
@@ -162,9 +162,8 @@ func TestAnEventIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersShareAnEndpoint: an event that one has leased is not given to the
-// other, and one that a dead worker had leased is sent again, with the same id of the
-// event.
+// TestTwoWorkersShareAnEndpoint: an event leased by one worker is not given to the other. An
+// event that a dead worker had leased is sent again, with the same event id.
 func TestTwoWorkersShareAnEndpoint(t *testing.T) {
 	h := newHooked(t)
 	e := h.endpoint()
@@ -198,8 +197,8 @@ func TestTwoWorkersShareAnEndpoint(t *testing.T) {
 	}
 }
 
-// TestRetriesEnd: ten attempts, then the delivery has failed and can be replayed,
-// with the same event.
+// TestRetriesEnd: after ten attempts the delivery has failed. It can be replayed with the same
+// event.
 func TestRetriesEnd(t *testing.T) {
 	h := newHooked(t)
 	e := h.endpoint()
@@ -237,8 +236,8 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
-// TestACircuitOpens after failures in a row: then one delivery probes, and a
-// success lets all others go.
+// TestACircuitOpens after failures in a row. Then one delivery is sent as a probe. If the probe
+// succeeds, all other deliveries are sent.
 func TestACircuitOpens(t *testing.T) {
 	h := newHooked(t)
 	e := h.endpoint()
@@ -273,8 +272,8 @@ func TestACircuitOpens(t *testing.T) {
 	}
 }
 
-// TestEndpointsAreDisabled: at once when they are gone, after days when they
-// fail, with a line in the audit log; not by a failure while others succeed.
+// TestEndpointsAreDisabled: an endpoint that is gone is disabled at once. An endpoint that fails
+// is disabled after days, unless other deliveries succeed. Both get a record in the audit log.
 func TestEndpointsAreDisabled(t *testing.T) {
 	h := newHooked(t)
 	gone, failing := h.endpoint(), h.endpoint()
@@ -311,8 +310,8 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 }
 
-// TestEndpointsOfAShop: as many as a shop can have, one for each request key, and changes
-// only of the version that was seen.
+// TestEndpointsOfAShop: a shop can have a limited number of endpoints. A request key creates one
+// endpoint. A change must name the current version.
 func TestEndpointsOfAShop(t *testing.T) {
 	h := newHooked(t)
 	var all sync.WaitGroup
@@ -369,8 +368,8 @@ func TestEndpointsOfAShop(t *testing.T) {
 	}
 }
 
-// TestListening yields a shop's events behind a position in order, keeps them while
-// no endpoint wants them, and only of the types asked for.
+// TestListening returns a shop's events after a position in order, only of the requested types.
+// Events are kept for the listener while no endpoint wants them.
 func TestListening(t *testing.T) {
 	h := newHooked(t)
 	l := hook.Listener{Shop: h.shop, Name: "key:1"}

@@ -13,8 +13,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Housekeeping removes expired rows, in small chunks so that no statement is
-// long.
+// Housekeeping removes expired rows, in small chunks so that every statement is short.
 type Housekeeping struct{ *pg.DB }
 
 // NewHousekeeping returns the housekeeping of db.
@@ -35,29 +34,29 @@ type Retention struct {
 const (
 	// chunk is how many rows one statement removes.
 	chunk = 5000
-	// smsNamesKept is how long what providers call text messages is of use: they report
+	// smsNamesKept is how long the providers' ids of text messages are kept: providers report
 	// within three days.
 	smsNamesKept = 4 * 24 * time.Hour
 	// passesKept is how long passes in wallets can be told of a change after the expiry.
 	passesKept = 60 * 24 * time.Hour
-	// stepBudget is how long one step may take before the next one runs. The next
-	// cleaning continues where it stopped.
+	// stepBudget is how long one step may take before the next step runs. The next cleaning
+	// continues where the step stopped.
 	stepBudget = time.Minute
 	// vainWindows is how many chunks of ids without anything to remove end a walk.
 	vainWindows = 4
 )
 
-// A step removes one kind of rows that are older than age, at most chunk of them
-// by a statement.
+// A step removes rows of one kind that are older than age. Each statement removes at most chunk
+// rows.
 type step struct {
 	sql string
 	age time.Duration
 }
 
-// Clean removes everything past its retention and returns how many rows that
-// were, without those of tables that it dropped. It may be stopped and repeated at any point. A step that fails or does
-// not end within budget, 0 = [stepBudget], keeps no other step from its work,
-// except that nothing is removed whose results are not archived yet.
+// Clean removes all rows past their retention. It returns the number of removed rows, without
+// the rows of dropped tables. Clean may be stopped at any point and repeated. A step that fails
+// or exceeds budget (0 = [stepBudget]) does not keep other steps from running. Exception: rows
+// whose results are not archived yet are not removed.
 func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Duration) (total int64, err error) {
 	c := cleaning{Housekeeping: h, budget: cmp.Or(budget, stepBudget)}
 	archived := c.all(ctx, archiving(keep))
@@ -94,8 +93,8 @@ func (c *cleaning) all(ctx context.Context, list []step) (done bool) {
 	return done
 }
 
-// do runs one step and reports whether it was completed. Using the budget up is
-// no failure.
+// do runs one step and reports whether the step was completed. Exceeding the budget is not a
+// failure.
 func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64, error)) bool {
 	if ctx.Err() != nil {
 		return false
@@ -110,12 +109,12 @@ func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64
 	return err == nil
 }
 
-// pastBatches are the batches with ids above $2 up to $3 that are done and past
-// their retention of $1.
+// pastBatches selects the batches with ids above $2 and up to $3 that are done and past their
+// retention $1.
 const pastBatches = `b.id > $2 and b.id <= $3 and b.state = 'done' and b.worthless_after < now() - $1::interval`
 
-// removeBatchesSQL removes them, and adds what was reported of their messages to the
-// sums that are kept. Before it, their counts are corrected.
+// removeBatchesSQL removes the batches of pastBatches, and adds the reports about their messages
+// to the totals that are kept. The counts of the batches must be corrected before.
 const removeBatchesSQL = `with past as (
 	select b.id, f.kind, f.owner_id, f.channel, f.delivered_count as delivered, f.bounced_count as bounced, f.complained_count as complained
 	from batches b left join batch_feedback f on f.batch_id = b.id where ` + pastBatches + `
@@ -128,11 +127,10 @@ const removeBatchesSQL = `with past as (
 )
 delete from batches b using past where b.id = past.id`
 
-// removeBatches removes batches that are done and past their retention, and before
-// each chunk of them the outcomes and reports of their recipients, of which there may
-// be a thousand times as many. It walks by id, which grows with the time, so that no
-// index on the instant is needed, and ends when a few chunks in a row hold nothing
-// to remove.
+// removeBatches removes batches that are done and past their retention. Before each chunk of
+// batches it removes the outcomes and reports of their recipients, which may be a thousand times
+// as many rows. It reads batches by id, which grows with time, so that no index on the instant
+// is needed. It ends when a few chunks in a row have nothing to remove.
 func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (total int64, err error) {
 	after := int64(0)
 	for vain := 0; vain < vainWindows; vain++ {
@@ -162,8 +160,9 @@ func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (tot
 	return total, nil
 }
 
-// lockReportedSQL locks what was reported of the batches, in the order in which it is locked
-// wherever it is stored, and says of which batches the counts are not of sent messages only.
+// lockReportedSQL locks the reported counts of the batches, in the order that every writer of
+// these counts uses. It returns for each batch whether its counts include messages that were not
+// sent.
 const lockReportedSQL = `select b.id, ` + pg.FeedbackStray + ` from batches b join batch_feedback f on f.batch_id = b.id where ` + pastBatches + ` order by b.id for update of f`
 
 // correctSQL sets the counts of batches, with an element per batch.
@@ -171,7 +170,7 @@ const correctSQL = `
 update batch_feedback f set delivered_count = g.delivered, bounced_count = g.bounced, complained_count = g.complained
 from unnest(@ids::bigint[], @delivered::int[], @bounced::int[], @complained::int[]) as g (id, delivered, bounced, complained) where f.batch_id = g.id`
 
-// removePast removes the batches, and keeps what was reported of their sent messages.
+// removePast removes the batches, and keeps the totals of the reports about their sent messages.
 func (h Housekeeping) removePast(ctx context.Context, age time.Duration, after, last int64) (removed int64, err error) {
 	return removed, h.Tx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, lockReportedSQL, age, after, last)
@@ -215,7 +214,8 @@ func correctReported(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return err
 }
 
-// archiving are the steps that keep results without what they were counted from.
+// archiving returns the steps that archive results before the rows are removed from which the
+// results were counted.
 func archiving(keep Retention) []step {
 	return []step{
 		{`update slot_results r set archived = true where (r.slot_id, r.channel) in (select r.slot_id, r.channel from slots s
@@ -225,7 +225,7 @@ func archiving(keep Retention) []step {
 	}
 }
 
-// steps are those that need nothing but one statement.
+// steps returns the steps that consist of one statement.
 func steps(keep Retention) []step {
 	return []step{
 		{`delete from campaign_messages where (campaign_id, seq) in (select m.campaign_id, m.seq from campaigns c
@@ -296,8 +296,9 @@ func steps(keep Retention) []step {
 		{`delete from hook_events where id in (select id from (select id, stored_at from hook_events order by id limit $2) v
 			where v.stored_at < now() - $1::interval)`, keep.Hooks},
 		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
-		// With the devices that registered for them. No coupon changes after its expiry, but by a late refund.
-		// Each statement has an index; where wallets were turned off since, expiries are not noted.
+		// Passes are removed with the devices registered for them. No coupon changes after its
+		// expiry, except by a late refund. Each statement has an index. If wallets were turned
+		// off meanwhile, expiries are not noted.
 		{`delete from wallet_passes where coupon_id in (select coupon_id from wallet_passes where expiry_noted and expires_at < now() - $1::interval limit $2)`, passesKept},
 		{`delete from wallet_passes where coupon_id in (select coupon_id from wallet_passes where not expiry_noted and expires_at < now() - $1::interval limit $2)`, passesKept},
 		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
@@ -307,8 +308,8 @@ func steps(keep Retention) []step {
 	}
 }
 
-// inChunks executes a statement that removes up to [chunk] rows, until it removes
-// fewer.
+// inChunks repeats a statement that removes up to [chunk] rows, until the statement removes
+// fewer rows.
 func (h Housekeeping) inChunks(ctx context.Context, sql string, args ...any) (total int64, err error) {
 	for {
 		tag, err := h.Pool.Exec(ctx, sql, args...)
@@ -319,16 +320,17 @@ func (h Housekeeping) inChunks(ctx context.Context, sql string, args ...any) (to
 	}
 }
 
-// Leader runs do if no other process is running the same job right now. It keeps
-// a connection for as long as do takes, which may be minutes: idle, and without
-// a snapshot, which would hold back vacuum and concurrent index builds.
+// Leader runs do if no other process is running the same job right now. It holds a connection
+// while do runs, which may take minutes. The connection is idle and has no snapshot: a snapshot
+// would hold back vacuum and concurrent index builds.
 func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
 	return h.Tx(ctx, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
 			return err
 		}
-		// A query's snapshot lasts until the next statement, and this one takes none.
+		// The lock query's snapshot lasts until the next statement, and this statement takes no
+		// snapshot.
 		if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 0`); err != nil {
 			return err
 		}

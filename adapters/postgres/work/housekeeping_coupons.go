@@ -10,10 +10,9 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// pastSQL is the condition under which the coupons of template t are past their
-// retention of $1: the drop is over, the last coupon that was issued expired so
-// long ago, the gate needs nothing any more, no order holds a coupon, and no
-// campaign counts them.
+// pastSQL is true if the coupons of template t are past their retention $1: the drop is over,
+// its last issued coupon expired at least $1 ago, the claim gate needs the coupons no longer, no
+// order holds a coupon, and no campaign counts the coupons.
 const pastSQL = `t.state in ('closed', 'cancelled') and coalesce(t.ended_at, t.closes_at) < now() - $1::interval
     and coalesce(t.valid_until, greatest(t.closes_at, (select max(s.second) + interval '1 second' from claim_seconds s where s.template_id = t.id))
         + t.valid_hours * interval '1 hour') < now() - $1::interval
@@ -24,9 +23,9 @@ const pastSQL = `t.state in ('closed', 'cancelled') and coalesce(t.ended_at, t.c
         and (c.grant_template_id = t.id
             or c.audience ->> 'kind' in ('reserved_template_id', 'holds_template_id') and c.audience ->> 'id' = t.id::text))`
 
-// pastDropsSQL returns templates behind $2 of whose coupons something can be
-// removed. While the sweep of expired coupons is a day behind there are none: the
-// totals that stay would lack what it has still to count.
+// pastDropsSQL returns templates with ids above $2 whose coupons can be removed. It returns none
+// while the sweep of expired coupons is a day late: the totals that stay would lack the coupons
+// that the sweep has not counted yet.
 const pastDropsSQL = `
 select t.id from templates t where t.id > $2 and ` + pastSQL + `
     and (exists (select from claim_counts n where n.template_id = t.id) or exists (select from claim_results r where r.template_id = t.id)
@@ -34,14 +33,13 @@ select t.id from templates t where t.id > $2 and ` + pastSQL + `
     and not exists (select from coupons c where c.state = 'unused' and c.expires_at < now() - interval '1 day')
 order by t.id limit 1`
 
-// lockPastSQL returns the template $2 if its coupons are still past their
-// retention. It is locked first, as by claims: staff may give coupons of a drop
-// away after its end.
+// lockPastSQL returns the template $2 if its coupons are still past their retention. The
+// template is locked first, as claims do: staff may give coupons of a drop away after its end.
 const lockPastSQL = `select from templates t where t.id = $2 and ` + pastSQL + ` for no key update`
 
-// removeCouponsSQL removes the coupons and the count of up to $2 owners of template $1,
-// adds them to the totals of removed coupons, and returns how many coupons they were.
-// The census counts the template anew, should it ever sell again.
+// removeCouponsSQL removes the coupons and the counts of up to $2 owners of template $1, adds
+// them to the totals of removed coupons, and returns the number of removed coupons. The census
+// counts the template anew, in case it sells coupons again.
 const removeCouponsSQL = `
 with part as materialized (
     select user_id from claim_counts where template_id = $1 order by user_id limit $2
@@ -62,9 +60,9 @@ with part as materialized (
 )
 select (select count(*) from gone), (select count(*) from counts)`
 
-// removeCoupons removes what was issued of drops that have been over for age, one
-// drop after the other: coupons and counts per user together, so that the stock
-// adds up at every instant, then refused claims and the sell-out curve.
+// removeCoupons removes the coupons of drops that have been over for age, one drop after the
+// other. Coupons and counts per user are removed together, so that the stock adds up at every
+// instant. Refused claims and the sell-out curve are removed after them.
 func (h Housekeeping) removeCoupons(ctx context.Context, age time.Duration) (total int64, err error) {
 	var id int64
 	for {

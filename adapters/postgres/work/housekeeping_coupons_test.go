@@ -14,8 +14,8 @@ import (
 
 var keepCoupons = workdb.Retention{Coupons: 10 * pgtest.Day}
 
-// sold makes a drop that was over so many days ago, of which n users had a coupon
-// each, one of them returned to stock, and one claim was refused.
+// sold makes a drop that ended that many days ago. n users had a coupon each, one coupon was
+// returned to stock, and one claim was refused.
 func (w *fixture) sold(n int64, days float64) int64 {
 	w.Helper()
 	d := w.Published(2 * time.Hour)
@@ -37,7 +37,7 @@ func (w *fixture) soldRows(id int64) int64 {
 		+ (select count(*) from claim_seconds where template_id = $1) + (select count(*) from claim_results where template_id = $1)`, id)
 }
 
-// wantBooks wants the stock to add up, and the totals to be what they were.
+// wantBooks checks that the stock adds up, and that the totals have not changed.
 func (w *fixture) wantBooks(id, n, removed int64) {
 	w.Helper()
 	l, err := w.Ledgers.Ledger(w.Context(), id)
@@ -103,8 +103,8 @@ func campaignAbout(state, audience, grant string) string {
 		values ('c', 0, '{}', %s, %s, now() - interval '2 days', now() - interval '1 day', now() - interval '2 days', '%s', 'x', 'x')`, audience, grant, state)
 }
 
-// TestCouponsAreRemovedOnce: by several cleanings at once, and a coupon that is
-// given away afterwards is accounted for.
+// TestCouponsAreRemovedOnce: several concurrent cleanings remove each coupon once. A coupon that
+// is given away afterwards is accounted for.
 func TestCouponsAreRemovedOnce(t *testing.T) {
 	w := newFixture(t)
 	const n = 12_000

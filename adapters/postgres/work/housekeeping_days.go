@@ -12,8 +12,8 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// daysAhead is for how many days there is a table for the ids of handled events
-// ahead of time. On a day without a table they are kept in handled_events_rest.
+// daysAhead is for how many coming days the tables for ids of handled events are created in
+// advance. On a day without a table the ids are stored in handled_events_rest.
 const daysAhead = 14
 
 // eventDaysSQL returns the days of which there is a table, as midnights UTC.
@@ -22,8 +22,8 @@ select to_timestamp(right(c.relname, 8), 'YYYYMMDD')::timestamp at time zone 'UT
 from pg_inherits i join pg_class c on c.oid = i.inhrelid
 where i.inhparent = 'handled_events'::regclass and c.relname ~ '^handled_events_[0-9]{8}$'`
 
-// lockFor is how long a step waits for a table that others use: all statements
-// on the table queue behind it. It is tried again at the next cleaning.
+// lockFor is how long a step waits for the lock on a table: all later statements on the table
+// queue behind the waiting step. The next cleaning tries again.
 const lockFor = `set local lock_timeout = '500ms'`
 
 // addEventDays adds the missing tables of today and the days to come.
@@ -50,8 +50,8 @@ func (h Housekeeping) dropEventDays(ctx context.Context, age time.Duration) erro
 	return nil
 }
 
-// briefly executes one statement that needs a table for itself. Doing nothing
-// because others use the table is no failure.
+// briefly executes one statement that needs an exclusive lock on a table. If the table is in
+// use, briefly does nothing and returns no error.
 func (h Housekeeping) briefly(ctx context.Context, sql string, args ...any) error {
 	err := h.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockFor); err != nil {
@@ -66,8 +66,8 @@ func (h Housekeeping) briefly(ctx context.Context, sql string, args ...any) erro
 	return pg.Translate(err)
 }
 
-// EventDaysAhead returns for how many days to come there are tables without a gap,
-// at most those that are added ahead of time.
+// EventDaysAhead returns for how many coming days there are tables without a gap, at most
+// daysAhead.
 func (h Housekeeping) EventDaysAhead(ctx context.Context) (days int, err error) {
 	err = h.Pool.QueryRow(ctx, `
 		select coalesce(min(n) - 1, $1) from generate_series(1, $1::int) n

@@ -37,8 +37,8 @@ func (w *fixture) clean(keep workdb.Retention) {
 	w.Must(err)
 }
 
-// TestEventIDsTellTheirDay: ids that the database makes are of the present moment,
-// are kept in the table of the day, and are recognised there.
+// TestEventIDsTellTheirDay: ids made by the database contain the current instant, are stored in
+// the table of the day, and are found there again.
 func TestEventIDsTellTheirDay(t *testing.T) {
 	w := newFixture(t)
 	pgtest.WithinOneDay()
@@ -64,8 +64,8 @@ func TestEventIDsTellTheirDay(t *testing.T) {
 	}
 }
 
-// TestDaysAreAddedAndDropped: also after no worker has added any for weeks; ids
-// that came meanwhile are not forgotten.
+// TestDaysAreAddedAndDropped, also after no worker has added a table for weeks. Ids that were
+// stored during that time are not lost.
 func TestDaysAreAddedAndDropped(t *testing.T) {
 	w := newFixture(t)
 	pgtest.WithinOneDay()
@@ -118,8 +118,8 @@ func TestDaysAreAddedAndDropped(t *testing.T) {
 	}
 }
 
-// TestDaysWaitForNobody: a transaction that uses the table keeps days from being
-// added and dropped, and cleaning goes on; several cleanings at once add a day once.
+// TestDaysWaitForNobody: a transaction that uses the table keeps tables of days from being added
+// and dropped, and cleaning continues. Several concurrent cleanings add a day once.
 func TestDaysWaitForNobody(t *testing.T) {
 	w := newFixture(t)
 	pgtest.WithinOneDay()

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// aged fills every table that is cleaned with rows on both sides of their
-// retention: ten days for deliveries, and so on as in pgtest.KeepTen.
+// aged fills every table that is cleaned with rows on both sides of their retention: ten days
+// for deliveries, and for other rows as in pgtest.KeepTen.
 func (w *fixture) aged() {
 	w.Helper()
 	old, recent := w.Published(2*time.Hour), w.Published(2*time.Hour)
@@ -45,7 +45,7 @@ func (w *fixture) left() map[string]int64 {
 }
 
 var afterCleaning = map[string]int64{
-	"batches":    3, // the oldest is not done, and one that is done is not old enough
+	"batches":    3, // the oldest batch is not done, and one finished batch is not old enough
 	"exceptions": 3, "reservations": 6000, "former_reservations": 5, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2, "channel_tests": 3,
 }
 
@@ -88,8 +88,8 @@ func TestZeroKeepsForEver(t *testing.T) {
 	}
 }
 
-// TestCleaningMayBeStoppedAnywhere: by a shutdown, and by another process
-// that cleans at the same time.
+// TestCleaningMayBeStoppedAnywhere: a shutdown, or another process that cleans at the same time,
+// may stop a cleaning at any point.
 func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
 	w := newFixture(t)
 	w.aged()
@@ -110,8 +110,7 @@ func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// A locked table, and one whose step takes too long, do not keep other steps
-// from running.
+// A step whose table is locked, or that takes too long, does not keep other steps from running.
 func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	w := newFixture(t)
 	w.aged()
@@ -133,8 +132,8 @@ func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestOutcomesGoBeforeTheirBatches: a batch is removed when it has no outcomes any
-// more, so that no statement removes the outcomes of a whole chunk of batches.
+// TestOutcomesGoBeforeTheirBatches: a batch is removed after its outcomes, so that no statement
+// removes the outcomes of a whole chunk of batches.
 func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 	w := newFixture(t)
 	w.Fill("batches", "generate_series(1, 40) n", pgtest.Row{"owner_id": pgtest.SQL("n"), "to_user": 1000, "state": "done", "worthless_after": pgtest.SQL("now() - interval '11 days'")})
@@ -147,8 +146,8 @@ func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 	}
 }
 
-// TestFeedbackOutlivesItsBatches: reports are removed with their batch, and their sums
-// stay, however often the cleaning is repeated.
+// TestFeedbackOutlivesItsBatches: reports are removed with their batch. Their totals stay,
+// however often the cleaning is repeated.
 func TestFeedbackOutlivesItsBatches(t *testing.T) {
 	w := newFixture(t)
 	// Of three bounced messages two are not recorded as sent.
@@ -183,8 +182,8 @@ func TestFeedbackOutlivesItsBatches(t *testing.T) {
 	}
 }
 
-// Reports lock what is known of their batches in the order of ids, and so does the cleaning,
-// also where it has to correct only a later one.
+// Storing reports locks the counts of batches in the order of ids. The cleaning uses the same
+// order, even if it has to correct only a later batch.
 func TestCleaningMeetsReportsInOrder(t *testing.T) {
 	w := newFixture(t)
 	w.Fill("batches", "generate_series(1, 2) n", pgtest.Row{"template_id": 7, "channel": delivery.Email, "from_user": pgtest.SQL("n"), "to_user": pgtest.SQL("n"),
@@ -211,8 +210,8 @@ func TestCleaningMeetsReportsInOrder(t *testing.T) {
 	}
 }
 
-// Drafts and models that were deleted go once they can no longer be restored, with the
-// texts of drops; texts of others stay.
+// Deleted drafts and models are removed once they can no longer be restored. Texts of the
+// drafts' drops are removed with them; texts of other drops stay.
 func TestDeletedDraftsEnd(t *testing.T) {
 	w := newFixture(t)
 	w.Shops(10)
@@ -240,7 +239,7 @@ func TestDeletedDraftsEnd(t *testing.T) {
 	}
 }
 
-// Passes go with their devices 60 days after the expiry, also where wallets were turned
+// Passes are removed with their devices 60 days after the expiry, even if wallets were turned
 // off before the expiry could be noted.
 func TestPassesEnd(t *testing.T) {
 	w := newFixture(t)

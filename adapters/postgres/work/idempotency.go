@@ -17,26 +17,25 @@ import (
 // IdempotencyKeyLife is how long the answer to a request is kept.
 const IdempotencyKeyLife = 24 * time.Hour
 
-// A Recorded is what is stored about an idempotency key when a request with it
-// arrives. Exactly one of the four cases holds: Answered, Conflict, Busy, or
-// this request is to be executed.
+// A Recorded is the idempotency record that a request finds when it arrives. Exactly one of four
+// cases holds: Answered, Conflict, Busy, or this request is to be executed.
 type Recorded struct {
-	// Answered says that the first request was answered: with Status, Header and
-	// Body, or, if Found is set, with what follows from Known and Found.
+	// Answered says that the first request was answered. The answer is Status, Header and Body,
+	// or, if Found is set, it follows from Known and Found.
 	Answered bool
 	Status   int
 	Header   http.Header
 	Body     []byte
-	// Known and Found were stored with the key by the transaction that carried the
-	// request out: the state known before, and the decision.
+	// Known and Found were stored by the transaction that executed the request: Known is the
+	// state before, Found is the decision.
 	Known []byte
 	Found []int64
 	// Conflict says that the key belongs to another request.
 	Conflict bool
 	// Busy says that the first request is still being answered.
 	Busy bool
-	// Again says that an earlier attempt began and never ended; it may or may
-	// not have had its effect.
+	// Again says that an earlier attempt began and never ended. That attempt may or may not have
+	// had its effect.
 	Again bool
 	// Attempt numbers the attempt that is to be executed.
 	Attempt int64
@@ -51,19 +50,19 @@ type IdempotencyRequest struct {
 	Attempt int64
 }
 
-// ErrAttemptLost is returned to an attempt that was silent for longer than its
-// lease: another one has taken the key, and answers.
+// ErrAttemptLost is returned to an attempt that was silent for longer than its lease: another
+// attempt has taken the key, and will answer.
 var ErrAttemptLost = errors.New("another attempt has the idempotency key")
 
-// Idempotency stores the answers to requests with an idempotency key. Keys are
-// taken, and answers stored, in groups; see committer.
+// Idempotency stores the answers to requests with an idempotency key. Keys are taken, and
+// answers are stored, by group commit; see [pg.Committer].
 type Idempotency struct {
 	*pg.DB
 	begin  *pg.Committer[keyOf, begunKey, takenKey]
 	finish *pg.Committer[keyOf, finishedKey, bool]
 }
 
-// keyOf identifies a key: two requests with one key never share a group.
+// keyOf identifies a key: two requests with one key are never in the same group.
 type keyOf struct{ actor, key string }
 
 // A begunKey is the request for a key.
@@ -97,8 +96,8 @@ func NewIdempotency(db *pg.DB) Idempotency {
 
 var laneSeed = maphash.MakeSeed()
 
-// laneOf returns the number under which an actor's keys are kept apart while rows of them are
-// locked.
+// laneOf returns the lane of an actor: groups of one lane do not lock rows of the actor's keys
+// concurrently.
 func laneOf(actor string) int64 { return int64(maphash.String(laneSeed, actor)) }
 
 // Close answers everything that was accepted and stops.
@@ -107,8 +106,8 @@ func (s Idempotency) Close() {
 	s.finish.Close()
 }
 
-// Begin takes the key for lease, after which the attempt counts as dead unless
-// it was renewed, or returns the stored request that prevents it.
+// Begin takes the key for lease. After lease the attempt counts as dead unless it was renewed.
+// If the key cannot be taken, Begin returns the stored request that prevents that.
 func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lease time.Duration) (Recorded, error) {
 	for {
 		mine, taken, err := s.take(ctx, r, lease)
@@ -131,9 +130,8 @@ func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lease time.
 	return Recorded{Again: t.again, Attempt: t.attempt}, t.taken, err
 }
 
-// takeKeysSQL takes the keys that are free, expired, or whose attempt counts as
-// dead. It returns those that were taken. $1 actors, $2 keys, $3 hashes, $4
-// leases, $5 the life of a key.
+// takeKeysSQL takes keys that are free, expired, or held by an attempt that counts as dead. It
+// returns the taken keys. $1 actors, $2 keys, $3 hashes, $4 leases, $5 the life of a key.
 const takeKeysSQL = `
 with asked as (
     select * from unnest($1::text[], $2::text[], $3::bytea[], $4::interval[]) with ordinality as a (actor, key, hash, lease, n)
@@ -193,20 +191,20 @@ func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, 
 	return found, json.Unmarshal(header, &found.Header)
 }
 
-// unfinished selects the key of an attempt that no other attempt has replaced. A key that
-// was stored with its decision was never an attempt.
+// unfinished selects the key of an attempt that no other attempt has replaced. A key that was
+// stored together with its decision never had an attempt.
 const unfinished = ` where actor = $1 and key = $2 and request_hash = $3 and attempt = $4 and status is null and locked_until < 'infinity'`
 
-// Renew prolongs the attempt by lease from now. It returns [ErrAttemptLost] if
-// it has ended or was taken over.
+// Renew extends the attempt's lease to lease from now. It returns [ErrAttemptLost] if the
+// attempt has ended or was taken over.
 func (s Idempotency) Renew(ctx context.Context, r IdempotencyRequest, lease time.Duration) error {
 	tag, err := s.Pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp() + $5::interval`+unfinished,
 		r.Actor, r.Key, r.Hash, r.Attempt, lease)
 	return held(tag.RowsAffected(), err)
 }
 
-// Finish keeps the answer; the first answer to a key stays. It returns
-// [ErrAttemptLost] if the answer will be another one's.
+// Finish stores the answer; the first answer to a key is kept. It returns [ErrAttemptLost] if
+// another attempt's answer is kept.
 func (s Idempotency) Finish(ctx context.Context, r IdempotencyRequest, a Recorded) error {
 	header, err := json.Marshal(a.Header)
 	if err != nil {
@@ -219,9 +217,8 @@ func (s Idempotency) Finish(ctx context.Context, r IdempotencyRequest, a Recorde
 	return pg.Translate(err)
 }
 
-// finishKeysSQL keeps answers, and returns those that are the first ones of their
-// keys. $1 actors, $2 keys, $3 hashes, $4 attempts, $5 to $7 status, headers and
-// bodies.
+// finishKeysSQL stores answers. It returns the answers that are the first answers to their keys.
+// $1 actors, $2 keys, $3 hashes, $4 attempts, $5 to $7 status, headers and bodies.
 const finishKeysSQL = `
 with ended as (
     select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::int[], $6::text[], $7::bytea[]) with ordinality
@@ -257,9 +254,9 @@ func (s Idempotency) finishAll(ctx context.Context, group []finishedKey) ([]bool
 	return kept, err
 }
 
-// Fail ends an attempt without an answer, so that the next one need not wait.
-// The key stays, because the attempt may have had its effect. It returns
-// [ErrAttemptLost] if another one is under way already.
+// Fail ends an attempt without an answer, so that the next attempt need not wait. The key is
+// kept, because the attempt may have had its effect. Fail returns [ErrAttemptLost] if another
+// attempt is already under way.
 func (s Idempotency) Fail(ctx context.Context, r IdempotencyRequest) error {
 	// The number is raised lest a renewal that is under way come after this.
 	tag, err := s.Pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp(), attempt = attempt + 1`+unfinished,

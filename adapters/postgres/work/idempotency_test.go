@@ -80,8 +80,8 @@ func TestCrashedAttempt(t *testing.T) {
 	}
 }
 
-// TestAnAttemptThoughtDead: an attempt that was silent for too long can neither
-// answer nor end nor renew a key that another has taken over.
+// TestAnAttemptThoughtDead: an attempt that was silent for too long can neither answer nor end
+// nor renew a key that another attempt has taken over.
 func TestAnAttemptThoughtDead(t *testing.T) {
 	w := newFixture(t)
 	s := workdb.NewIdempotency(w.DB)
@@ -130,7 +130,7 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 	}
 }
 
-// Of many at once exactly one may go, also when the first has crashed.
+// Of many concurrent attempts exactly one is executed, also when the first attempt has crashed.
 func TestIdempotencyKeyRace(t *testing.T) {
 	w := newFixture(t)
 	s := workdb.NewIdempotency(w.DB)

@@ -1,6 +1,6 @@
-// Package work stores what the programs do in the background: jobs and their
-// items, uploaded files, answers kept for repeated requests, timers, the outbox
-// of events, messages that a handler gave up on, and when rows are deleted.
+// Package work stores the background work of the programs: jobs and their items, uploaded files,
+// answers kept for repeated requests, timers, the outbox of events, and messages that a handler
+// gave up on. It also deletes rows past their retention.
 package work
 
 import (
@@ -74,8 +74,7 @@ func (s Jobs) CancelJob(ctx context.Context, id int64, e staff.Entry) (j job.Job
 	return j, err
 }
 
-// RowErrors yields the rows of a job that failed, one at a time as they come
-// from the database.
+// RowErrors yields the failed rows of a job, one at a time as the database returns them.
 func (s Jobs) RowErrors(ctx context.Context, id int64, yield func(job.RowError) error) error {
 	return s.rowErrors(ctx, `select line, row, error, because from job_errors where job_id = $1 order by id`, id, yield)
 }

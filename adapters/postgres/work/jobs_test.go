@@ -64,7 +64,7 @@ func (s *jobFixture) lease(id int64, lasting time.Duration) job.Lease {
 	return l
 }
 
-// counter counts to its job's parameter, one number a step.
+// counter counts to its job's parameter, one number per step.
 type counter struct {
 	mu    sync.Mutex
 	seen  []int64
@@ -171,8 +171,8 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 	}
 }
 
-// A running job without a worker for a while is stalled: its worker fell silent,
-// or gave it back and no other took it.
+// A running job that has had no worker for a while is stalled: its worker died, or gave the job
+// back and no other worker took it.
 func TestIdleJobs(t *testing.T) {
 	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`5`)})
@@ -210,8 +210,8 @@ func TestIdleJobs(t *testing.T) {
 	idle("done", "")
 }
 
-// A job whose worker died is taken over where it last was saved, and the one
-// that was thought dead records nothing any more.
+// A job whose worker died is taken over at its last saved position. The worker that was thought
+// dead can record nothing any more.
 func TestTakeOver(t *testing.T) {
 	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`5`)})
@@ -256,7 +256,7 @@ func (w *fixture) eventually(ok func() bool) {
 	}
 }
 
-// Many workers on one job: every step is saved by one of them only.
+// Many workers share one job: every step is saved by one worker only.
 func TestOneWorkerSaves(t *testing.T) {
 	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`40`)})

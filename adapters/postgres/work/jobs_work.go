@@ -21,8 +21,8 @@ const takeable = `j.state in ('waiting', 'running') and j.next_run_at <= clock_t
 // JobsWait asks for jobs that have not ended.
 const JobsWait pg.Question = `select from jobs where state in ('waiting', 'running') order by id limit 1`
 
-// LeaseJob takes a job for a worker; see [job.WorkStore]. A lease that ran out
-// without being given back counts an attempt.
+// LeaseJob takes a job for a worker; see [job.WorkStore]. A lease that expired without being
+// given back counts as an attempt.
 func (s Jobs) LeaseJob(ctx context.Context, id int64, kinds []string, lasting time.Duration) (l job.Lease, err error) {
 	l.Token = uuid.NewString()
 	l.Job, err = pg.ScanBackground(s.Pool.QueryRow(ctx, `
@@ -75,7 +75,7 @@ func (s Jobs) SaveJob(ctx context.Context, l job.Lease, p job.Progress, lasting 
 	return j, err
 }
 
-// maxRow bounds what is kept of a row that failed, in bytes.
+// maxRow is how many bytes of a failed row are stored at most.
 const maxRow = 2000
 
 func insertRowErrors(ctx context.Context, tx pgx.Tx, id int64, list []job.RowError) error {
@@ -93,8 +93,8 @@ func insertRowErrors(ctx context.Context, tx pgx.Tx, id int64, list []job.RowErr
 	return err
 }
 
-// storedCauses leaves out what is too long to be kept whole: half a cause
-// would say something else.
+// storedCauses leaves out causes that are too long to be stored whole: half a cause would have
+// another meaning.
 func storedCauses(list []fault.Field) []byte {
 	stored := make([]fault.Field, 0, len(list))
 	room := maxRow
@@ -108,8 +108,8 @@ func storedCauses(list []fault.Field) []byte {
 	return raw
 }
 
-// brief returns the beginning of s as PostgreSQL can hold it; rows come from
-// files of any content.
+// brief returns the beginning of s without characters that PostgreSQL cannot store; rows come
+// from files of any content.
 func brief(s string) string { return pg.Storable(s[:min(len(s), maxRow)]) }
 
 // setBackJobSQL returns nothing; no row changes if the lease was lost.
@@ -129,7 +129,7 @@ func (s Jobs) SetBackJob(ctx context.Context, l job.Lease, b job.Setback) error 
 	return pg.Translate(err)
 }
 
-// ReleaseJob gives a lease back. The job goes to the end of those that are due.
+// ReleaseJob gives a lease back. The job goes to the end of the queue of due jobs.
 func (s Jobs) ReleaseJob(ctx context.Context, l job.Lease) error {
 	_, err := s.Pool.Exec(ctx, `update jobs set lease_token = null, lease_until = null, next_run_at = clock_timestamp()
 		where id = $1 and lease_token = $2 and state = 'running'`, l.ID, l.Token)

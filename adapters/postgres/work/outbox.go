@@ -12,22 +12,21 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// An Announcement is one event on its way out.
+// An Announcement is one event in the outbox, or on its way to the bus.
 type Announcement struct {
-	// Seq is its number among those relayed.
+	// Seq is the event's number among the relayed events.
 	Seq     int64
 	ID      string
 	Topic   string
 	Payload []byte
-	// Trace is the W3C traceparent of what caused it, or "".
+	// Trace is the W3C traceparent of the event's cause, or "".
 	Trace string
 }
 
 // Outbox hands committed events to the bus.
 type Outbox struct {
 	*pg.DB
-	// Summed are topics whose events are relayed only as [Outbox.Merge] has
-	// left them.
+	// Summed are the topics whose events are relayed only after [Outbox.Merge] has merged them.
 	Summed []string
 
 	place *place
@@ -38,9 +37,9 @@ func NewOutbox(db *pg.DB) Outbox {
 	return Outbox{DB: db, Summed: []string{}, place: &place{now: time.Now}}
 }
 
-// relaySQL moves events from the outbox to those that are relayed and returns them. It
-// chooses once: as "in (select …)" the planner, for which the outbox is always empty,
-// would choose again for every event it deletes.
+// relaySQL moves events from the outbox to the relayed events and returns them. The events are
+// selected once, by an array. With "in (select …)" the planner, for which the outbox is always
+// empty, would run the subquery again for every deleted event.
 const relaySQL = `
 with gone as (
     delete from outbox where id = any(array(select id from outbox where id > $3 and (merged or topic <> all ($2)) order by id limit $1 for update skip locked))
@@ -53,9 +52,9 @@ returning seq, event_id::text, topic, payload::text, trace`
 // relayingSQL makes [Outbox.cut] wait until this transaction has ended.
 const relayingSQL = `select pg_advisory_xact_lock_shared(hashtextextended('dropbell:relay', 0))`
 
-// Relay takes up to limit events, passes them to publish and keeps them as relayed
-// once publish returned nil; it returns how many there were. If the process
-// dies in between they are published again. Several relays may run at once.
+// Relay takes up to limit events and passes them to publish. Once publish has returned nil,
+// Relay stores them as relayed and returns their number. If the process dies in between, the
+// events are published again. Several relays may run concurrently.
 func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Context, []Announcement) error) (int, error) {
 	n := 0
 	err := o.Tx(ctx, func(tx pgx.Tx) error {
@@ -77,20 +76,20 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 	return n, err
 }
 
-// waitingSQL reads in the order of the index, since a table that was just emptied is
-// full of dead rows. The last number drawn is read with them, and whether an event was
-// relayed that is not known to be handled.
+// waitingSQL reads the waiting events in the order of the index, since a table that was just
+// emptied is full of dead rows. It also returns the last number drawn, and whether there are
+// relayed events that are not known to be handled.
 const waitingSQL = `
 select count(*), coalesce(array_agg(distinct topic) filter (where topic = any($1) and not merged), '{}'), coalesce(min(id), 0),
     (select last_value - (not is_called)::int from outbox_id_seq),
     (select settled from event_relay) < (select last_value - (not is_called)::int from relayed_events_seq_seq)
 from (select id, topic, merged from outbox where id > $3 order by id limit $2) o`
 
-// Waiting returns how many events wait, the topics of Summed that some of those
-// belong to which are not merged, and whether events were relayed that are not known to
-// be handled; it counts up to limit. A relay looks many times a
-// second and mostly at nothing: that is one statement. It looks behind the events that
-// have left; see [place]. Relay and Merge take what Waiting has found, and what came since.
+// Waiting returns how many events wait (counted up to limit), the topics of Summed that have
+// waiting events which are not merged, and whether there are relayed events that are not known
+// to be handled. A relay calls Waiting many times a second and mostly finds nothing, so Waiting
+// is one statement. It reads only events after the events that have left; see [place]. Relay and
+// Merge take the events that Waiting has found, and later events.
 func (o Outbox) Waiting(ctx context.Context, limit int) (all int, unmerged []string, unsettled bool, err error) {
 	start := o.place.start()
 	var oldest, drawn int64
@@ -101,16 +100,16 @@ func (o Outbox) Waiting(ctx context.Context, limit int) (all int, unmerged []str
 	return all, unmerged, unsettled, pg.Translate(err)
 }
 
-// takeSQL takes the oldest events of topic $1 that no other relay has. One that
-// is merged may have been published already.
+// takeSQL takes the oldest unmerged events of topic $1 that no other relay has. A merged event
+// may have been published already.
 const takeSQL = `
 delete from outbox where id = any(array(select id from outbox where id > $3 and topic = $1 and not merged order by id limit $2 for update skip locked))
 returning payload::text, trace, created_at`
 
-// Merge replaces up to limit waiting events of a topic of Summed by those that
-// sum returns, which must say the same. It is one transaction, and over before
-// any of them is published: an event is in one sum, and a sum keeps its id
-// however often it is delivered. If sum fails the events are relayed as they are.
+// Merge replaces up to limit waiting events of a topic of Summed by the events that sum returns,
+// which must have the same meaning. Merge is one transaction, which ends before any of the
+// events is published: an event is part of one sum, and a sum keeps its id however often it is
+// delivered. If sum fails, the events are relayed unmerged.
 func (o Outbox) Merge(ctx context.Context, topic string, limit int, sum func(payloads [][]byte) ([][]byte, error)) error {
 	var failed error
 	err := o.Tx(ctx, func(tx pgx.Tx) error {

@@ -33,9 +33,9 @@ func sum(payloads [][]byte) (sums [][]byte, err error) {
 	return sums, nil
 }
 
-// TestMergedEventsCountOnce: many small groups become a few events. Two relays
-// merge and relay beside each other, publishing fails now and then and dies after
-// it has published, and everything is delivered twice: the counters are exact.
+// TestMergedEventsCountOnce: many small groups become a few events. Two relays merge and relay
+// concurrently. Publishing fails now and then, a relay dies after publishing, and every event is
+// delivered twice. The counters are exact.
 func TestMergedEventsCountOnce(t *testing.T) {
 	w := newFixture(t)
 	o := workdb.NewOutbox(w.DB)
@@ -96,8 +96,8 @@ func TestMergedEventsCountOnce(t *testing.T) {
 	}
 }
 
-// TestEventsThatCannotBeSummedAreRelayedAlone and a sum is as old as its oldest
-// event. Without a merge no event of the topic is relayed.
+// TestEventsThatCannotBeSummedAreRelayedAlone: events that sum refuses are relayed one by one. A
+// sum is as old as its oldest event. Without a merge no event of the topic is relayed.
 func TestEventsThatCannotBeSummedAreRelayedAlone(t *testing.T) {
 	w := newFixture(t)
 	o := workdb.NewOutbox(w.DB)

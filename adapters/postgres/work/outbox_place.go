@@ -8,17 +8,17 @@ import (
 // wholeEvery is how often a relay looks at the outbox from its first number on.
 const wholeEvery = 5 * time.Second
 
-// A place is how far the events of the outbox have left. Looks begin behind it: while a
-// transaction keeps an old snapshot open, a backup for instance, PostgreSQL keeps each
-// event that was relayed since, and an index scan from the first number on visits them
-// all, many times a second.
+// A place is the position up to which the events of the outbox have left. Reads begin after it.
+// Without a place an index scan would begin at the first number. While a transaction, a backup
+// for instance, keeps an old snapshot open, PostgreSQL keeps each event that was relayed since,
+// and the scan would visit all of them, many times a second.
 //
-// The place only says where to look first. An event draws its number before it is
-// committed, so one can appear before the place: the next look at the whole outbox, after
-// [wholeEvery] at the latest, finds it and moves the place back. To make that rare the
-// place stays behind numbers that were drawn since the look at the whole before: only a
-// transaction that takes longer than that can commit such an event, which then leaves up
-// to [wholeEvery] later, and perhaps after events that were committed later than it.
+// The place only says where to read first. An event draws its number before it is committed, so
+// an event can appear before the place. The next read of the whole outbox, after [wholeEvery] at
+// the latest, finds that event and moves the place back. To make that rare, the place stays
+// behind numbers that were drawn since the previous read of the whole outbox. Only a transaction
+// that lasts longer than the time between these reads can commit such an event. The event then
+// leaves up to [wholeEvery] later, perhaps after events that were committed after it.
 type place struct {
 	now func() time.Time
 
@@ -52,8 +52,8 @@ func (p *place) behind() int64 {
 	return p.id
 }
 
-// looked records a look at the whole outbox: oldest is the first number that waits, 0 =
-// none does, and drawn the last number that was drawn by then.
+// looked records a read of the whole outbox. oldest is the first waiting number (0 = no event
+// waits); drawn is the last number that was drawn by then.
 func (p *place) looked(at time.Time, oldest, drawn int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

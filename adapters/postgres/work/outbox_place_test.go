@@ -12,8 +12,8 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 )
 
-// relayAll merges and relays what waits, as a worker does, and returns how many events
-// were published.
+// relayAll merges and relays the waiting events, as a worker does, and returns the number of
+// published events.
 func relayAll(t *testing.T, o workdb.Outbox) (published int) {
 	t.Helper()
 	for {
@@ -38,9 +38,9 @@ func relayAll(t *testing.T, o workdb.Outbox) (published int) {
 	}
 }
 
-// TestARelayLeavesBehindWhatHasLeft: a transaction with an old snapshot keeps every
-// event that was relayed since, and the looks of the relay do not visit them again and
-// again: they read the entries of the seconds before, not those of the hours.
+// TestARelayLeavesBehindWhatHasLeft: a transaction with an old snapshot keeps every event that
+// was relayed since. The relay's reads do not visit these events again and again: they read
+// entries of the last seconds, not of the last hours.
 func TestARelayLeavesBehindWhatHasLeft(t *testing.T) {
 	const events, rounds = 200, 20
 	w := newFixture(t)
@@ -84,14 +84,14 @@ func TestARelayLeavesBehindWhatHasLeft(t *testing.T) {
 	if n := relayAll(t, o); n != 1 {
 		t.Errorf("%d events were published of one", n)
 	}
-	// Each look may visit what the last round has left.
+	// Each read may visit the events that the last round relayed.
 	if n, most := read()-before, int64(14*(events+60)); n > most {
 		t.Errorf("13 looks visited %d entries, at most %d; %d have left", n, most, rounds*events)
 	}
 }
 
-// TestAnEventThatCommitsLateLeaves: its number was drawn long before those of others
-// that have left.
+// TestAnEventThatCommitsLateLeaves: the event's number was drawn long before the numbers of
+// other events that have left.
 func TestAnEventThatCommitsLateLeaves(t *testing.T) {
 	w := newFixture(t)
 	now := time.Now()

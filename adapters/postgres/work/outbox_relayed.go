@@ -11,8 +11,8 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// keptRows and keptFor are after how many events, or how long, the other table of
-// relayed events is emptied and has its turn.
+// Relayed events are stored in one of two tables. After keptRows events, or after keptFor, the
+// other table is emptied and used next.
 const (
 	keptRows = 100_000
 	keptFor  = 10 * time.Minute
@@ -24,18 +24,18 @@ type Relayed struct {
 	Settled int64
 	// Mark is the number that the marks of the streams have.
 	Mark int64
-	// History is the history of the database that they belong to, "" before the first
-	// look, and Now the one that the database has: it is another one after a restore and
-	// after a failover.
+	// History is the history of the database in which these numbers were drawn, "" before the
+	// first read. Now is the current history of the database, which changes with a restore and
+	// with a failover.
 	History, Now string
 }
 
-// historySQL returns the history of the database: the server's identifier, the database
-// in it, and the timeline, which a promotion and a restore change.
+// historySQL returns the history of the database: the server's identifier, the database in it,
+// and the timeline, which a promotion and a restore change.
 const historySQL = `select (select system_identifier::text from pg_control_system()) || ' '
     || (select oid::text from pg_database where datname = current_database()) || ' ' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)`
 
-// unknownHistory is that of every database whose role may not ask.
+// unknownHistory is the history of every database whose role may not read the history.
 const unknownHistory = "unknown"
 
 func (o Outbox) history(ctx context.Context) (h string, err error) {
@@ -55,8 +55,8 @@ func (o Outbox) Relayed(ctx context.Context) (r Relayed, err error) {
 	return r, pg.Translate(err)
 }
 
-// Last returns the seq of the last event whose relay has begun, once all these relays
-// have ended: every event up to it was published, or is in the outbox again.
+// Last returns the seq of the last event whose relay has begun, once all relays up to that event
+// have ended: every event up to seq was published, or is in the outbox again.
 func (o Outbox) Last(ctx context.Context) (seq int64, err error) {
 	err = o.cut(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, lastSQL).Scan(&seq) })
 	return seq, err
@@ -64,8 +64,8 @@ func (o Outbox) Last(ctx context.Context) (seq int64, err error) {
 
 const lastSQL = `select last_value - (not is_called)::int from relayed_events_seq_seq`
 
-// cut runs do while no relay is under way. It gives up soon: relays that begin meanwhile
-// wait as well, and one of a halted process may stay for seconds.
+// cut runs do while no relay is under way. It gives up soon: relays that begin meanwhile wait as
+// well, and the relay of a halted process may last for seconds.
 func (o Outbox) cut(ctx context.Context, do func(pgx.Tx) error) error {
 	return o.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set local lock_timeout = '500ms'`); err != nil {
@@ -89,28 +89,30 @@ func (o Outbox) After(ctx context.Context, seq, last int64, limit int) ([]Announ
 	return list, pg.Translate(err)
 }
 
-// Remark says that the marks of the streams have the next number, and all that is not
-// settled was published since they have. It does nothing if another worker has said so.
+// Remark records that the marks of the streams have the next number, and that all unsettled
+// events were published since the marks have it. It does nothing if another worker has recorded
+// that.
 func (o Outbox) Remark(ctx context.Context, mark int64) error {
 	_, err := o.Pool.Exec(ctx, `update event_relay set mark = $1 + 1 where mark = $1`, mark)
 	return pg.Translate(err)
 }
 
-// Settle says that every handler has acknowledged the events up to seq, as was seen
-// while the marks had that number. It reports whether they still have.
+// Settle records that every handler has acknowledged the events up to seq, as observed while the
+// marks of the streams had the number mark. It does nothing and returns false if the recorded
+// mark is another number.
 func (o Outbox) Settle(ctx context.Context, seq, mark int64) (bool, error) {
 	tag, err := o.Pool.Exec(ctx, `update event_relay set settled = $1 where mark = $2 and settled < $1`, seq, mark)
 	return tag.RowsAffected() > 0, pg.Translate(err)
 }
 
-// turnSQL returns whose turn it is if the other table has only events that are settled,
-// and there are enough in this one, or it has had its turn for long enough.
+// turnSQL returns the current table if the other table has only settled events, and the current
+// table has enough events, or has been current for long enough.
 const turnSQL = `
 select turn from event_relay, lateral (` + lastSQL + `) as l (last)
 where turn_from - 1 <= settled and last >= turn_from and (last - turn_from >= $1 or turned_at < now() - $2::interval)`
 
-// Turn empties the table whose events are all settled and gives it the turn, when that
-// is due. A transaction that reads the table, a pg_dump for instance, puts it off.
+// Turn empties the table whose events are all settled and makes it the current table, when that
+// is due. A transaction that reads the table, a pg_dump for instance, delays Turn.
 func (o Outbox) Turn(ctx context.Context) error {
 	var turn int
 	err := o.Pool.QueryRow(ctx, turnSQL, keptRows, keptFor).Scan(&turn)

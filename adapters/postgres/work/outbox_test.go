@@ -107,8 +107,8 @@ func TestRelayKeepsWhatCouldNotBePublished(t *testing.T) {
 
 func joined(ids []string) string { b, _ := json.Marshal(ids); return string(b) }
 
-// A relay chooses its events once, not once for each, also while the outbox is
-// empty whenever PostgreSQL looks at it.
+// A relay selects its events once, not once per event, also if PostgreSQL's statistics describe an
+// empty outbox.
 func TestRelayChoosesOnce(t *testing.T) {
 	w := newFixture(t)
 	for _, n := range []int{0, 3000} {
@@ -160,7 +160,7 @@ func TestSeveralRelays(t *testing.T) {
 	}) {
 		w.Must(err)
 	}
-	// One that failed while the others were done looking.
+	// A relay that failed while the other relays had found no more events.
 	_, err := o.Relay(t.Context(), events, func(_ context.Context, list []workdb.Announcement) error {
 		for _, a := range list {
 			published[a.ID]++
@@ -178,7 +178,8 @@ func TestSeveralRelays(t *testing.T) {
 	}
 }
 
-// TestARelayThatIsSlowHoldsUpNobody: the others take what it has not.
+// TestARelayThatIsSlowHoldsUpNobody: other relays take the events that the slow relay has not
+// taken.
 func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
 	w := newFixture(t)
 	o := workdb.NewOutbox(w.DB)
@@ -197,8 +198,8 @@ func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestWhatIsAnnouncedIsAnEvent: several payloads are built by SQL, and must
-// be what the domain says an event is.
+// TestWhatIsAnnouncedIsAnEvent: several payloads are built by SQL, and must have the fields of
+// the domain's event structs.
 func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
@@ -251,8 +252,8 @@ func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 	checkPayloads(t, tpl, found)
 }
 
-// checkPayloads looks at one value of each kind: an unknown field would have
-// shown already, a missing one shows here.
+// checkPayloads checks one value of each kind. An unknown field would have failed before; a
+// missing field fails here.
 func checkPayloads(t *testing.T, tpl template.Template, found map[string][]any) {
 	t.Helper()
 	if f := found[event.SlotFired][0].(*event.Slot); f.SlotID == 0 || f.TemplateID != tpl.ID || f.Slot != 1 || f.DueAt.IsZero() || f.At.Before(f.DueAt) {

@@ -14,11 +14,11 @@ import (
 // ProcessGoneAfter is how long a process that does not renew its row counts as running.
 const ProcessGoneAfter = 30 * time.Second
 
-// A Process is one that runs.
+// A Process is one running process.
 type Process struct {
 	ID      uuid.UUID
 	Program string
-	// Channels are those whose messages it delivers.
+	// Channels are the channels whose messages the process delivers.
 	Channels delivery.ChannelSet
 }
 
@@ -28,7 +28,7 @@ type Processes struct{ *pg.DB }
 // NewProcesses returns the processes of db.
 func NewProcesses(db *pg.DB) Processes { return Processes{db} }
 
-// Enter enters the process or renews its row, and removes rows that were not renewed for an
+// Enter stores or renews the row of the process, and removes rows that were not renewed for an
 // hour.
 func (s Processes) Enter(ctx context.Context, p Process) error {
 	_, err := s.Pool.Exec(ctx, `with gone as (delete from processes where seen_at < clock_timestamp() - interval '1 hour' and id <> $1)
@@ -43,7 +43,7 @@ func (s Processes) Leave(ctx context.Context, p Process) error {
 	return pg.Translate(err)
 }
 
-// Others returns the channels of each other process of the same program that runs.
+// Others returns the channels of each other running process of the same program.
 func (s Processes) Others(ctx context.Context, p Process) ([]delivery.ChannelSet, error) {
 	rows, err := s.Pool.Query(ctx, `select channels from processes
 		where program = $2 and id <> $1 and seen_at > clock_timestamp() - $3::interval`, p.ID, p.Program, ProcessGoneAfter)

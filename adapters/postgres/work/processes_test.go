@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestProcesses: a process counts from its entry until it leaves, or has been silent for
-// half a minute, among those of its program.
+// TestProcesses: a process counts as a process of its program from its entry until it leaves, or
+// has been silent for half a minute.
 func TestProcesses(t *testing.T) {
 	w := pgtest.New(t)
 	store := workdb.NewProcesses(w.DB)

@@ -11,15 +11,15 @@ import (
 	"dropbell/domain/timer"
 )
 
-// Timers lists what waits for its instant; see [timer.Store].
+// Timers lists the work that is due at a later instant; see [timer.Store].
 type Timers struct{ *pg.DB }
 
 // NewTimers returns the timers of db.
 func NewTimers(db *pg.DB) Timers { return Timers{db} }
 
-// pendingTimers are the kinds of timers with the functions that make their tasks. Each
-// statement returns id, order and instant of the next timers after an instant $1 and an
-// id $2; timers that are due already are for the sweeps.
+// pendingTimers are the kinds of timers with the functions that make their tasks. Each statement
+// returns the id, order and instant of the next timers after instant $1 and id $2. Sweeps handle
+// timers that are due already.
 var pendingTimers = [...]struct {
 	sql  string
 	task func(id int64, order string, at time.Time) task.Task

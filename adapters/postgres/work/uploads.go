@@ -14,20 +14,20 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Uploads stores uploaded files until a job has read them, in parts so that
-// neither side ever holds one whole.
+// Uploads stores uploaded files until a job has read them. A file is stored in parts, so that
+// neither the program nor the database ever holds a whole file in memory.
 type Uploads struct{ *pg.DB }
 
 // NewUploads returns the uploads of db.
 func NewUploads(db *pg.DB) Uploads { return Uploads{db} }
 
-// uploadPart is how much of a file one row holds.
+// uploadPart is how many bytes of a file one row holds.
 const uploadPart = 256 << 10
 
-// SaveUpload stores what r yields under the name, part by part. A file that
-// breaks off, or has more than limit bytes, is removed again; if the process
-// dies before, housekeeping removes it, and it cannot be read until then. It
-// returns [job.ErrUploadTooLarge], or what r returned.
+// SaveUpload stores the content of r under the name, part by part. If reading fails, or the file
+// has more than limit bytes, the file is removed. If the process dies before, housekeeping
+// removes the file, which cannot be read until then. SaveUpload returns [job.ErrUploadTooLarge],
+// or the error of r.
 func (s Uploads) SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error) {
 	u := job.Upload{Name: uploadName(name), CreatedBy: pg.AuditActor(by)}
 	err := s.Pool.QueryRow(ctx, `insert into uploads (name, created_by) values ($1, $2) returning id, created_at`, u.Name, u.CreatedBy).
@@ -72,7 +72,7 @@ func (s Uploads) storeParts(ctx context.Context, u *job.Upload, r io.Reader, lim
 	return pg.Translate(err)
 }
 
-// uploadName keeps the last element of what a browser calls the file.
+// uploadName keeps the last element of the file name that a browser sends.
 func uploadName(name string) string {
 	name = strings.TrimSpace(brief(name))
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
@@ -87,8 +87,7 @@ func uploadName(name string) string {
 	return name
 }
 
-// Upload returns a file that is whole, without its content, or
-// [job.ErrUploadNotFound].
+// Upload returns a completely stored file, without its content, or [job.ErrUploadNotFound].
 func (s Uploads) Upload(ctx context.Context, id int64) (u job.Upload, err error) {
 	err = s.Pool.QueryRow(ctx, `select id, name, bytes, sha256, created_by, created_at, previews from uploads where id = $1 and sha256 is not null`, id).
 		Scan(&u.ID, &u.Name, &u.Bytes, &u.SHA256, &u.CreatedBy, &u.CreatedAt, &u.Previews)
@@ -98,8 +97,8 @@ func (s Uploads) Upload(ctx context.Context, id int64) (u job.Upload, err error)
 	return u, pg.Translate(err)
 }
 
-// SavePreviews keeps the beginnings of the tables that the file holds, for its
-// page. It returns [job.ErrUploadNotFound].
+// SavePreviews stores the first rows of the tables in the file, for the file's page. It returns
+// [job.ErrUploadNotFound].
 func (s Uploads) SavePreviews(ctx context.Context, id int64, previews []job.Preview) error {
 	tag, err := s.Pool.Exec(ctx, `update uploads set previews = $2 where id = $1`, id, previews)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -108,17 +107,17 @@ func (s Uploads) SavePreviews(ctx context.Context, id int64, previews []job.Prev
 	return pg.Translate(err)
 }
 
-// RemoveUpload removes a file that was refused, unless a job reads it. One that
-// is not there is no error.
+// RemoveUpload removes a file that was refused, unless a job reads it. An absent file is no
+// error.
 func (s Uploads) RemoveUpload(ctx context.Context, id int64) error {
 	_, err := s.Pool.Exec(ctx, `delete from uploads where id = $1 and not exists (select from jobs where upload_id = $1)`, id)
 	return pg.Translate(err)
 }
 
-// OpenUpload returns the content of a file that is whole, from its beginning.
-// It reads one part at a time with ctx and holds no connection in between; it
-// is an [io.Seeker] and an [io.ReaderAt] as well. It returns
-// [job.ErrUploadNotFound], now or when the file is removed meanwhile.
+// OpenUpload returns a reader of a completely stored file, from its beginning. The reader
+// fetches one part at a time with ctx and holds no connection in between. It is also an
+// [io.Seeker] and an [io.ReaderAt]. OpenUpload returns [job.ErrUploadNotFound]; the reader
+// returns it if the file is removed meanwhile.
 func (s Uploads) OpenUpload(ctx context.Context, id int64) (io.ReadCloser, error) {
 	u, err := s.Upload(ctx, id)
 	if err != nil {
@@ -127,8 +126,8 @@ func (s Uploads) OpenUpload(ctx context.Context, id int64) (io.ReadCloser, error
 	return &uploadReader{ctx: ctx, db: s.DB, upload: u, part: -1}, nil
 }
 
-// uploadReader reads an upload part by part; all parts but the last have
-// [uploadPart] bytes, so that a position says which part holds it.
+// uploadReader reads an upload part by part. All parts except the last have [uploadPart] bytes,
+// so that a position determines the part.
 type uploadReader struct {
 	ctx     context.Context // a reader belongs to one call, as sql.Rows does
 	db      *pg.DB
@@ -170,7 +169,7 @@ func (r *uploadReader) ReadAt(p []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-// Seek continues somewhere else, such as where a job's cursor stands.
+// Seek sets the position of the next read, for example to a job's cursor.
 func (r *uploadReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -185,7 +184,7 @@ func (r *uploadReader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Name is what the sender called the file.
+// Name returns the file name that the sender used.
 func (r *uploadReader) Name() string { return r.upload.Name }
 
 func (r *uploadReader) Close() error { return nil }

@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// Drop is a drop as it is stored. A field that is zero has the value given beside it.
+// Drop is a drop as it is stored. A zero field means the default that the field's comment names.
 type Drop struct {
 	ID       int64 // the next one
 	Shop     int64 // 10; inserted if it is missing
@@ -18,13 +18,13 @@ type Drop struct {
 	Issued   int64
 	OpensAt  time.Time // in an hour
 	ClosesAt time.Time // an hour after the opening
-	// ValidUntil is the fixed end of its coupons; without one they are valid for 48 hours.
+	// ValidUntil is the fixed end of the drop's coupons; zero = coupons are valid for 48 hours.
 	ValidUntil time.Time
 }
 
-// Add inserts the drop and returns its id. It takes no step of the drop's life: a
-// published one has no slots and has told nobody. Drops with all that come from
-// Published of pgtest.Fixture.
+// Add inserts the drop and returns its id. It makes no transition: a published drop has no
+// slots, and no event was published. For drops with slots and events use Published of
+// pgtest.Fixture.
 func (d Drop) Add(t testing.TB, db DB) int64 {
 	t.Helper()
 	row := Row{}

@@ -1,7 +1,6 @@
-// Package rows inserts rows behind the stores: a test names the columns that it is about,
-// and the other columns have values of this package. It knows no store, so that the tests
-// inside a store's package can use it, too. Tests outside have the same calls on
-// pgtest.Fixture.
+// Package rows inserts rows without the stores. A test names the columns that it is about; the
+// other columns get default values of this package. The package imports no store, so that tests
+// inside a store's package can use it, too. Tests outside have the same calls on pgtest.Fixture.
 package rows
 
 import (
@@ -28,8 +27,8 @@ type Row map[string]any
 // SQL is an expression of PostgreSQL, such as now() - interval '1 day'.
 type SQL string
 
-// defaults are the values of the columns that a test does not name, by table. Columns
-// that are missing here, too, have the schema's default.
+// defaults are the values of columns that a test does not name, by table. Columns that are not
+// in defaults either have the schema's default.
 var defaults = map[string]Row{
 	"templates": {"shop_number": 10, "name": "Drop", "kind": "amount_off", "amount_off": 100, "currency": "CNY", "target": "shop", "stock": 10, "per_user_limit": 1,
 		"opens_at": SQL("date_trunc('second', now()) + interval '1 hour'"), "closes_at": SQL("date_trunc('second', now()) + interval '2 hours'"),
@@ -51,8 +50,8 @@ func Insert(t testing.TB, db DB, table string, list ...Row) {
 	}
 }
 
-// Fill inserts a row for each row of the source, such as generate_series(1, 600) n, whose
-// columns the expressions of the row may use.
+// Fill inserts a row for each row of the source, such as generate_series(1, 600) n. The
+// expressions of row may use the source's columns.
 func Fill(t testing.TB, db DB, table, source string, row Row) {
 	t.Helper()
 	sql, args := statement(table, source, row)
