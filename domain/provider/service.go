@@ -171,7 +171,7 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64)
 
 // apply returns p with the values of in and its secrets sealed. changed says that
 // secrets differ from the secrets that p has sealed.
-func (s *Service) apply(p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
+func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
 	in, err := in.check(s.IsCountry)
 	err = in.elsewhere(err, p)
 	p.Shop, p.Kind, p.Name, p.Order, p.Weight = in.Shop, in.Kind, in.Name, in.Order, in.Weight
