@@ -12,24 +12,25 @@ import (
 	"dropbell/domain/user"
 )
 
-// seenSQL returns the phone if it stands there with the same values and was seen
-// lately, so that nothing has to be written.
+// seenSQL returns the user's phone if it is stored with the same values and was seen lately, so
+// that nothing has to be written.
 const seenSQL = `
 select d from users, jsonb_array_elements(devices) as d
 where id = @id and devices @> jsonb_build_array(@device::jsonb) and d @> @device::jsonb
 	and d -> 'app' is not distinct from @device::jsonb -> 'app'
 	and (d ->> 'seen_at')::timestamptz > now() - @again::interval`
 
-// holdersSQL locks the user and every other one who has one of the tokens. The
-// comparison with '[]' is the condition of the index.
+// holdersSQL locks the user and every other user who has one of the tokens. The comparison with
+// '[]' is the condition of the partial index.
 const holdersSQL = `
 select id from users where id = @id
 	or devices <> '[]' and devices @> jsonb_build_array(jsonb_build_object('token', @token::text))
 	or devices <> '[]' and devices @> jsonb_build_array(jsonb_build_object('token', @replaced::text))
 order by id for update`
 
-// lockTokensSQL makes two users who register the same phone at once wait for each other. A
-// phone that replaces no other has one token: all users would share the lock of an empty one.
+// lockTokensSQL makes concurrent registrations of the same phone wait for each other. A phone
+// that replaces no other phone has one token. The empty token is not locked: all users would
+// share its lock.
 const lockTokensSQL = `
 select pg_advisory_xact_lock(hashtextextended('dropbell:device:' || t, 0)) from unnest(array[@token::text, @replaced::text]) as t where t <> '' order by t`
 
@@ -42,7 +43,7 @@ where id = any(@others)`
 const withoutTokens = `coalesce((select jsonb_agg(d order by (d ->> 'seen_at')::timestamptz) from jsonb_array_elements(users.devices) as d
 	where d ->> 'token' <> all(array[@token::text, @replaced::text])), '[]')`
 
-// putDeviceSQL adds the phone; a user without a language gets that of the phone.
+// putDeviceSQL adds the phone; a user without a language gets the phone's language.
 const putDeviceSQL = `
 insert into users (id, locale, devices) values (@id, @locale, jsonb_build_array(@device::jsonb || jsonb_build_object('seen_at', now())))
 on conflict (id) do update set updated_at = now(),
@@ -51,8 +52,8 @@ on conflict (id) do update set updated_at = now(),
 		select d from jsonb_array_elements(` + withoutTokens + `) as d order by (d ->> 'seen_at')::timestamptz desc limit @most) as kept), '[]') || excluded.devices
 returning devices -> -1`
 
-// forgetConsentsSQL removes the consents that were given with an account of WeChat, of
-// those users who have none any more.
+// forgetConsentsSQL removes the consents that were given with a WeChat account, for the users
+// among @losers who have no WeChat account left.
 const forgetConsentsSQL = `
 update reservations set consents = null where user_id = any(@losers) and consents is not null
 	and not exists (select from users where id = reservations.user_id and devices @> '[{"platform":"wechat"}]')`
@@ -153,8 +154,8 @@ func (s Users) RemoveDevice(ctx context.Context, id user.ID, device string) erro
 	return nil
 }
 
-// RemoveGone removes a phone whose app its push service has reported as gone,
-// unless the phone has registered since it was read. It reports whether it did.
+// RemoveGone removes a phone whose app is gone according to its push service, unless the phone
+// has registered again since it was read. removed reports whether a phone was removed.
 func (s Users) RemoveGone(ctx context.Context, id user.ID, gone user.Device) (removed bool, err error) {
 	return s.removeToken(ctx, id, gone, `not exists (select from jsonb_array_elements(devices) as d
 		where d ->> 'token' = @token and (d ->> 'seen_at')::timestamptz > @seen)`, gone.SeenAt)
@@ -174,7 +175,8 @@ func (s Users) removeToken(ctx context.Context, id user.ID, d user.Device, condi
 	return removed, err
 }
 
-// forgetConsents removes what users who lost the device had consented to with it.
+// forgetConsents removes the consents that users gave with the device, after they lost the
+// device.
 func forgetConsents(ctx context.Context, tx pgx.Tx, lost user.Device, losers ...user.ID) error {
 	if !lost.Platform.OneTime() {
 		return nil

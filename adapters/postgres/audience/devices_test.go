@@ -75,7 +75,7 @@ func TestPhonesOfUsers(t *testing.T) {
 	put(2, phone("c"), "") // another user signs in on the same phone
 	has(1, "b ")
 	has(2, "c ")
-	put(3, phone("d"), "c") // and a third one, with a new token
+	put(3, phone("d"), "c") // and a third phone, with a new token
 	has(2, "")
 
 	for n := range user.MaxDevices + 3 {
@@ -112,7 +112,8 @@ func TestAPhoneThatIsGone(t *testing.T) {
 	}
 }
 
-// TestThePhonesApp is what its last registration has said, also if nothing else has changed.
+// TestThePhonesApp is the app of the phone's last registration, also if nothing but the app has
+// changed.
 func TestThePhonesApp(t *testing.T) {
 	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
@@ -161,9 +162,9 @@ func TestPhonesOfErasedUsers(t *testing.T) {
 	}
 }
 
-// TestUsersWaitForNoOtherUser: a session holds a user's row, and the requests of that user
-// wait. Phones and names of other users are stored, also while an erasure waits for the first
-// request.
+// TestUsersWaitForNoOtherUser: a session holds a user's row, and requests for that user wait.
+// Phones and names of other users are stored meanwhile, also while an erasure waits for the
+// first request.
 func TestUsersWaitForNoOtherUser(t *testing.T) {
 	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
@@ -215,8 +216,8 @@ func TestARequestAboutALockedUserIsRefused(t *testing.T) {
 	w.Must(err)
 }
 
-// TestPhonesAreFoundByAnIndex: a token is sought among all users whenever a phone
-// registers.
+// TestPhonesAreFoundByAnIndex: whenever a phone registers, its token is looked up among all
+// users.
 func TestPhonesAreFoundByAnIndex(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, devices) select n, case when n % 2 = 0 then jsonb_build_array(jsonb_build_object('token', 't' || n)) else '[]' end

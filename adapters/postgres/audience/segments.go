@@ -99,8 +99,8 @@ func (s Segments) CloneSegment(ctx context.Context, id int64, name string, e sta
 		if err != nil {
 			return g, err
 		}
-		// A file that is being read meanwhile may be in or not; so the number
-		// is that of what is copied.
+		// Members of a file that is being read meanwhile may be missing in the copy, so the
+		// number of members is counted from the copy.
 		if _, err = tx.Exec(ctx, `insert into segment_members select $2, chunk, members, count from segment_members where segment_id = $1`, id, g.ID); err != nil {
 			return g, err
 		}
@@ -112,7 +112,7 @@ func (s Segments) CloneSegment(ctx context.Context, id int64, name string, e sta
 	})
 }
 
-// saved runs do and records e about its result in one transaction.
+// saved runs do and records the entry e with the id of its result, in one transaction.
 func (s Segments) saved(ctx context.Context, e staff.Entry, do func(pgx.Tx) (segment.Segment, error)) (g segment.Segment, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if g, err = do(tx); err != nil {
@@ -124,12 +124,12 @@ func (s Segments) saved(ctx context.Context, e staff.Entry, do func(pgx.Tx) (seg
 	return g, err
 }
 
-// DeleteSegment removes one that nothing needs; see [segment.Store].
+// DeleteSegment removes a segment that no campaign needs; see [segment.Store].
 func (s Segments) DeleteSegment(ctx context.Context, id int64, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		// Publishing holds this row, so that a campaign either is found below or
-		// finds no segment. A draft that is made at this very moment may be
-		// overlooked; it cannot be published then.
+		// Publishing locks this row, so that a campaign is found below, or its publication finds
+		// no segment. A draft created at this very moment may be overlooked; it cannot be
+		// published later.
 		if _, err := pg.OneSegment(ctx, tx, `select `+pg.SegmentColumns+` from segments where id = $1 for update`, id); err != nil {
 			return err
 		}
@@ -176,16 +176,15 @@ func segmentUses(ctx context.Context, tx pgx.Tx, id int64) ([]segment.Use, error
 const (
 	// usedUp says of a campaign that it needs its segment no more.
 	usedUp = `state in ('finished', 'cancelled', 'failed')`
-	// keepsList selects campaigns whose list must not change. A campaign that is
-	// over can no longer be approved.
+	// keepsList selects campaigns whose list must not change. A draft whose end has passed can
+	// no longer be approved and is not selected.
 	keepsList = `(state = 'scheduled' or state = 'draft' and approval_asked_at is not null and ends_at > clock_timestamp() or state in ('running', 'paused') and cut_at is null)
 		and audience ->> 'kind' = 'list_id'`
 )
 
-// heldList returns the list and keeps it from being published to until the
-// transaction ends: publishing, and asking for approval, hold the row for
-// sharing and look for jobs then. It returns [segment.ErrListInUse] if a
-// campaign keeps the list as it is.
+// heldList returns the list and locks it against publication until the transaction ends:
+// publishing, and asking for approval, take a share lock on the row and then look for jobs.
+// heldList returns [segment.ErrListInUse] if a campaign needs the list unchanged.
 func heldList(ctx context.Context, tx pgx.Tx, id int64) (segment.Segment, error) {
 	g, err := pg.OneSegment(ctx, tx, `select `+pg.SegmentColumns+` from segments where id = $1 for update`, id)
 	if err != nil {

@@ -52,8 +52,8 @@ func TestSegmentsCompareInstants(t *testing.T) {
 	}
 }
 
-// TestNoTextIsTooStrangeToCompare: every text of an attribute is an instant or matches
-// nothing, and never an error.
+// TestNoTextIsTooStrangeToCompare: every text of an attribute is an instant or matches nothing,
+// and never an error.
 func TestNoTextIsTooStrangeToCompare(t *testing.T) {
 	w := newFixture(t)
 	part := rapid.SampledFrom([]string{"00", "01", "02", "04", "12", "13", "23", "24", "28", "29", "30", "31", "32", "59", "60", "99"})

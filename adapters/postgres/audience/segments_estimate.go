@@ -21,25 +21,24 @@ var ErrNoEstimate = fault.New(fault.Unavailable, "estimate_unavailable", "this c
 const (
 	// smallTable is the number of pages up to which all rows are counted instead.
 	smallTable = 64
-	// estimateFor bounds an estimate; another sample is taken only while less
-	// than enough of it is used.
+	// estimateFor bounds the time of an estimate. A further sample is taken only while less than
+	// enough of this time is used.
 	estimateFor = 150 * time.Millisecond
 	enough      = 50 * time.Millisecond
 	// beforeGivingUp is allowed to a first sample whose pages are all cold.
 	beforeGivingUp = 2 * time.Second
-	// fewestPages is what may be called a sample: chance can give a first one
-	// that is smaller, or none.
+	// fewestPages is the smallest number of pages that counts as a sample: by chance a first
+	// sample can have fewer pages, or none.
 	fewestPages = 4
 )
 
-// samplePages are the sizes of the samples, taken one after the other. Only the
-// first is waited for however long it takes, so it is small.
+// samplePages are the sizes of the samples in pages, taken one after the other. The first sample
+// is small, because the estimate waits for it beyond estimateFor.
 var samplePages = []float64{8, 32, 128, 512, 2048}
 
-// EstimateRule samples whole pages of the users, as many as fit into the time;
-// see [segment.Store]. Users that were stored together are similar, so the
-// margin is computed from the differences between pages, not between users,
-// which would underestimate it.
+// EstimateRule samples whole pages of the table of users, as many as fit into the time; see
+// [segment.Store]. Users that were stored together are similar, so the margin is computed from
+// the differences between pages. Differences between users would underestimate the margin.
 func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
 	s.DB = s.Reports(ctx)
 	var pages, perPage float64
@@ -126,8 +125,8 @@ func (s Segments) sample(ctx context.Context, sum sample, r segment.Rule, share 
 	})
 }
 
-// within runs do, whose statements may take so long each, else it returns
-// [errOutOfTime].
+// within runs do in a transaction whose statements may each take as long as limit. If a
+// statement takes longer, it returns [errOutOfTime].
 func (s Segments) within(ctx context.Context, limit time.Duration, do func(pgx.Tx) error) error {
 	if limit < 5*time.Millisecond {
 		return errOutOfTime
@@ -144,8 +143,8 @@ func (s Segments) within(ctx context.Context, limit time.Duration, do func(pgx.T
 	return pg.Translate(err)
 }
 
-// estimate extrapolates the sample to a table of so many pages: a ratio
-// estimate with the variance between clusters.
+// estimate extrapolates the sample to a table with the given number of pages: a ratio estimate
+// with the variance between clusters.
 func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
 	var users, members float64
 	for _, p := range s {
@@ -169,13 +168,12 @@ func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
 		Users: int64(math.Round(total)), Looked: int64(users)}, nil
 }
 
-// margin is how far a share may be off, in 95 of 100 samples, as seen in n pages
-// with this variance. The variance gives the effective sample size: the number
-// of independent users with the same information. If the pages do not differ
-// because all users are members or none is, a page may count as one user.
-// Source: Wilson's score interval on the effective sample size, with Student's
-// quantile of n-1 degrees of freedom (the first term of its expansion around the
-// normal one).
+// margin is the largest error of a share in 95 of 100 samples of n pages with this variance. The
+// variance gives the effective sample size: the number of independent users with the same
+// information. If the pages do not differ because all users are members or no user is, a page
+// may count as one user. Source: Wilson's score interval on the effective sample size, with
+// Student's quantile of n-1 degrees of freedom (the first term of its expansion around the
+// normal quantile).
 func margin(share, variance, n float64) float64 {
 	effective := n
 	if variance > 0 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A margin holds what it says also for small samples, and for users that are
-// alike within a page: in nine of ten samples at least.
+// The true share lies within the margin in at least nine of ten samples, also for small samples
+// and for users that are similar within a page.
 func TestMarginsHold(t *testing.T) {
 	const perPage, pages, times = 60, 3000, 4000
 	random := rand.New(rand.NewPCG(7, 11))

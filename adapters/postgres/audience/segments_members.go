@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// membersWindow is how many users one statement reads, so that each is short
-	// and the planner never chooses a plan for all users.
+	// membersWindow is how many users one statement reads, so that each statement is short and
+	// the planner never chooses a plan for all users.
 	membersWindow = 20_000
 	// chunkBits is how many ids share a row of segment_members, as a power of two.
 	chunkBits = 16
 )
 
-// Members returns at most limit members above after, ascending; none means
-// that there are no more. For a segment by rules it looks at range after range
-// of the known users until it has as many; users of whom nothing is known
-// belong to lists only. It returns [segment.ErrNotFound].
+// Members returns at most limit members with ids above after, ascending; an empty result means
+// that there are no more. For a segment by rules it reads one range of known users after the
+// other until it has limit members. Users of whom nothing is known are members of lists only.
+// Members returns [segment.ErrNotFound].
 func (s Segments) Members(ctx context.Context, id int64, after user.ID, limit int) ([]user.ID, error) {
 	return s.MembersBy(ctx, id, nil, after, limit)
 }
 
-// MembersBy is [Segments.Members] by a rule that the segment had at another
-// time; nil is the one it has.
+// MembersBy is [Segments.Members] by a rule that the segment had at another time; a nil rule
+// means the segment's current rule.
 func (s Segments) MembersBy(ctx context.Context, id int64, rule *segment.Rule, after user.ID, limit int) ([]user.ID, error) {
 	g, err := s.Segment(ctx, id)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s Segments) MembersBy(ctx context.Context, id int64, rule *segment.Rule, a
 	return list, nil
 }
 
-// window returns the members among the next users, and the last user that was
-// read; 0 if there are no more users.
+// window returns the members among the next users, and the last user that was read; last is 0 if
+// there are no more users.
 func (s Segments) window(ctx context.Context, r segment.Rule, after user.ID, limit int) (found []user.ID, last user.ID, err error) {
 	f := compile(r, after, membersWindow, limit)
 	// The frame is materialized: the users in the window must not depend on which users
@@ -104,9 +104,9 @@ func (s Segments) StoreCount(ctx context.Context, id, version, members int64) er
 	return pg.Translate(err)
 }
 
-// AddMembers adds ids to a list; see [segment.ListStore]. The list's own row is
-// locked against concurrent additions. A cancelled job may still be running when
-// a campaign for its list is published; so campaigns are checked here too.
+// AddMembers adds ids to a list; see [segment.ListStore]. It locks the list's row against
+// concurrent additions. It also checks for campaigns, because a cancelled job may still be
+// running when a campaign for its list is published.
 func (s Segments) AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := heldList(ctx, tx, id); err != nil {

@@ -9,15 +9,15 @@ import (
 	"dropbell/domain/segment"
 )
 
-// A filter is a rule as a condition on the row u of users. Input is in args,
-// never in the text.
+// A filter is a rule translated into a condition on the row u of users. Input is in args, never
+// in the text.
 type filter struct {
 	text string
 	args []any
 }
 
-// compile returns r, which [segment.Rule.Check] has passed, as a condition
-// whose parameters come after the args given.
+// compile translates r, which [segment.Rule.Check] has accepted, into a condition. The
+// condition's parameters follow args.
 func compile(r segment.Rule, args ...any) filter {
 	c := &compiler{args: args}
 	return filter{text: c.rule(r), args: c.args} // in this order: rule adds to args
@@ -31,15 +31,16 @@ func (c *compiler) arg(v any) string {
 	return "$" + strconv.Itoa(len(c.args))
 }
 
-// joins are how a group is written, and the value of an empty one.
+// joins has, for each kind of group, the SQL around and between its conditions, and the value of
+// an empty group.
 var joins = map[segment.Match]struct{ before, between, empty string }{
 	segment.All:  {"", " and ", "true"},
 	segment.Any:  {"", " or ", "false"},
 	segment.None: {"not ", " or ", "true"},
 }
 
-// rule returns a condition that is true or false, never null, so that "not"
-// means what it says.
+// rule returns a condition that is true or false, never null, so that its negation with "not" is
+// the opposite.
 func (c *compiler) rule(r segment.Rule) string {
 	if r.Match == "" {
 		return "(" + c.condition(r.Condition) + ")"
@@ -113,8 +114,8 @@ func (c *compiler) locale(tags []string) string {
 	return fmt.Sprintf("lower(u.locale) = any(%s::text[]) or lower(u.locale) like any(%s::text[])", c.arg(exact), c.arg(regions))
 }
 
-// attribute reads values as the operator needs them: a value that is no number is never
-// above or below one. An attribute that is null is missing.
+// attribute reads values as the operator needs them. A value that is not a number is never above
+// or below a number. An attribute that is null is missing.
 func (c *compiler) attribute(x segment.Condition) string {
 	name := c.arg(x.Name)
 	text := "u.attributes ->> " + name + "::text"
@@ -151,22 +152,21 @@ func (c *compiler) attribute(x segment.Condition) string {
 	return "false"
 }
 
-// dateForm matches days that exist and RFC 3339 instants on them, and nothing
-// that a cast would not read, such as an offset of sixteen hours.
+// dateForm matches existing days, and RFC 3339 instants on these days. It matches no text that a
+// cast would refuse, such as an offset of sixteen hours.
 const dateForm = `^(?!0000)([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))` +
 	`|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)` +
 	`(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9]))?$`
 
-// instantOf is the instant that the text %[1]s names, to the microsecond before
-// it, which a cast would round; a day is its midnight UTC. Any other text is null,
-// never an error.
+// instantOf is the instant in the text %[1]s. It is truncated to the microsecond, which a cast
+// would round. A day is its midnight UTC. Any other text is null, never an error.
 const instantOf = `case when %[1]s ~ '` + dateForm + `' then case
 	when length(%[1]s) = 10 then %[1]s || ' 00:00Z'
 	when substr(%[1]s, 27, 1) between '0' and '9' and substr(%[1]s, 20, 1) = '.' then regexp_replace(%[1]s, '([.][0-9]{6})[0-9]+', '\1')
 	else %[1]s end::timestamptz end`
 
-// bound returns how an instant compares to satisfy x; a day begins and ends in
-// UTC, and its own instants do not come after it.
+// bound returns the operator and the instant of x's comparison. A day begins and ends in UTC;
+// instants of the day itself are not after the day.
 func bound(x segment.Condition) (op string, at time.Time) {
 	at, _ = segment.ParseDate(x.Values[0])
 	switch {
@@ -205,8 +205,9 @@ func (c *compiler) reserved(x segment.Condition) string {
 	return negated(x.Op == segment.NotWithinDays, some+`r.created_at > `+c.ago(x)+`)`)
 }
 
-// couponStates are what the operators mean; none = any state. The clock decides
-// which coupons have expired, also while the sweep that writes it down is late.
+// couponStates are the conditions of the operators; an operator without a condition means any
+// state. The clock decides which coupons have expired, also while the sweep that stores the
+// expiry is late.
 var couponStates = map[segment.Op]string{
 	segment.Holds:   ` and k.state in ('unused', 'locked') and k.expires_at > now()`,
 	segment.Used:    ` and k.state = 'used'`,

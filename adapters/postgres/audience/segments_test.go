@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// For every rule PostgreSQL finds exactly the users that the reference finds, in order
-// and page by page, the count agrees, and the stored form means the same.
+// For every rule PostgreSQL finds exactly the users that the reference finds, in order and page
+// by page. The count agrees, and the stored form of the rule has the same meaning.
 func TestSegmentsMeanWhatTheySay(t *testing.T) {
 	w := newFixture(t)
 	people, segments := w.crowd(), audiencedb.NewSegments(w.DB)
@@ -60,8 +60,8 @@ func TestSegmentsMeanWhatTheySay(t *testing.T) {
 	})
 }
 
-// A sample of a large table is about right, quick, and honest about how far
-// off it may be: also for users that are stored in runs.
+// An estimate of a large table is about right and quick, and its margin is realistic, also for
+// similar users that were stored together.
 func TestEstimates(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, name, locale, attributes) select n, 'Somebody with a name of ordinary length ' || n,
@@ -98,14 +98,15 @@ func TestEstimates(t *testing.T) {
 		if slices.Sort(took); took[5] > 2*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
-		// One in twenty may be; that more than four of ten are is one in a million.
+		// One in twenty estimates may be outside. That more than four of ten are is one in a
+		// million.
 		if outside > 4 {
 			t.Errorf("%s: %d of 10 estimates lie outside of their margin", name, outside)
 		}
 	}
 }
 
-// With a few hundred pages the sample would be most of them: all rows are read,
+// In a table of a few hundred pages the sample would be most of the pages: all rows are read,
 // once.
 func TestEstimatesOfFewPages(t *testing.T) {
 	w := newFixture(t)

@@ -21,21 +21,21 @@ func (w *fixture) segment(name string, r segment.Rule) segment.Segment {
 	return g
 }
 
-// fact is one user as the reference sees them.
+// fact is one user as the reference sees the user.
 type fact struct {
 	attributes   map[string]any
 	locale, zone string
 	contacts     string // letters of email, sms, webpush, phone_verified
 	off          uint8
 	age          int       // days
-	created      time.Time // age days and an hour ago, as of one instant for all
+	created      time.Time // age days and an hour before one instant that is the same for all
 	reserved     map[string]int
 	coupons      map[string]string // template → state
 	issued       int               // days ago; 0 = never
 }
 
-// crowd fills the database with users who differ in everything a rule can ask
-// for, and returns them as the reference sees them.
+// crowd fills the database with users who differ in every property that a rule can test, and
+// returns them as the reference sees them.
 func (w *fixture) crowd() map[user.ID]fact {
 	people := map[user.ID]fact{}
 	locales, zones := []string{"", "en", "en-GB", "zh-CN", "ZH", "zha"}, []string{"", "UTC", "Asia/Shanghai"}

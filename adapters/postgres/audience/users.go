@@ -1,6 +1,5 @@
-// Package audience stores users with their contacts and opt-outs, the segments
-// that rules and lists make of them, and erases users or hands out everything
-// about one.
+// Package audience stores users with their contacts and opt-outs, and the segments by rules and
+// lists. It also erases users and exports everything about one user.
 package audience
 
 import (
@@ -59,15 +58,15 @@ func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
 	return u, pg.Translate(err)
 }
 
-// Find returns users above after, by ascending id: the one whose id is text, and
-// those whose name, e-mail or phone begins with it, in any case. An empty text
-// finds all users.
+// Find returns users with ids above after, by ascending id: the user whose id is text, and the
+// users whose name, e-mail or phone begins with text, in any case. An empty text finds all
+// users.
 func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
 	return s.find(ctx, text, begins, after, limit)
 }
 
-// FindNamed is [Users.Find] for staff who may not see contacts: an e-mail or
-// phone must equal text, so that it cannot be guessed letter by letter.
+// FindNamed is [Users.Find] for staff who may not see contacts: an e-mail or phone must equal
+// text, so that contacts cannot be guessed letter by letter.
 func (s Users) FindNamed(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
 	return s.find(ctx, text, beginsOrIs, after, limit)
 }
@@ -98,14 +97,13 @@ func (s Users) find(ctx context.Context, text string, match func(column string) 
 // fewMatches is up to how many matches are all looked up to sort them by id.
 const fewMatches = 10_000
 
-// beginsWith compares in the order of the indexes, which the planner can use
-// whatever the text is; it could not do that with "like $1".
+// beginsWith compares in the order of the indexes, so that the planner can use them for any
+// text. With "like $1" the planner could not.
 const beginsWith = `lower(%s) ~>=~ lower($3) and lower(%[1]s) ~<~ (lower($3) || chr(1114111)) and %[1]s <> ''`
 
-// narrow returns a condition that is cheap for this text. A rare beginning is
-// found through the indexes. A common one is found soon by walking the ids,
-// which for a rare one would read the whole table; the planner cannot know
-// which it is, so we count.
+// narrow returns a condition that is cheap for this text. The ids of a rare prefix are read from
+// the indexes. A common prefix is found soon by a scan of the ids, which would read the whole
+// table for a rare prefix. The planner cannot know whether a prefix is rare, so narrow counts.
 func narrow(ctx context.Context, tx pgx.Tx, text string, match func(column string) string, args []any) (string, []any, error) {
 	id, _ := user.ParseID(text)
 	found := []user.ID{id}
@@ -158,19 +156,19 @@ func begins(column string) string {
 	return fmt.Sprintf(beginsWith, column)
 }
 
-// userInput is the table of changes that both statements read; a null keeps
-// what is stored.
+// userInput is the table of changes that insertUsers and updateUsers read; a null keeps the
+// stored value.
 const userInput = `unnest(@ids::bigint[], @names::text[], @emails::text[], @phones::text[], @verified::boolean[], @locales::text[], @timezones::text[],
 	@push::jsonb[], @opt_outs::smallint[], @quiet_from::smallint[], @quiet_to::smallint[], @attributes::jsonb[], @patches::jsonb[])
 	as i (id, name, email, phone, phone_verified, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
 
-// newAttributes are those of i, or the stored ones, with single ones changed.
-// A patch never leaves nulls behind.
+// newAttributes are the attributes of i, or the stored attributes, after the patch of single
+// attributes. A patch leaves no nulls.
 const newAttributes = `case when i.patch is null then coalesce(i.attributes, u.attributes)
 	else jsonb_strip_nulls(coalesce(i.attributes, u.attributes) || i.patch) end`
 
-// newVerified is since when the number is verified after i: a number that changes is
-// not, unless i says so, and one that was stays so.
+// newVerified is the instant since when the number is verified after i. A number that changes is
+// not verified, unless i says so. A verified number that does not change stays verified.
 const newVerified = `case when coalesce(i.phone, u.phone) = '' or i.phone_verified is false then null
 	when coalesce(i.phone, u.phone) = u.phone and (u.phone_verified_at is not null or i.phone_verified is null) then u.phone_verified_at
 	when i.phone_verified then clock_timestamp() end`
@@ -190,8 +188,8 @@ const insertUsers = `
 	from ` + userInput + ` order by id
 	on conflict do nothing returning id`
 
-// updateUsers returns nothing. It skips rows that stay as they are, so that
-// importing the same list every night writes next to nothing.
+// updateUsers returns nothing. It skips rows that do not change, so that importing the same list
+// every night writes next to nothing.
 const updateUsers = `
 	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone), phone_verified_at = ` + newVerified + `,
 		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), push = coalesce(i.push, u.push),
@@ -237,8 +235,8 @@ func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
 		_, found := slices.BinarySearch(created, c.ID)
 		return found
 	})
-	// An update through a join locks in no particular order, and two imports
-	// of the same users would wait for each other.
+	// An update through a join locks rows in no particular order, so two imports of the same
+	// users could deadlock. Rows are locked by id first.
 	if _, err := tx.Exec(ctx, `select 1 from users where id = any($1) order by id for update`, ids(known)); err != nil {
 		return err
 	}
@@ -251,8 +249,8 @@ func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
 	return ownOptOuts(ctx, tx, known)
 }
 
-// ownOptOuts makes opt-outs of SMS that changes state decisions of their own, that START
-// does not take back, also where STOP had set them before.
+// ownOptOuts marks opt-outs of SMS that changes state as the user's own decisions, which START
+// does not revoke, even if STOP had set them before.
 func ownOptOuts(ctx context.Context, tx pgx.Tx, changes []user.Change) error {
 	stated := slices.DeleteFunc(slices.Clone(changes), func(c user.Change) bool { return c.OptOuts == nil || *c.OptOuts&smsBit == 0 })
 	if len(stated) == 0 {

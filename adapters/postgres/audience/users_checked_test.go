@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// A check finds the last row of a user before the part it is reading, and none
-// that an attempt of the same part has left.
+// A check finds the last row of a user before the part that it is reading. It finds no row that
+// an attempt of the same part has stored.
 func TestCheckedRows(t *testing.T) {
 	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Compare returns what changes would do; see [user.ImportStore].
+// Compare counts the users that changes would add and change; see [user.ImportStore].
 func (s Users) Compare(ctx context.Context, changes []user.Change) (fresh, changed int64, err error) {
 	args, err := userArgs(changes)
 	if err != nil {
@@ -22,7 +22,7 @@ func (s Users) Compare(ctx context.Context, changes []user.Change) (fresh, chang
 	return fresh, changed, pg.Translate(err)
 }
 
-// RememberRows keeps what a check has read; see [user.ImportStore].
+// RememberRows stores the rows that a check has read; see [user.ImportStore].
 func (s Users) RememberRows(ctx context.Context, jobID int64, list []user.CheckedRow, before int64) ([]user.CheckedRow, error) {
 	ids, lines, digests := make([]int64, len(list)), make([]int64, len(list)), make([]int64, len(list))
 	for i, r := range list {

@@ -15,14 +15,15 @@ import (
 	"dropbell/domain/user"
 )
 
-// noneErased returns [user.ErrErased] if one of the users was erased. None is
-// until the transaction ends.
+// noneErased returns [user.ErrErased] if one of the users was erased. No user is erased until
+// the transaction ends.
 func noneErased(ctx context.Context, tx pgx.Tx, ids []user.ID) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared(`+pg.Erasing+`)`); err != nil {
 		return err
 	}
 	var one user.ID
-	// A statement of its own: it sees what was noted while the lock was waited for.
+	// A separate statement sees the erasures that were stored while the transaction waited for
+	// the lock.
 	err := tx.QueryRow(ctx, `select user_id from erased_users where user_id = any($1) limit 1`, ids).Scan(&one)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -33,12 +34,12 @@ func noneErased(ctx context.Context, tx pgx.Tx, ids []user.ID) error {
 	return user.ErrErased
 }
 
-// Erased returns those of the ids that were erased; see [user.ErasureStore].
+// Erased returns the ids that were erased; see [user.ErasureStore].
 func (s Users) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
 	return erased(ctx, s.DB, ids)
 }
 
-// Erased returns those of the ids that were erased; see [segment.ListStore].
+// Erased returns the ids that were erased; see [segment.ListStore].
 func (s Segments) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
 	return erased(ctx, s.DB, ids)
 }
@@ -88,10 +89,9 @@ func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error
 	})
 }
 
-// Erase forgets a user; see [user.ErasureStore]. The erasure is noted first, so
-// that nothing comes in behind what was looked at, and the user's own row goes
-// last: by its contacts everything else is found, also when an erasure that was
-// broken off is repeated.
+// Erase deletes a user; see [user.ErasureStore]. The erasure is recorded first, so that no row
+// about the user is added after its table was searched. The user's own row is deleted last: its
+// contacts are needed to find all other rows, also when an interrupted erasure is repeated.
 func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 	before, err := s.noteErasure(ctx, id, e)
 	for tries := 1; pg.LockTimedOut(err) && tries < erasureTries; tries++ {
@@ -124,8 +124,9 @@ func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 	})
 }
 
-// An erasure is noted while no user is written. Every writer waits behind one that waits, so
-// it waits briefly and tries again: a writer may be held up by a lock on a user's row.
+// An erasure is recorded while no user is being written. Every later writer waits behind the
+// waiting erasure, so the erasure waits briefly and tries again: the current writer may be held
+// up by a lock on a user's row.
 const (
 	erasureWait  = 50 * time.Millisecond
 	erasureTries = 100
@@ -147,8 +148,8 @@ func (s Users) noteErasure(ctx context.Context, id user.ID, e staff.Entry) (befo
 	return before, err
 }
 
-// ofUser are the statements about what stands under the user's number $1.
-// Exceptions and reports stay without the provider's words: accounts are counted from them.
+// ofUser are the statements about rows that are stored under the user's id $1. Exceptions and
+// reports are kept without the provider's words: counts are made from them.
 var ofUser = []string{
 	// The counters of drops to come are told.
 	`with gone as (delete from reservations where user_id = $1 returning template_id, slots)
@@ -168,8 +169,8 @@ var ofUser = []string{
 	`delete from idempotency_keys where actor = 'user:' || $1::bigint`,
 	// Rows of files that were refused, as the report shows them.
 	`update job_errors set row = '', error = '', because = '[]' where row ~ ('(^|[^0-9])' || $1::bigint || '([^0-9]|$)')`,
-	// Files cannot be searched: they may be packed. Those that a job is reading
-	// are removed by housekeeping when it is over.
+	// Files cannot be searched: they may be compressed. Files that a job is reading are removed
+	// by housekeeping when the job is over.
 	`delete from uploads u where $1::bigint > 0 and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null)`,
 }
 
@@ -191,8 +192,8 @@ var traces = []textColumn{
 	{"hook_attempts", "error", "text"}, {"hook_attempts", "response", "text"}, {"hook_endpoints", "description", "text"}, {"hook_endpoints", "last_error", "text"},
 }
 
-// reasonsOfCoupons are what staff wrote about the steps of the user's coupons;
-// the table is too large to be read as a whole.
+// reasonsOfCoupons are the reasons that staff wrote for changes of the user's coupons. The table
+// is too large to be read as a whole.
 var reasonsOfCoupons = textColumn{"coupon_operations", "reason", "text"}
 
 // erasedMark stands where a contact stood.
@@ -212,9 +213,8 @@ func (t textColumn) sql(n int) string {
 	return fmt.Sprintf(`update %s set %s = (%s)::%s where %s`, t.table, t.column, now, t.kind, strings.Join(found, " or "))
 }
 
-// eraseTraces removes what stands under the number, and the texts by which the
-// user can be recognised. Each statement is one transaction and may be
-// repeated.
+// eraseTraces removes rows that are stored under the user's id, and the texts by which the user
+// can be recognised. Each statement is one transaction and may be repeated.
 func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) error {
 	for _, sql := range ofUser {
 		if _, err := s.Pool.Exec(ctx, sql, id); err != nil {
@@ -233,7 +233,7 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 			return pg.Translate(err)
 		}
 	}
-	// Also codes that other users requested for the number.
+	// This includes codes that other users requested for the number.
 	if _, err := s.Pool.Exec(ctx, `delete from phone_verifications where phone = any($1) or number = any($1)`, texts); err != nil {
 		return pg.Translate(err)
 	}
@@ -247,7 +247,8 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {
 		return pg.Translate(err)
 	}
-	// Answers to keys: kept for a day, those of users stand under their number.
+	// Answers to idempotency keys are kept for a day. Answers to the user's own requests are
+	// stored under the user's id.
 	_, err := s.Pool.Exec(ctx, `delete from idempotency_keys where actor >= 'key:' and actor < 'key;'
 		and exists (select from unnest($1::text[]) as t where position(convert_to(t, 'UTF8') in body) > 0 or strpos(header::text, t) > 0)`, texts)
 	return pg.Translate(err)

@@ -27,9 +27,8 @@ const (
 	gonePush  = "https://push.example/device/zebulon-1"
 )
 
-// personal are the columns whose texts can contain a user's data, each with a
-// statement that writes such a row. Other columns contain none, for the reason
-// given in impersonal.
+// personal are the columns whose texts can contain a user's data, each with a statement that
+// writes such a row. Other columns contain no such data, for the reason given in impersonal.
 var personal = map[string]string{
 	"users": `insert into users (id, name, email, phone, push, attributes) values ({id}, '{name}', '{mail}', '{phone}',
 		'[{"endpoint":"{push}","p256dh":"x","auth":"y"}]', '{"second":"{mail}"}')`,
@@ -105,8 +104,7 @@ func (w *fixture) fillPerson() {
 	w.Must(err)
 }
 
-// scan returns every place in any table where the text stands: columns of
-// text, JSON and bytes.
+// scan returns every place in any table that contains the text: columns of text, JSON and bytes.
 func (w *fixture) scan(text string) (found []string) {
 	w.Helper()
 	rows, err := w.SQL.Query(w.Context(), `select c.table_name, c.column_name, c.data_type from information_schema.columns c
@@ -199,8 +197,8 @@ func TestErasingReachesEveryTable(t *testing.T) {
 	}
 }
 
-// A late import, list, preference or link does not restore an erased user, until
-// the erasure is lifted.
+// A late import, list, preference or link does not restore an erased user, until the erasure is
+// lifted.
 func TestErasedPeopleStayErased(t *testing.T) {
 	w := newFixture(t)
 	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
@@ -245,8 +243,8 @@ func TestErasedPeopleStayErased(t *testing.T) {
 	}
 }
 
-// Imports that run concurrently with an erasure store the user before it, or not
-// at all.
+// Imports that run concurrently with an erasure store the user before it, or do not store the
+// user at all.
 func TestErasingBesideImports(t *testing.T) {
 	w := newFixture(t)
 	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}

@@ -11,9 +11,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Everything returns every row that names the user; see [user.ErasureStore]. The
-// tables are those that the database has: a new one with a column user_id is
-// included automatically.
+// Everything returns every row that names the user; see [user.ErasureStore]. The tables are read
+// from the database's catalog: a new table with a column user_id is included automatically.
 func (s Users) Everything(ctx context.Context, id user.ID, e staff.Entry) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	err := s.Instant(ctx, func(tx pgx.Tx) error {
@@ -62,7 +61,7 @@ func tablesOfUsers(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// A deliveryOf is one batch that the user is in.
+// A deliveryOf is one batch that contains the user.
 type deliveryOf struct {
 	Batch      int64  `json:"batch_id"`
 	Kind       string `json:"kind"`

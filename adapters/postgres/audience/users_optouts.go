@@ -19,8 +19,8 @@ func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8, e st
 			return err
 		}
 		var stored int16
-		// One statement: two concurrent changes, each of its own channel, both
-		// take effect.
+		// One statement, so that of two concurrent changes of different channels both take
+		// effect.
 		err := tx.QueryRow(ctx, `
 			insert into users (id, opt_outs) values ($1, $3::smallint)
 			on conflict (id) do update set opt_outs = users.opt_outs & ~$2::smallint | excluded.opt_outs,

@@ -18,7 +18,7 @@ func TestSetOptOuts(t *testing.T) {
 		mask, off uint8
 		want      uint8
 	}{
-		{1, 0b00010, 0b00010, 0b00111}, // one more
+		{1, 0b00010, 0b00010, 0b00111}, // one channel more
 		{1, 0b00010, 0b00010, 0b00111}, // again
 		{1, 0b00011, 0b00010, 0b00110}, // the first on again
 		{1, 0b00000, 0b11111, 0b00110}, // nothing is asked for
@@ -58,7 +58,8 @@ func TestConcurrentOptOuts(t *testing.T) {
 	}
 }
 
-// Single attributes change and go; a comparison says beforehand what will.
+// Single attributes are changed and removed; a comparison reports beforehand which changes a
+// patch would make.
 func TestAttributePatches(t *testing.T) {
 	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)

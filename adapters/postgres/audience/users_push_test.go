@@ -9,8 +9,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestASubscriptionThatIsGone is removed by endpoint and keys, so that a browser that
-// has subscribed again meanwhile keeps what it has; the other devices stay as they are.
+// TestASubscriptionThatIsGone is removed by endpoint and keys, so that a browser that has
+// subscribed again meanwhile keeps its new subscription. The user's other devices stay as they
+// are.
 func TestASubscriptionThatIsGone(t *testing.T) {
 	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)

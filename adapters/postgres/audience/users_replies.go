@@ -16,21 +16,21 @@ import (
 // smsBit is the channel's bit among opt-outs.
 const smsBit = 1 << delivery.SMS
 
-// stopSQL returns the users with one of the numbers $1 whom it opts out. Those who had opted
-// out stay as they are.
+// stopSQL opts out the users with one of the numbers $1 and returns them. Users who had opted
+// out before are neither changed nor returned.
 const stopSQL = `
 update users u set opt_outs = u.opt_outs | $2::smallint, updated_at = now()
 from (select id from users where phone = any($1::text[]) and phone <> '' order by id for update) mine
 where u.id = mine.id and u.opt_outs & $2::smallint = 0 returning u.id`
 
-// startSQL returns the users with one of the numbers $1 whom STOP had opted out and whom it
-// opts in.
+// startSQL opts in the users with one of the numbers $1 whom STOP had opted out, and returns
+// them.
 const startSQL = `
 update users u set opt_outs = u.opt_outs & ~$2::smallint, updated_at = now()
 from (select u.id from users u join sms_stops s on s.user_id = u.id where u.phone = any($1::text[]) and u.phone <> '' order by u.id for update of u) mine
 where u.id = mine.id and u.opt_outs & $2::smallint <> 0 returning u.id`
 
-// CarryOut carries out a word in one transaction; see [feedback.Words].
+// CarryOut applies a word (STOP or START) in one transaction; see [feedback.Words].
 func (s Users) CarryOut(ctx context.Context, word feedback.Word, r feedback.Reply, numbers []string) error {
 	id := sha256.Sum256([]byte(r.ID))
 	return s.Tx(ctx, func(tx pgx.Tx) error {
@@ -52,8 +52,8 @@ func (s Users) CarryOut(ctx context.Context, word feedback.Word, r feedback.Repl
 			return err
 		}
 		if word == feedback.Stop {
-			// A statement of its own: the update's trigger deletes only rows from before
-			// it.
+			// A separate statement: the trigger of the update deletes only rows that were stored
+			// before the update.
 			if _, err := tx.Exec(ctx, `insert into sms_stops (user_id) select unnest($1::bigint[]) on conflict do nothing`, ids); err != nil {
 				return err
 			}

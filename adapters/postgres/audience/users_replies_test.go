@@ -11,8 +11,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// stopTrunk is stopPhone with the prefix of calls inside its country, as some lists
-// have it.
+// stopTrunk is stopPhone with the trunk prefix of national calls, as some lists have it.
 const (
 	stopPhone = "+14155552671"
 	stopTrunk = "+114155552671"
@@ -38,7 +37,7 @@ func (d *desk) repeat(word feedback.Word, n int) {
 	}
 }
 
-// out reports which of the users have opted out of SMS, and that nothing else changed.
+// out checks which of the users have opted out of SMS, and that nothing further has changed.
 func (d *desk) out(want ...bool) {
 	d.t.Helper()
 	for i, w := range want {
@@ -66,7 +65,7 @@ func TestStopAndStart(t *testing.T) {
 	d.say(feedback.Start) // 3 had opted out in the app
 	d.out(false, false, true, false)
 
-	// A callback that is repeated changes nothing, also after what came later.
+	// A repeated callback changes nothing, also after later callbacks.
 	d.repeat(feedback.Stop, 2)
 	d.out(false, false, true, false)
 

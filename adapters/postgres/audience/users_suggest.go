@@ -11,12 +11,11 @@ import (
 	"dropbell/domain/user"
 )
 
-// Suggest returns up to limit users of each kind: the one whose id is text, those
-// whose name begins with it, and those whose e-mail or phone does, in any case.
-// Without contacts an e-mail or phone must equal text, so that it cannot be guessed
-// letter by letter. Each kind reads no more entries of its index than are returned,
-// so that a common beginning costs no more than a rare one; unlike [Users.Find] it
-// therefore has no order by id and no further page.
+// Suggest returns up to limit users of each kind: the user whose id is text, users whose name
+// begins with text, and users whose e-mail or phone does, in any case. Without contacts an
+// e-mail or phone must equal text, so that contacts cannot be guessed letter by letter. Each
+// kind reads no more index entries than it returns, so that a common prefix costs no more than a
+// rare prefix. Unlike [Users.Find], Suggest therefore has no order by id and no further page.
 func (s Users) Suggest(ctx context.Context, text string, contacts bool, limit int) ([]user.User, error) {
 	s.DB = s.Reports(ctx)
 	text = strings.TrimSpace(text)
@@ -32,7 +31,7 @@ func (s Users) Suggest(ctx context.Context, text string, contacts bool, limit in
 	return onceEach(list), pg.Translate(err)
 }
 
-// suggestSQL yields rows of users; one may be there several times.
+// suggestSQL returns rows of users; a user may occur several times.
 func suggestSQL(contacts bool) string {
 	parts := []string{`select ` + userColumns + ` from users where id = $2`}
 	add := func(condition, order string) {

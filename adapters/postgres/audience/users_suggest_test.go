@@ -43,8 +43,8 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// TestSuggestReadsWhatItShows: for every text, and also by a plan that is made before
-// the text is known, each kind is read by its index and stops at the limit.
+// TestSuggestReadsWhatItShows: for every text, and also with a plan made before the text is
+// known, each kind is read by its index and stops at the limit.
 func TestSuggestReadsWhatItShows(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'user' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)
@@ -66,7 +66,7 @@ func TestSuggestReadsWhatItShows(t *testing.T) {
 	}
 }
 
-// explain runs the statement as a prepared one and returns what it did.
+// explain runs the statement as a prepared statement and returns its executed plan.
 func (w *fixture) explain(mode, sql, text string, id int64, limit int) string {
 	w.Helper()
 	conn, err := w.SQL.Acquire(w.Context())

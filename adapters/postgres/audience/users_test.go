@@ -129,8 +129,7 @@ func idsOf(us []user.User) []user.ID {
 	return ids
 }
 
-// Common and rare beginnings are looked for in different ways, with the same
-// result.
+// Common and rare prefixes are searched in different ways, with the same result.
 func TestFindCommonAndRare(t *testing.T) {
 	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
@@ -161,8 +160,8 @@ func TestFindCommonAndRare(t *testing.T) {
 	}
 }
 
-// The statement that looks for a rare beginning must use the index, also when
-// the plan is made before the text is known.
+// The statement that searches a rare prefix must use the index, also when the plan is made
+// before the text is known.
 func TestFindUsesIndexes(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'u' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)

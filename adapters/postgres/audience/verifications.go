@@ -22,8 +22,8 @@ type Verifications struct{ *pg.DB }
 // NewVerifications returns the codes of db.
 func NewVerifications(db *pg.DB) Verifications { return Verifications{db} }
 
-// limitsSQL returns for how long the user has to wait before another code may be requested,
-// and how many were sent to the number in the last hour and day.
+// limitsSQL returns how long the user has to wait before requesting another code, and how many
+// codes were sent to the number in the last hour and in the last day.
 const limitsSQL = `
 with own as (
 	select created_at, row_number() over (order by created_at desc) as n from phone_verifications
@@ -37,8 +37,8 @@ select coalesce((select max(until) from waits) - clock_timestamp(), interval '0'
 	count(*) filter (where created_at > clock_timestamp() - interval '1 hour'), count(*)
 from phone_verifications where number = @number and state <> 'held' and created_at > clock_timestamp() - interval '1 day'`
 
-// openSQL stores a request. It is held if another user has proved that the number is
-// theirs, by STOP or by a code, and wants no text messages.
+// openSQL stores a request. The request is held if @full is set, or if another user has proved
+// to own the number, by STOP or by a code, and has opted out of text messages.
 const openSQL = `
 insert into phone_verifications (user_id, phone, number, locale, expires_at, state)
 select @user::bigint, @phone::text, @number::text, @locale::text, clock_timestamp() + @valid::interval,
@@ -47,8 +47,8 @@ select @user::bigint, @phone::text, @number::text, @locale::text, clock_timestam
 		then 'held' else 'waiting' end
 returning id, state, created_at, expires_at`
 
-// Open stores a request; see [verification.Store]. Those of a user, and those for a number,
-// wait for each other, so that none slips past the limits.
+// Open stores a request; see [verification.Store]. Concurrent requests of a user, and for a
+// number, wait for each other, so that no request exceeds the limits.
 func (s Verifications) Open(ctx context.Context, o verification.Opening) (opened verification.Opened, err error) {
 	args := pgx.NamedArgs{"user": o.User, "phone": o.Phone, "number": o.Number, "locale": o.Locale, "forms": o.Forms, "bit": int16(smsBit),
 		"again": verification.AgainAfter, "per_hour": verification.PerHour, "per_day": verification.PerDay, "valid": verification.CodeFor}
@@ -62,7 +62,8 @@ func (s Verifications) Open(ctx context.Context, o verification.Opening) (opened
 		}
 		var wait time.Duration
 		var hour, day int
-		// A statement of its own: it sees what was stored while the locks were waited for.
+		// A separate statement sees the requests that were stored while the transaction waited
+		// for the locks.
 		if err := tx.QueryRow(ctx, limitsSQL, args).Scan(&wait, &hour, &day); err != nil {
 			return err
 		}
@@ -85,9 +86,8 @@ func (s Verifications) Open(ctx context.Context, o verification.Opening) (opened
 	return opened, err
 }
 
-// trySQL counts an attempt and returns the request. PostgreSQL looks at the conditions
-// again after waiting for another attempt, so that no more than the permitted number
-// are counted.
+// trySQL counts an attempt and returns the request. PostgreSQL evaluates the conditions again
+// after waiting for a concurrent attempt, so that no more attempts than permitted are counted.
 const trySQL = `
 update phone_verifications v set attempts = v.attempts + 1
 from (select id from phone_verifications where user_id = @user order by id desc limit 1) last
@@ -135,8 +135,8 @@ func (s Verifications) Try(ctx context.Context, id user.ID, match func(r verific
 	return phone, err
 }
 
-// sendable are requests that may be sent: asked for not long ago, and neither confirmed
-// nor replaced by a newer one of the user.
+// sendable selects requests whose code may be sent: requests from not long ago that are neither
+// confirmed nor replaced by a newer request of the user.
 const sendable = `v.confirmed_at is null and v.created_at > clock_timestamp() - @within::interval
 	and (v.state = 'waiting' or v.state = 'sending' and v.lease_until < clock_timestamp())
 	and not exists (select from phone_verifications n where n.user_id = v.user_id and n.id > v.id)
@@ -172,7 +172,7 @@ func (s Verifications) Arm(ctx context.Context, t verification.Taken, hash []byt
 	return pg.Translate(err)
 }
 
-// End records what came of a message; see [verification.SendStore].
+// End records the outcome of a message; see [verification.SendStore].
 func (s Verifications) End(ctx context.Context, t verification.Taken, reason string, again time.Duration) error {
 	state := "sent"
 	switch {
@@ -192,7 +192,7 @@ const taskFor = 2 * time.Second
 // VerificationsWait asks for codes that are not sent.
 const VerificationsWait pg.Question = `select from phone_verifications where state in ('waiting', 'sending') order by due_at limit 1`
 
-// Due returns what no task has sent; see [verification.SendStore].
+// Due returns requests that no task has sent; see [verification.SendStore].
 func (s Verifications) Due(ctx context.Context, limit int) ([]int64, error) {
 	args := sendingArgs()
 	args["limit"], args["task"] = limit, taskFor

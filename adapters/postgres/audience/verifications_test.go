@@ -19,8 +19,8 @@ import (
 	"dropbell/domain/verification"
 )
 
-// phones are users with a provider of text messages that answers as it is told, and
-// the codes that it was given.
+// phones are users with a provider of text messages that gives the answers the test sets, and
+// the codes that the provider got.
 type phones struct {
 	*fixture
 	*verification.Service
@@ -93,8 +93,8 @@ func (p *phones) verified(id user.ID, phone string, want bool) {
 
 const firstPhone, secondPhone = "+14155552671", "+14155552672"
 
-// A code makes the number that it was sent to the user's verified number, and every other
-// change of the number takes that back.
+// A code makes the number to which it was sent the user's verified number. Every other change of
+// the number revokes the verification.
 func TestANumberIsVerifiedByItsCode(t *testing.T) {
 	p := newPhones(t)
 	p.Upsert(user.Change{ID: 1, Phone: new(firstPhone), Name: new("Ann")})
@@ -117,7 +117,7 @@ func TestANumberIsVerifiedByItsCode(t *testing.T) {
 	}
 	p.Upsert(user.Change{ID: 1, Phone: new(secondPhone)})
 	p.verified(1, secondPhone, false)
-	if code = p.ask(1, firstPhone); code == "" { // another number than the stored one
+	if code = p.ask(1, firstPhone); code == "" { // a number that is not the stored number
 		t.Fatal("nothing was sent")
 	}
 	p.verified(1, secondPhone, false)
@@ -159,8 +159,8 @@ func TestANumberIsVerifiedByItsCode(t *testing.T) {
 	}
 }
 
-// Attempts are counted before they are compared: of many at once no more than five are,
-// and the right code is of no use after them.
+// Attempts are counted before they are compared: of many concurrent attempts no more than five
+// are compared. After five attempts the right code is refused, too.
 func TestAttemptsAreCounted(t *testing.T) {
 	p := newPhones(t)
 	code := p.ask(1, firstPhone)
@@ -224,8 +224,9 @@ func atoi(code string) (n int) {
 	return n - 1_000_000
 }
 
-// Of requests at once one is stored; a user gets five codes an hour and ten a day. A number
-// gets no more from all users, and a user is not told that it was others.
+// Of concurrent requests one is stored. A user gets five codes an hour and ten a day. A number
+// gets no more than that from all users together; a user is not told that other users requested
+// them.
 func TestCodesAreLimited(t *testing.T) {
 	p := newPhones(t)
 	var stored, refused atomic.Int64
@@ -262,7 +263,7 @@ func TestCodesAreLimited(t *testing.T) {
 	if err := request(1, secondPhone); !errors.Is(err, verification.ErrTooMany) {
 		t.Errorf("a sixth code within the hour: %v", err)
 	}
-	// The number has had its codes: the answers are the usual ones, and nothing is sent.
+	// The number's limit is reached: the answers are the usual answers, and nothing is sent.
 	p.Must(request(2, firstPhone))
 	p.run()
 	if len(p.codes) != 0 {
@@ -292,8 +293,8 @@ func TestCodesAreLimited(t *testing.T) {
 	}
 }
 
-// A number whose owner has said STOP, or has proved it and opted out, gets no code, and
-// the user who requests one is not told.
+// A number gets no code if its owner has said STOP, or has proved to own it and opted out. The
+// user who requests a code is not told.
 func TestNumbersOfUsersWhoOptedOut(t *testing.T) {
 	p := newPhones(t)
 	users := audiencedb.NewUsers(p.DB)
@@ -326,8 +327,9 @@ func TestNumbersOfUsersWhoOptedOut(t *testing.T) {
 	}
 }
 
-// A worker that dies before, during or after the call leaves a request that another one
-// takes over: the code that is sent last is valid, and no worker sends for another one.
+// A worker that dies before, during or after the call leaves a request that another worker takes
+// over. The code that is sent last is valid, and no worker sends after its request was taken
+// over.
 func TestACodeSurvivesItsWorker(t *testing.T) {
 	p := newPhones(t)
 	_, err := p.Request(t.Context(), 1, verification.Wish{Phone: firstPhone})
@@ -355,7 +357,7 @@ func TestACodeSurvivesItsWorker(t *testing.T) {
 	due(0)
 	lapse()
 	due(1)
-	// It dies in the call; meanwhile a third one takes over.
+	// The worker dies in the call; meanwhile a third worker takes over.
 	p.during = func() {
 		p.during = nil
 		lapse()
@@ -369,13 +371,13 @@ func TestACodeSurvivesItsWorker(t *testing.T) {
 		t.Fatalf("%d codes", len(p.codes))
 	}
 	due(0)
-	// The one of the third worker went out first here, and was stored last.
+	// The third worker's code was sent first here, and was stored last.
 	if _, err := p.Confirm(t.Context(), 1, p.codes[0]); err != nil {
 		t.Errorf("the code that was stored last: %v", err)
 	}
 
-	// A provider that is away: the next try is later, has another code, and stops with the
-	// user's success, the pause of the channel, and the end of its time.
+	// The provider is unavailable. The next try is later and has another code. Tries end with
+	// the user's success, the pause of the channel, and the expiry of the request.
 	p.answer = delivery.Result{}
 	first := p.ask(2, secondPhone)
 	due(0)

@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// audienceSQL reads an audience by id: $1 after whom, $2 how many, $3 when the
-// campaign started, $4 the template.
+// audienceSQL reads an audience by ascending id. $1 is the id after which it reads, $2 the
+// limit, $3 the start of the campaign, $4 the template.
 var audienceSQL = map[campaign.AudienceKind]string{
 	campaign.Everybody: `select id from users where id > $1 and created_at <= $3 and $4::bigint = 0 order by id limit $2`,
 	campaign.Reserved:  `select user_id from reservations where template_id = $4 and user_id > $1 and created_at <= $3 order by user_id limit $2`,
@@ -24,7 +24,7 @@ var audienceSQL = map[campaign.AudienceKind]string{
 		and expires_at > now() order by user_id limit $2`,
 }
 
-// Audience reads the users who are not cut yet; see [campaign.LaunchStore].
+// Audience reads the users who are not in the cut yet; see [campaign.LaunchStore].
 func (s Campaigns) Audience(c campaign.Cut) campaign.AudienceReader {
 	switch c.Audience.Kind {
 	case campaign.Reserved:
@@ -35,10 +35,9 @@ func (s Campaigns) Audience(c campaign.Cut) campaign.AudienceReader {
 	return &pagedAudience{store: s, cut: c, after: c.After}
 }
 
-// A partedAudience is the users of a template. Its rows are stored in the order
-// in which users reserved or claimed: in the order of their ids each would need
-// a page of its own, so large parts are read in the order of the rows, as for
-// slots.
+// A partedAudience is the users of a template. Its rows are stored in the order in which users
+// reserved or claimed. In the order of ids each row would be on a page of its own, so large
+// parts are read in the order of the rows, as for slots.
 type partedAudience struct {
 	store   Campaigns
 	cut     campaign.Cut
@@ -48,9 +47,9 @@ type partedAudience struct {
 	left    []user.ID // read, not returned yet
 }
 
-// partedSQL is how a parted audience is read: edges returns the first and the last user
-// of template $1 and about how many there are, part returns those of them from $2 to $3
-// that came before $4; the ones are read as channels.
+// partedSQL has the statements of a parted audience. edges returns the first and the last user
+// of template $1 and about how many users there are. part returns the users from $2 to $3 whose
+// rows were created before $4, each with a constant 1 in place of channels.
 type partedSQL struct{ edges, part string }
 
 const (
@@ -88,8 +87,8 @@ func (a *partedAudience) Next(ctx context.Context, limit int) (users, strangers 
 	return users, strangers, err
 }
 
-// divide makes parts of the users after the last one that is cut. The edges are
-// read at that moment, so that no user beyond them is left out.
+// divide makes parts of the users after the last user of the cut. The edges are read at that
+// moment, so that no user beyond them is left out.
 func (a *partedAudience) divide(ctx context.Context) error {
 	if a.divided = a.cut.After == math.MaxInt64; a.divided {
 		return nil // there are no more users
@@ -138,8 +137,8 @@ func (s Campaigns) everybody(ctx context.Context, c campaign.Cut, after user.ID,
 	defer rows.Close()
 	users := make([]user.ID, 0, limit)
 	for rows.Next() {
-		// Straight from the wire: at a million rows the generic scanner costs
-		// more than the query.
+		// The id is read from the wire format: at a million rows the generic scanner costs more
+		// than the query.
 		users = append(users, user.ID(pg.Uint64(rows.RawValues()[0])))
 	}
 	return users, pg.Translate(rows.Err())
@@ -153,9 +152,9 @@ func pageOf(ids []user.ID, after user.ID, limit int) []user.ID {
 	return ids[at:min(len(ids), at+limit)]
 }
 
-// members reads a segment's or list's members, by the rule of its publication.
-// Users who joined after the start are left out, and further users read in their
-// place: a short page is the last one.
+// members reads the members of a segment or list, by the rule of its publication. Users who
+// joined after the campaign's start are left out, and further users are read in their place:
+// only the last page is short. strangers are the users of whom nothing is known.
 func (s Campaigns) members(ctx context.Context, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
 	var rule *segment.Rule
 	if c.Rule != nil && c.Rule.Kind == segment.ByRules {
@@ -189,7 +188,7 @@ func (s Campaigns) members(ctx context.Context, c campaign.Cut, after user.ID, l
 	return users, strangers, nil
 }
 
-// unknown returns those of the ascending ids that no user has.
+// unknown returns the ids, of the ascending ids, that no user has.
 func (s Campaigns) unknown(ctx context.Context, ids []user.ID) ([]user.ID, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -206,8 +205,8 @@ func (s Campaigns) unknown(ctx context.Context, ids []user.ID) ([]user.ID, error
 // knownIDs selects the ids of users as one row.
 const knownIDs = `select array_agg(id) from users where `
 
-// missingFrom returns those of the ascending ids that are not in the array
-// that is the only row.
+// missingFrom returns the ids, of the ascending ids, that are missing in the array; rows has one
+// row with that array.
 func missingFrom(rows pgx.Rows, ids []user.ID) (missing []user.ID, err error) {
 	defer rows.Close()
 	known, found := make([]bool, len(ids)), 0

@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestAudienceInParts reads what hangs on a template in many parts, pages that
-// end in the middle of one, and from every place at which a cut may go on.
+// TestAudienceInParts reads the users of a template in many parts, with pages that end in the
+// middle of a part, and from every position at which a cut may continue.
 func TestAudienceInParts(t *testing.T) {
 	s := newCampaignFixture(t)
 	tpl := s.fixture.Published(time.Hour)
@@ -49,8 +49,8 @@ func TestAudienceInParts(t *testing.T) {
 	}
 }
 
-// wantAudience wants these users in full pages, of whom those are strangers
-// whose number can be divided by three.
+// wantAudience expects these users in full pages. Users whose id is divisible by three are
+// expected as strangers.
 func (s *campaignFixture) wantAudience(about string, c campaign.Cut, want []user.ID) {
 	s.Helper()
 	const limit = 70

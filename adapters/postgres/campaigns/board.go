@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/segment"
 )
 
-// progressFrom sums the batches of a campaign c that is going on, a thousand
-// users each; those of one that has ended are stored.
+// progressFrom sums the batches of a running campaign c, a thousand users each. The sums of a
+// settled campaign are stored.
 const progressFrom = ` left join lateral (
 	select sum(b.sent_count) as sent, sum(b.skipped_count) as skipped, sum(b.expired_count) as expired, sum(b.dead_count) as dead
 	from batches b where c.started_at is not null and c.settled_at is null and b.kind = 'campaign' and b.owner_id = c.id
@@ -69,8 +69,8 @@ const openSQL = ` from campaigns c where c.state in ('running', 'paused', 'cance
 // sampleEvery is how far apart two looks at a campaign's progress are.
 const sampleEvery = 3 * time.Second
 
-// CampaignsWait asks for campaigns whose start has come, whose books are open, that lack
-// an approval at their end, or of which messages are not stored.
+// CampaignsWait asks for campaigns whose start has come, that are not settled, that have reached
+// their end without an approval, or that have messages which are not stored.
 const CampaignsWait pg.Question = `
 (select 1 from campaigns where state = 'scheduled' and starts_at <= statement_timestamp() order by starts_at limit 1)
 union all
@@ -85,8 +85,7 @@ func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 	if err := s.giveUpHeld(ctx); err != nil {
 		return 0, err
 	}
-	// A paused campaign's end comes all the same; its remaining recipients
-	// expire.
+	// A paused campaign also ends at its end; its remaining recipients expire.
 	if _, err := s.Pool.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and held
 			and owner_id in (select c.id`+openSQL+` and c.state = 'paused' and c.ends_at <= clock_timestamp())`+pg.BatchesInOrder+`)
 		update batches set held = false where id in (select id from mine)`); err != nil {
@@ -113,8 +112,8 @@ func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 	return settled, err
 }
 
-// settle writes the results of locked campaigns. It looks again: a dead letter
-// may have been revived, or a message stored, before the lock was had.
+// settle writes the results of locked campaigns. It checks the conditions again: a dead letter
+// may have been revived, or a message stored, before the lock was granted.
 func (s Campaigns) settle(ctx context.Context, tx pgx.Tx, ids []int64) (int, error) {
 	rows, err := tx.Query(ctx, `
 		update campaigns c set settled_at = clock_timestamp(), ended_at = coalesce(c.ended_at, clock_timestamp()),
@@ -145,8 +144,8 @@ func (s Campaigns) settle(ctx context.Context, tx pgx.Tx, ids []int64) (int, err
 	return len(list), nil
 }
 
-// Balance recomputes the campaign's account from messages, bitmaps and
-// exception rows, all as of one instant.
+// Balance recomputes the campaign's account from messages, bitmaps and exception rows, all from
+// one snapshot.
 func (s Campaigns) Balance(ctx context.Context, id int64) (b campaign.Balance, err error) {
 	err = s.Instant(ctx, func(tx pgx.Tx) error {
 		b, err = campaignBalance(ctx, tx, id)
@@ -218,8 +217,9 @@ func countCampaign(ctx context.Context, tx pgx.Tx, id int64, b *campaign.Balance
 	return err
 }
 
-// RecentDifferences recounts campaigns that are going on or ended within the
-// window, at most limit of them, and returns the accounts that do not balance.
+// RecentDifferences recounts campaigns that are running or were settled within the window, at
+// most limit campaigns. It returns the differences that are not 0, by campaign, and the number
+// of campaigns.
 func (s Campaigns) RecentDifferences(ctx context.Context, window time.Duration, limit int) (off map[int64]int64, looked int, err error) {
 	rows, err := s.Pool.Query(ctx, `select id from campaigns where started_at is not null and not archived
 		and (settled_at is null or settled_at > now() - $1::interval) order by id desc limit $2`, window, limit)
@@ -243,16 +243,16 @@ func (s Campaigns) RecentDifferences(ctx context.Context, window time.Duration, 
 	return off, len(ids), nil
 }
 
-// countUpTo is how many users an estimate counts one by one, and worthCounting
-// up to how many the planner may expect for that to be tried: the owners of many
-// coupons have to be sorted before the first can be counted.
+// countUpTo is how many users an estimate counts exactly. An exact count is tried only if the
+// planner expects at most worthCounting users: the owners of many coupons have to be sorted
+// before the first owner can be counted.
 const (
 	countUpTo     = 10_000
 	worthCounting = 3 * countUpTo
 )
 
-// Estimate counts a small audience and takes the planner's estimate of a large
-// one; see [campaign.Store]. It takes a fraction of a second whatever the size.
+// Estimate counts a small audience and takes the planner's estimate of a large audience; see
+// [campaign.Store]. It takes a fraction of a second whatever the size.
 func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, exact bool, err error) {
 	s.DB = s.Reports(ctx)
 	if a.Kind == campaign.Named {
@@ -273,8 +273,9 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 	return max(n, planned), false, nil
 }
 
-// EstimateVerified counts the verified numbers of a small audience, and samples those of a
-// segment; of another one it takes those of all users. See [campaign.Store].
+// EstimateVerified counts the verified numbers of a small audience, and samples the verified
+// numbers of a segment. For any other audience it returns the estimate for all users. See
+// [campaign.Store].
 func (s Campaigns) EstimateVerified(ctx context.Context, a campaign.Audience) (n int64, err error) {
 	s.DB = s.Reports(ctx)
 	count := func(ids string, args ...any) (int64, error) {
@@ -324,7 +325,8 @@ func (s Campaigns) planned(ctx context.Context, sql string, args ...any) (int64,
 	return int64(plan[0].Plan.Rows), nil
 }
 
-// estimateMembers says what is known of a segment or list without reading it.
+// estimateMembers returns the stored number of members of a segment or list without reading the
+// members.
 func (s Campaigns) estimateMembers(ctx context.Context, a campaign.Audience) (int64, bool, error) {
 	g, err := currentSegment(ctx, s.Pool, a.ID)
 	switch {

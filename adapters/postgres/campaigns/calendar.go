@@ -33,8 +33,8 @@ func orAll(shops []int64) []int64 {
 // spansSQL are days in zones: $1 the day, $2 the zone, $3 and $4 its ends.
 const spansSQL = ` from unnest($1::int[], $2::text[], $3::timestamptz[], $4::timestamptz[]) as s (day, zone, from_at, to_at) cross join lateral `
 
-// shopSQL narrows to the shops $5. One shop is compared with, so that its own
-// index gives the rows in their order.
+// shopSQL restricts column to the shops $5. A single shop is compared by =, so that its own
+// index returns the rows in their order.
 func shopSQL(column string, shops []int64) (string, any) {
 	if len(shops) == 1 {
 		return column + ` = $5::bigint`, shops[0]
@@ -42,8 +42,8 @@ func shopSQL(column string, shops []int64) (string, any) {
 	return `($5::bigint[] is null or ` + column + ` = any($5))`, orAll(shops)
 }
 
-// Planned returns what lies in the spans; see [campaign.CalendarStore]. Each
-// span is a range of an index that is left after limit rows.
+// Planned returns the entries within the spans; see [campaign.CalendarStore]. Each span is an
+// index range of which at most limit rows are read.
 func (s Campaigns) Planned(ctx context.Context, spans []campaign.Span, shops []int64, limit int) ([]campaign.PlannedOn, error) {
 	s.DB = s.Reports(ctx)
 	n := len(spans)

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// names writes what is on the day of the date.
+// names lists the names of the entries on the day of the date.
 func names(days []campaign.CalendarDay, date string) string {
 	for _, d := range days {
 		if d.Date.Format(time.DateOnly) == date {
@@ -26,8 +26,8 @@ func names(days []campaign.CalendarDay, date string) string {
 	return "no such day"
 }
 
-// TestCalendarDaysAreTheShops puts what happens at one instant on the day that
-// each shop has then, on the nights when clocks change too.
+// TestCalendarDaysAreTheShops: entries at one instant are on the day that each shop has at that
+// instant, on the nights when clocks change too.
 func TestCalendarDaysAreTheShops(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'Shanghai', 'Asia/Shanghai'), (11, 'Los Angeles', 'America/Los_Angeles')`)
@@ -92,7 +92,7 @@ func TestCalendarDaysAreTheShops(t *testing.T) {
 	}
 }
 
-// A full month costs what it shows: each day is left after so many rows.
+// A full month costs as much as it shows: of each day only as many rows are read.
 func TestCalendarOfAFullMonth(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.Shops(10, 11)

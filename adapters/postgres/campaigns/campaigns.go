@@ -24,15 +24,15 @@ import (
 
 // A SegmentReader reads the audiences that are segments and lists.
 type SegmentReader interface {
-	// MembersBy returns the ids above after, ascending, at most limit of them:
-	// of a list, or of the users whom the rule means, whatever the segment
-	// itself says by now. Without a rule the segment's own is taken.
+	// MembersBy returns at most limit ids above after, ascending: the ids of a list, or of the
+	// users who match the rule, even if the segment has another rule now. Without a rule the
+	// segment's current rule is used.
 	MembersBy(ctx context.Context, id int64, rule *segment.Rule, after user.ID, limit int) ([]user.ID, error)
 	// EstimateRule says about how many users the rule means.
 	EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error)
 }
 
-// Campaigns keeps campaigns, cuts their audiences and counts what became of them.
+// Campaigns stores campaigns, cuts their audiences and counts their results.
 type Campaigns struct {
 	*pg.DB
 	segments SegmentReader
@@ -55,13 +55,13 @@ const campaignColumns = `c.id, coalesce(c.shop_number, 0), c.name, c.channel, c.
 
 const campaignFrom = ` from campaigns c left join shops h on h.number = c.shop_number `
 
-// storedAudience is how an audience is written; named users are a bitmap beside it.
+// storedAudience is the stored form of an audience; named users are stored in a bitmap column.
 type storedAudience struct {
 	Kind campaign.AudienceKind `json:"kind"`
 	ID   int64                 `json:"id,string,omitempty"`
 }
 
-// scanCampaign reads the columns above and those that follow them.
+// scanCampaign reads the columns above, and further columns into more.
 func scanCampaign(row pgx.Row, more ...any) (c campaign.Campaign, err error) {
 	var audience storedAudience
 	var named []byte
@@ -149,8 +149,8 @@ func campaignFilter(q campaign.Query) *pg.Conditions {
 	return c
 }
 
-// Insert creates a draft, and its shop if that is new. A second call with the
-// same request key returns the campaign of the first.
+// Insert creates a draft, and its shop if the shop is new. A second call with the same request
+// key returns the campaign of the first call.
 func (s Campaigns) Insert(ctx context.Context, ch campaign.Change) (campaign.Campaign, error) {
 	var id int64
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
@@ -171,8 +171,8 @@ func (s Campaigns) Insert(ctx context.Context, ch campaign.Change) (campaign.Cam
 	return s.Campaign(ctx, id)
 }
 
-// insertCampaignSQL returns the id of the new campaign, nothing if the request was
-// stored before.
+// insertCampaignSQL returns the id of the new campaign, or nothing if the request was stored
+// before.
 const insertCampaignSQL = `
 insert into campaigns (shop_number, name, channel, content, audience, audience_users, grant_template_id, starts_at, ends_at,
     rate_per_second, state, creator, created_by, request_key)
@@ -233,8 +233,8 @@ update campaigns set shop_number = nullif(@shop::bigint, 0), name = @name, chann
     version = version + 1, updated_at = now()
 where id = @id and version = @version`
 
-// Save stores a change of an existing campaign, what follows from it for its
-// batches, its audit entry and its event in one transaction.
+// Save stores a change of an existing campaign, the resulting changes of its batches, its audit
+// entry and its event, in one transaction.
 func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campaign, error) {
 	c := ch.Campaign
 	args, err := specArgs(c.Spec)
@@ -284,8 +284,8 @@ func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campa
 	return s.Campaign(ctx, c.ID)
 }
 
-// claimPublication refuses the second of two equal campaigns: the primary key
-// makes the two wait for each other, and the database's clock decides.
+// claimPublication refuses the second of two equal campaigns. The primary key makes two
+// concurrent publications wait for each other, and the database's clock decides.
 func claimPublication(ctx context.Context, tx pgx.Tx, c campaign.Campaign) error {
 	key := c.Fingerprint()
 	tag, err := tx.Exec(ctx, `insert into campaign_publications as p (fingerprint, campaign_id, published_at) values ($1, $2, clock_timestamp())
@@ -297,8 +297,8 @@ func claimPublication(ctx context.Context, tx pgx.Tx, c campaign.Campaign) error
 	return err
 }
 
-// steer makes the campaign's batches follow a transition. Batches that are
-// being stored wait for it, or it for them.
+// steer applies a transition to the campaign's batches. Transactions that are storing batches
+// wait for steer, or steer waits for them.
 func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Transition) error {
 	var err error
 	switch step {
@@ -313,14 +313,14 @@ func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Tr
 	return err
 }
 
-// resumeSQL releases the held batches of campaign $1: all that are not done, or,
-// while it is paused, none. Batches that wait for a retry are leased early and
-// wait again.
+// resumeSQL releases the held batches of campaign $1. While the campaign is paused, all batches
+// that are not done are held. Batches that wait for a retry are leased early and then wait
+// again.
 const resumeSQL = `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and held` + pg.BatchesInOrder + `)
 	update batches set held = false, next_run_at = least(next_run_at, clock_timestamp()) where id in (select id from mine)`
 
-// stopCampaign makes workers skip the remaining recipients, held batches
-// included, and finishes the campaign at once if there are none.
+// stopCampaign makes workers skip the remaining recipients, including recipients of held
+// batches. If there are none, it finishes the campaign at once.
 func stopCampaign(ctx context.Context, tx pgx.Tx, id int64, reason string) error {
 	if _, err := tx.Exec(ctx, resumeSQL, id); err != nil {
 		return err

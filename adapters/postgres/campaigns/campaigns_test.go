@@ -24,7 +24,7 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(2500, 7919)
 	c := s.running(nil)
-	// Those who join later are not in it, wherever their ids lie.
+	// Users who join later are not in the audience, wherever their ids lie.
 	s.Exec(`insert into users (id, created_at) values (5, clock_timestamp()), (90000000, clock_timestamp())`)
 	if n := s.Number(`select count(*) from campaign_messages`); n != 1 {
 		t.Errorf("%d messages for three ranges", n)
@@ -107,8 +107,7 @@ func (s *campaignFixture) tasks(name string) (n int) {
 	return n
 }
 
-// failingStore fails at one step, as if the process had died before or after the
-// step's effect.
+// failingStore fails at one step, as if the process had died before or after the step's effect.
 type failingStore struct {
 	campaignsdb.Campaigns
 	at    int
@@ -151,9 +150,9 @@ func (d *failingStore) EndCut(ctx context.Context, c campaign.Cut) error {
 	return d.around("end", func() error { return d.Campaigns.EndCut(ctx, c) })
 }
 
-// TestCutSurvivesDeathAtEveryStep cuts an audience of three pages and dies at
-// each step, once before and once after its effect. The next cutter cuts each
-// user once.
+// TestCutSurvivesDeathAtEveryStep cuts an audience of three pages and fails at each step, once
+// before and once after the step's effect. The next cutter continues, and each user is in the
+// cut once.
 func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 	const people = 250_000
 	s := newCampaignFixture(t)
@@ -182,7 +181,7 @@ func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 			if s.now(c).CutAt == nil {
 				t.Fatalf("%s: nobody went on", d.name)
 			}
-			// The sweep publishes what never was.
+			// The sweep publishes the events that were never published.
 			s.Exec(`update campaigns set started_at = started_at - interval '1 minute', cut_lease_until = null where id = $1`, c.ID)
 			for range 10 {
 				s.Must(s.launcher.Sweep(t.Context()))
@@ -216,7 +215,7 @@ func TestTwoCuttersOneWins(t *testing.T) {
 	if n := s.Number(`select sum(users) from campaign_messages`); n != 3000 {
 		t.Errorf("%d users in messages", n)
 	}
-	// One who fell silent and comes back can store nothing.
+	// A cutter that was silent and continues after its lease has expired can store nothing.
 	late := s.published(func(sp *campaign.Spec) { sp.Name = "late" })
 	s.Must(s.launcher.Start(t.Context(), late.ID))
 	cut, err := s.campaigns.BeginCut(t.Context(), late.ID, time.Millisecond)
@@ -314,8 +313,8 @@ func TestSameCampaignIsPublishedOnce(t *testing.T) {
 	}
 }
 
-// TestLargeCampaignsTakeTwoPeople: above the shop's limit, the member who asked and the
-// one who created it cannot publish, and an edit makes the consent void.
+// TestLargeCampaignsTakeTwoPeople: above the shop's limit, neither the member who asked for
+// approval nor the member who created the campaign can publish it. An edit voids the approval.
 func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(20, 1)
@@ -354,8 +353,8 @@ func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 	}
 }
 
-// TestSegmentAsAudience: members are found page by page, late joiners left out,
-// and a segment that is deleted before the start fails the campaign.
+// TestSegmentAsAudience: members are found page by page, and users who joined late are left out.
+// A segment that is deleted before the start fails the campaign.
 func TestSegmentAsAudience(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(3000, 1)

@@ -72,8 +72,8 @@ func (s Campaigns) KeepCut(ctx context.Context, c campaign.Cut, lasting time.Dur
 // Encode returns users as a roaring bitmap.
 func (s Campaigns) Encode(users []user.ID) ([]byte, error) { return pg.EncodeSet(users) }
 
-// Append stores messages; see [campaign.LaunchStore]. A campaign that was
-// cancelled meanwhile is cut no further.
+// Append stores messages; see [campaign.LaunchStore]. If the campaign was cancelled meanwhile,
+// nothing further is cut.
 func (s Campaigns) Append(ctx context.Context, c campaign.Cut, ms []campaign.Message) error {
 	n, people := len(ms), 0
 	seqs, from, to, users := make([]int32, n), make([]int64, n), make([]int64, n), make([]int32, n)
@@ -151,9 +151,9 @@ func (s Campaigns) Fail(ctx context.Context, id int64, reason string) error {
 // campaignPriority puts campaigns behind reminders and announcements.
 const campaignPriority = 10
 
-// StoreBatches makes batches of a message's ranges; see [campaign.LaunchStore].
-// The campaign's row is locked, so that a pause or an end either finds the
-// batches or is found by them.
+// StoreBatches makes batches of a message's ranges; see [campaign.LaunchStore]. It locks the
+// campaign's row, so that a concurrent pause or end either finds the batches or is seen by
+// StoreBatches.
 func (s Campaigns) StoreBatches(ctx context.Context, r event.CampaignRanges) (channel delivery.Channel, err error) {
 	n := len(r.Ranges)
 	from, to, counts, due := make([]int64, n), make([]int64, n), make([]int32, n), make([][]byte, n)
@@ -204,9 +204,9 @@ func (s Campaigns) StoreBatches(ctx context.Context, r event.CampaignRanges) (ch
 	return channel, err
 }
 
-// decodeForeignSet decodes a set of at most so many users from untrusted bytes.
-// The library allocates memory for the number of containers that the header
-// claims, and panics when that is absurd; no container is empty.
+// decodeForeignSet decodes a set of at most users users from untrusted bytes. The library
+// allocates memory for the number of containers that the header claims, and panics if that
+// number is absurd, so the number is checked first. No container is empty.
 func decodeForeignSet(b []byte, users int) (*roaring64.Bitmap, error) {
 	if len(b) < 8 || users <= 0 || binary.LittleEndian.Uint64(b) > uint64(users) {
 		return nil, errors.New("not a set of so many users")
@@ -236,8 +236,8 @@ func (s Campaigns) Due(ctx context.Context, grace time.Duration, limit int) (sta
 	return start, cut, nil
 }
 
-// Unstored returns messages that have not become batches in time. Those that
-// two sweeps return at once are published twice, which does no harm.
+// Unstored returns messages that have not become batches in time. Messages that two concurrent
+// sweeps return are published twice, which does no harm.
 func (s Campaigns) Unstored(ctx context.Context, grace time.Duration, limit int) ([]campaign.Message, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select m.campaign_id, m.seq, m.from_user, m.to_user, m.users, m.payload from campaign_messages m join campaigns c on c.id = m.campaign_id

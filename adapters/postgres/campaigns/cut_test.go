@@ -34,8 +34,8 @@ func (a slowAudience) Next(ctx context.Context, limit int) (users, strangers []u
 	return a.AudienceReader.Next(ctx, limit)
 }
 
-// TestACutIsKeptWhileAPageIsRead: no other worker takes a campaign over from a
-// cutter that is reading, and each user gets the message.
+// TestACutIsKeptWhileAPageIsRead: no other worker takes a campaign over from a cutter that is
+// reading, and each user gets the message.
 func TestACutIsKeptWhileAPageIsRead(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(3000, 1)

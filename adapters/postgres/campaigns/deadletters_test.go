@@ -50,8 +50,8 @@ func operatorOf(shops ...int64) staff.Actor {
 	return staff.Actor{Label: "staff:7", Role: staff.Operator, Shops: shops}
 }
 
-// A campaign belongs to its shop, whatever template it is about, and without
-// one to its template's.
+// A campaign belongs to its own shop, even if its template belongs to another shop. A campaign
+// without a shop belongs to its template's shop.
 func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 	f := newFailures(t)
 	everybody := campaign.Audience{Kind: campaign.Everybody}

@@ -11,9 +11,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// DeleteDraft deletes the draft so that it can be restored, with its requests for
-// approval; see [campaign.DraftStore]. A test message that is on its way is
-// rendered from the campaign's row.
+// DeleteDraft deletes the draft and its requests for approval so that they can be restored; see
+// [campaign.DraftStore]. It returns [campaign.ErrDraftInUse] while a test message is being sent,
+// which is rendered from the campaign's row.
 func (s Campaigns) DeleteDraft(ctx context.Context, id, version int64, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		var testing bool

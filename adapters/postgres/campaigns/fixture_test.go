@@ -27,7 +27,7 @@ type campaignFixture struct {
 	queue     *pgtest.MemoryQueue
 }
 
-// wire remembers what was published; it brings nothing by itself.
+// wire records published messages; it delivers nothing by itself.
 type wire struct {
 	mu       sync.Mutex
 	messages []campaign.Message
@@ -44,7 +44,7 @@ func (x *wire) Publish(_ context.Context, ms []campaign.Message) error {
 	return nil
 }
 
-// take returns what was published since, and forgets it.
+// take returns the messages published since the last call, and forgets them.
 func (x *wire) take() []campaign.Message {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -101,8 +101,7 @@ func (s *campaignFixture) published(change func(*campaign.Spec)) campaign.Campai
 	return c
 }
 
-// running returns a campaign that has started and been cut; its ranges are on
-// the wire.
+// running returns a campaign that has started and been cut; its ranges are in the wire.
 func (s *campaignFixture) running(change func(*campaign.Spec)) campaign.Campaign {
 	s.Helper()
 	c := s.published(change)
@@ -135,8 +134,8 @@ func (s *campaignFixture) deliverer(senders ...delivery.Sender) *delivery.Servic
 	return d
 }
 
-// settled fails unless the campaign's books are closed and in order, and
-// returns them.
+// settled fails the test unless the campaign is settled and its counts add up; it returns the
+// counts.
 func (s *campaignFixture) settled(c campaign.Campaign) delivery.Counts {
 	s.Helper()
 	_, err := s.campaigns.Settle(s.Context())

@@ -18,8 +18,8 @@ func (s Campaigns) ApprovedReach(ctx context.Context, id int64) (n int64, err er
 	return n, pg.Translate(err)
 }
 
-// Hold pauses a campaign that is being cut; see [campaign.LaunchStore]. The
-// cut's lease goes to a token that no worker has, and never expires.
+// Hold pauses a campaign that is being cut; see [campaign.LaunchStore]. The cut's lease is given
+// to a token that no worker has, and never expires.
 func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update campaigns set state = 'paused', held_at = clock_timestamp(), approval_asked_at = clock_timestamp(), approved_by = $3,
@@ -44,8 +44,8 @@ func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change)
 	})
 }
 
-// giveUpHeld ends the audience of held campaigns whose end has come before an
-// approval: it consists of the part that was cut.
+// giveUpHeld ends the cut of held campaigns that reached their end without an approval: their
+// audience consists of the part that was cut.
 func (s Campaigns) giveUpHeld(ctx context.Context) error {
 	_, err := s.Pool.Exec(ctx, `
 		with late as (

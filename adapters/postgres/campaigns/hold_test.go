@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// gold makes a campaign by Li to a segment in which so many users were counted
-// and one matches now, and which may be published without approval.
+// gold makes a campaign by Li to a segment in which that many users were counted. One user
+// matches now, and the campaign may be published without approval.
 func (s *campaignFixture) gold(counted int) campaign.Campaign {
 	s.Helper()
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")}}
@@ -58,8 +58,8 @@ func (s *campaignFixture) held(c campaign.Campaign, reach, people int64) campaig
 	return *v.Open
 }
 
-// Users who are imported after a publication do not circumvent the approval:
-// none is sent to before a second member approves, and then each once.
+// Users who are imported after a publication do not circumvent the approval: no imported user
+// gets the message before a second member approves. After the approval each user gets it once.
 func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	s := newOffice(t)
 	c := s.gold(1)
@@ -70,8 +70,8 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	if len(s.wire.take()) != 0 {
 		t.Error("ranges of a held campaign are on the wire")
 	}
-	// Neither the sweep nor another cutter continues the cut, and its publisher
-	// cannot approve it.
+	// Neither the sweep nor another cutter continues the cut. The member who published it cannot
+	// approve it.
 	s.Must(s.launcher.Sweep(t.Context()))
 	s.Must(s.launcher.Cut(t.Context(), c.ID))
 	s.held(c, 20, 0)
@@ -112,8 +112,9 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	}
 }
 
-// growing is a store whose audience grows once the first page of the cut has
-// been read, as if users were imported meanwhile. The reader before it counts.
+// growing is a store whose audience grows once the first page of the cut has been read, as if
+// users were imported meanwhile. The reader that counts the audience before the cut does not
+// trigger the growth.
 type growing struct {
 	campaignsdb.Campaigns
 	grow    func()
@@ -139,8 +140,8 @@ func (r *growingReader) Next(ctx context.Context, limit int) (users, strangers [
 	return users, strangers, err
 }
 
-// A campaign that grows while it is being cut is held at the page that is too much;
-// pages cut before wait too, and everything is sent once after the approval.
+// A campaign that grows while it is being cut is held at the page that exceeds the limit. Pages
+// that were cut before wait too. After the approval every message is sent once.
 func TestGrowthWhileCuttingIsHeld(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 120000)`)
@@ -167,8 +168,8 @@ func TestGrowthWhileCuttingIsHeld(t *testing.T) {
 	}
 }
 
-// Of two cutters that find the growth at the same time one holds the campaign,
-// once; a cutter that was taken over stores nothing.
+// Of two cutters that find the growth concurrently one holds the campaign, once. A cutter whose
+// lease was taken over stores nothing.
 func TestTwoCuttersHoldOnce(t *testing.T) {
 	s := newOffice(t)
 	c := s.gold(1)
@@ -189,8 +190,8 @@ func TestTwoCuttersHoldOnce(t *testing.T) {
 	}
 }
 
-// A held campaign whose request is refused stays held and can be asked for
-// again, is let go by a higher limit, and ends when its time is over.
+// A held campaign whose request is refused stays held, and approval can be requested again. A
+// higher limit releases the campaign. The campaign ends when its time is over.
 func TestLeavesOfAHeldCampaign(t *testing.T) {
 	hold := func(t *testing.T) (*campaignFixture, campaign.Campaign, campaign.Request) {
 		s := newOffice(t)

@@ -72,7 +72,7 @@ func to(id int64) func(*campaign.Spec) {
 	}
 }
 
-// kept wants no user to be added, by a new file or by one that is being read.
+// kept checks that no user is added, by a new file or by a file that is being read.
 func (l *fixtureOfLists) kept(what string, id int64) {
 	l.Helper()
 	_, err := l.lists.AddFile(l.Context(), li, id, l.upload(), "")
@@ -95,8 +95,8 @@ func (l *fixtureOfLists) free(what string, id int64) {
 	l.Must(err)
 }
 
-// The reach that is judged is that of the list as it stays until the audience is
-// read.
+// The reach that staff approve is the reach of the list, which stays unchanged until the
+// audience is read.
 func TestCampaignKeepsItsList(t *testing.T) {
 	l := newLibrary(t)
 	small, large := l.list(3), l.list(20)
@@ -186,7 +186,8 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	}
 }
 
-// Of a concurrent publication and file exactly one succeeds.
+// If a campaign is published and a file for its list is started concurrently, exactly one
+// succeeds.
 func TestPublishingAgainstAFile(t *testing.T) {
 	l := newLibrary(t)
 	l.Exec(`delete from campaign_limits`)

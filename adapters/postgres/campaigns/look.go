@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// testSQL makes a batch of one recipient, or the one there is ready again. One
-// that is still going out stays.
+// testSQL inserts a batch of one recipient, or makes the existing batch ready again. A batch
+// that is still being sent is not changed.
 const testSQL = `
 insert into batches as b (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at, variant)
 values ('test', $1, $2, $3, $4, $4, 1, $5, clock_timestamp(), clock_timestamp() + interval '10 minutes', 0, clock_timestamp(), $6)
@@ -53,7 +53,7 @@ func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID
 	})
 }
 
-// Outcome returns what became of one recipient; see [campaign.Store].
+// Outcome returns the outcome of the message to one recipient; see [campaign.Store].
 func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.Campaign, id user.ID) (o campaign.Outcome, found bool, err error) {
 	var due, sent []byte
 	var known pg.Recorded
@@ -93,7 +93,7 @@ func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.C
 	return o, true, err
 }
 
-// Subject returns what the campaign's messages are about.
+// Subject returns the subject of the campaign's messages.
 func (s Campaigns) Subject(ctx context.Context, c campaign.Campaign) (delivery.Subject, error) {
 	sub := delivery.Subject{Kind: delivery.KindCampaign, OwnerID: c.ID, Copy: &c.Content, TemplateID: c.TemplateID(), ShopName: c.ShopName,
 		EndsAt: c.EndsAt, DueAt: c.StartsAt}

@@ -25,15 +25,15 @@ with target as (` + targetSQL + `), noted as (
 )
 select claim_url from target`
 
-// Target returns where the link of a campaign leads, or [user.ErrLink] if it
-// leads nowhere.
+// Target returns the URL to which the link of a campaign leads. It returns [user.ErrLink] if the
+// link leads nowhere.
 func (s Campaigns) Target(ctx context.Context, r campaign.Reader) (url string, err error) {
 	err = s.Pool.QueryRow(ctx, `select claim_url from (`+targetSQL+`) t`, r.CampaignID).Scan(&url)
 	return url, linkError(err)
 }
 
-// Open is [Campaigns.Target], and notes that the reader has been there. Only
-// the first time counts.
+// Open is [Campaigns.Target], and also records that the reader has opened the link. Only the
+// first time is recorded.
 func (s Campaigns) Open(ctx context.Context, r campaign.Reader) (url string, err error) {
 	err = s.Pool.QueryRow(ctx, openingSQL, r.CampaignID, r.UserID, r.Variant).Scan(&url)
 	return url, linkError(err)

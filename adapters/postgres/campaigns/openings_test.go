@@ -21,8 +21,8 @@ func trackedAs(owner int64, id user.ID, variant int) string {
 	return fmt.Sprintf("https://drop.example/l/%d-%s-%d", owner, id, variant)
 }
 
-// Recipients get links of their own, in what is sent and in the inbox; a test
-// message shows where the link leads.
+// Recipients get links of their own, in messages and in the inbox. A test message shows the
+// target of the link.
 func TestCampaignLinksAreTracked(t *testing.T) {
 	s := newCampaignFixture(t)
 	tpl := s.fixture.Published(time.Hour)

@@ -13,10 +13,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// TestPausingMeetsCheckpointsInOrder: a campaign is paused and resumed while
-// many of its batches are checkpointed together. The batches were stored from
-// the last range to the first, so that the order of their ids is not that of
-// any index in which they would be found.
+// TestPausingMeetsCheckpointsInOrder: a campaign is paused and resumed while many of its batches
+// are checkpointed together. The batches were stored from the last range to the first, so that
+// the order of their ids differs from the order of any index that finds them.
 func TestPausingMeetsCheckpointsInOrder(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(400, 1)

@@ -16,8 +16,8 @@ import (
 // receivedWindow is how many of the newest campaigns are read for one user.
 const receivedWindow = 200
 
-// receivedSQL finds the newest campaigns' batches that hold user $1: one step
-// per campaign into the unique index of ranges. $2 = shops, none = all.
+// receivedSQL finds the batches of the newest campaigns that contain user $1, with one lookup
+// per campaign in the unique index of ranges. $2 = shops, none = all.
 const receivedSQL = `
 with recent as (
     select id, name, shop_number, channel, started_at from campaigns
@@ -79,7 +79,7 @@ func (s Campaigns) lettersTo(ctx context.Context, to user.ID, shops []int64) (li
 	return list, pg.Translate(err)
 }
 
-// limitsOf returns what the letters' shops allow their campaigns.
+// limitsOf returns the campaign limits of the letters' shops.
 func (s Campaigns) limitsOf(ctx context.Context, letters []campaign.Letter) (map[int64]campaign.Limits, error) {
 	shops := make([]int64, len(letters))
 	for i, l := range letters {

@@ -68,8 +68,8 @@ func TestReceivedRows(t *testing.T) {
 	}
 }
 
-// TestReceivedRowsAreBounded: of very many campaigns the newest are looked at, and
-// it is said from when on there may be more.
+// TestReceivedRowsAreBounded: if there are very many campaigns, only the newest are read, and
+// the result says from which instant on it may be incomplete.
 func TestReceivedRowsAreBounded(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.Fill("campaigns", "generate_series(0, 400) n", pgtest.Row{"state": "finished", "name": pgtest.SQL("'c' || n"),

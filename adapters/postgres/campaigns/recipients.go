@@ -14,11 +14,11 @@ import (
 	"dropbell/domain/user"
 )
 
-// recipientLook is how many batches one page of recipients is looked for in.
+// recipientLook is how many batches are read for one page of recipients.
 const recipientLook = 200
 
-// countedUnder is a condition on batch b that is true if it may contain a user
-// with the outcome.
+// countedUnder has, by outcome, a condition on batch b that is true if b may contain a user with
+// the outcome.
 var countedUnder = map[delivery.Outcome]string{
 	delivery.Sent:    ` and b.sent_count > 0`,
 	delivery.Skipped: ` and b.skipped_count > 0`,
@@ -29,9 +29,8 @@ var countedUnder = map[delivery.Outcome]string{
 		and b.state <> 'done'`,
 }
 
-// recipientsSQL reads the batches of campaign $1 on channel $2 that contain
-// users above $3, each with its exceptions. A step into the unique index of
-// ranges finds the first one.
+// recipientsSQL reads the batches of campaign $1 on channel $2 that contain users above $3, each
+// batch with its exceptions. A lookup in the unique index of ranges finds the first batch.
 const recipientsSQL = `
 select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), ` + pg.SpanColumns + `,
 	e.users, e.outcomes, e.reasons, e.details, e.attempts, e.at, e.next, f.delivered, f.bounced, f.complained, f.soft
@@ -50,9 +49,9 @@ from (
 ) e on true
 order by b.from_user`
 
-// Recipients lists recipients by ascending id; see [campaign.ResultStore].
-// Batches of ranges that were cut a moment ago may not exist yet: their users
-// are in flight, and appear once they do.
+// Recipients lists recipients by ascending id; see [campaign.ResultStore]. Batches of ranges
+// that were cut a moment ago may not exist yet. The users of these ranges are in flight, and are
+// listed once the batches exist.
 func (s Campaigns) Recipients(ctx context.Context, c campaign.Campaign, q campaign.RecipientQuery) (page campaign.RecipientPage, err error) {
 	s.DB = s.Reports(ctx)
 	r := &recipientReader{campaign: c, query: q, limit: max(1, q.Limit)}
@@ -171,8 +170,8 @@ func (r *recipientReader) add(b *recipientBatch) error {
 	return nil
 }
 
-// outcome says what became of one recipient, whose exception, if any, is at
-// that place of the batch's.
+// outcome returns the outcome of one recipient. at is the index of the recipient's exception, if
+// any, in the batch's exceptions.
 func (b *recipientBatch) outcome(id user.ID, at int, reached bool) campaign.Outcome {
 	o := campaign.Outcome{UserID: id, BatchID: b.id}
 	known := pg.Recorded{Reached: reached, Rest: b.rest, RestReason: b.restReason}
@@ -195,7 +194,7 @@ func (r *recipientReader) fits(o campaign.Outcome) bool {
 		(q.Without == "" || o.Reason != q.Without) && (q.Variant == nil || o.Variant == *q.Variant)
 }
 
-// Waiting counts recipients whose quiet hours go on, batch by batch; see
+// Waiting counts, batch by batch, the recipients who are in their quiet hours; see
 // [campaign.ResultStore].
 func (s Campaigns) Waiting(ctx context.Context, id int64) (w campaign.Waiting, err error) {
 	var next *time.Time

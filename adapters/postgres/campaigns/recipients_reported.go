@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// causes adds the words of providers that reported more than a delivery of the
-// recipients' messages.
+// causes adds the words of providers that reported more than a delivery of the recipients'
+// messages.
 func (s Campaigns) causes(ctx context.Context, list []campaign.Outcome) error {
 	at := map[feedback.Ref]int{}
 	var batches, users []int64

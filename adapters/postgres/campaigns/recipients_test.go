@@ -19,8 +19,8 @@ func alikeOutcomes(a, b campaign.Outcome) bool {
 		a.BatchID == b.BatchID && a.Variant == b.Variant && (a.OpenedAt == nil) == (b.OpenedAt == nil) && (a.NextRetryAt == nil) == (b.NextRetryAt == nil)
 }
 
-// TestRecipientsOfACampaign holds every filter and page size to what is said
-// of each recipient alone.
+// TestRecipientsOfACampaign compares every filter and page size with the outcome of each
+// recipient alone.
 func TestRecipientsOfACampaign(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(3500, 3)
@@ -154,7 +154,7 @@ func TestRareRecipients(t *testing.T) {
 	if looks != 3 {
 		t.Errorf("found at look %d", looks)
 	}
-	// Counters lead straight to what batches can hold it.
+	// The counters of batches lead straight to the batches that may contain the outcome.
 	page, err := s.campaigns.Recipients(t.Context(), c, campaign.RecipientQuery{Outcome: delivery.InFlight, Limit: 10})
 	s.Must(err)
 	if len(page.List) != 1 || page.More {
@@ -162,7 +162,7 @@ func TestRareRecipients(t *testing.T) {
 	}
 }
 
-// Campaigns of a shop are compared with its earlier ones, and with no others.
+// A campaign of a shop is compared with earlier campaigns of the same shop only.
 func TestEarlierCampaigns(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(10, 1)
@@ -229,8 +229,8 @@ func TestEarlierCampaigns(t *testing.T) {
 	}
 }
 
-// A user in quiet hours waits, apart from users who failed for another reason, until
-// these hours end.
+// A user in quiet hours waits until these hours end, and is counted apart from users who failed
+// for another reason.
 func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(2500, 1)
@@ -287,9 +287,8 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	}
 }
 
-// A message that was sent at the first attempt has the span in which the batch
-// was sent, and a recipient who waited for the end of quiet hours does not
-// extend it.
+// A message that was sent at the first attempt has the span in which its batch was sent. A
+// recipient who waited for the end of quiet hours does not extend that span.
 func TestWhenRecipientsWereSentTo(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(100, 1)

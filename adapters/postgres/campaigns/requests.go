@@ -19,8 +19,7 @@ func namesSegment(a campaign.Audience) bool {
 	return a.Kind == campaign.Segment || a.Kind == campaign.List
 }
 
-// SegmentRule returns the rule that the audience names; see
-// [campaign.RequestStore].
+// SegmentRule returns the current rule of the audience's segment; see [campaign.RequestStore].
 func (s Campaigns) SegmentRule(ctx context.Context, a campaign.Audience) (*campaign.FrozenRule, error) {
 	if !namesSegment(a) {
 		return nil, nil
@@ -50,9 +49,8 @@ func frozen(g segment.Segment) *campaign.FrozenRule {
 	return f
 }
 
-// heldRule returns the rule that the audience names and keeps it from being
-// changed until the transaction ends. It returns a [fault.Fields] if the
-// segment is gone.
+// heldRule returns the rule of the audience's segment and locks the segment against changes
+// until the transaction ends. It returns a [fault.Fields] if the segment is gone.
 func heldRule(ctx context.Context, tx pgx.Tx, a campaign.Audience) (*campaign.FrozenRule, error) {
 	if !namesSegment(a) {
 		return nil, nil
@@ -69,8 +67,9 @@ func heldRule(ctx context.Context, tx pgx.Tx, a campaign.Audience) (*campaign.Fr
 	return frozen(g), nil
 }
 
-// freeze gives the campaign that is being published the rule of its segment,
-// which has to be the one that the publication is about, if that is known.
+// freeze stores the rule of the segment with the campaign that is being published. If about is
+// not nil, the rule must be the rule that the publication names; otherwise freeze returns
+// [fault.ErrStale].
 func freeze(ctx context.Context, tx pgx.Tx, c campaign.Campaign, about *campaign.FrozenRule) error {
 	rule, err := heldRule(ctx, tx, c.Audience)
 	if err != nil || rule == nil {
@@ -87,8 +86,8 @@ func freeze(ctx context.Context, tx pgx.Tx, c campaign.Campaign, about *campaign
 	return err
 }
 
-// wholeList returns [segment.ErrFilling] while files of the list are being read:
-// users who are not in it yet would get no message, without notice.
+// wholeList returns [segment.ErrFilling] while files of the list are being read: users who are
+// not in the list yet would silently get no message.
 func wholeList(ctx context.Context, tx pgx.Tx, rule *campaign.FrozenRule) error {
 	if rule.Kind != segment.ByList {
 		return nil
@@ -132,8 +131,8 @@ func (r *ruleColumns) frozen(a campaign.Audience) (*campaign.FrozenRule, error) 
 	return f, json.Unmarshal(r.rule, &f.Rule)
 }
 
-// settleRequest ends the open request of a campaign that is being saved as the
-// change says, and stores the one it makes.
+// settleRequest ends the open request of a campaign as the change says, and stores the new
+// request that the change makes.
 func settleRequest(ctx context.Context, tx pgx.Tx, ch campaign.Change) error {
 	c := ch.Campaign
 	switch {
@@ -238,14 +237,14 @@ func (a storedAudience) with(named []byte) (campaign.Audience, error) {
 	return out, err
 }
 
-// SaveLimits stores what a shop allows its campaigns, with its audit entry;
-// see [campaign.Store].
+// SaveLimits stores a shop's limits for its campaigns, with the audit entry; see
+// [campaign.Store].
 func (s Campaigns) SaveLimits(ctx context.Context, shop int64, was *campaign.Limits, l campaign.Limits, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := knownShop(ctx, tx, shop); err != nil {
 			return err
 		}
-		// The row orders those who change it at the same time.
+		// The row lock puts concurrent changes into an order.
 		if _, err := tx.Exec(ctx, `insert into campaign_limits (shop_number) values ($1) on conflict do nothing`, shop); err != nil {
 			return err
 		}

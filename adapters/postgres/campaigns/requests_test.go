@@ -24,8 +24,8 @@ var (
 	ada = staff.Actor{Label: "staff:3", Name: "Ada", Role: staff.Marketer}
 )
 
-// newOffice is a fixture with twenty users, of whom those with even ids read
-// French; more than five need approval.
+// newOffice is a fixture with twenty users; users with even ids read French. Campaigns to more
+// than five users need approval.
 func newOffice(t *testing.T) *campaignFixture {
 	s := newCampaignFixture(t)
 	s.users(20, 1)
@@ -60,7 +60,7 @@ func (s *campaignFixture) review(c campaign.Campaign) campaign.Review {
 	return v
 }
 
-// readers makes a segment of those who read the language.
+// readers makes a segment of the users who read the language.
 func (s *campaignFixture) readers(language string) segment.Segment {
 	s.Helper()
 	g, err := s.Segments.CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", pgtest.AboutSegment("segment.create"))
@@ -160,7 +160,7 @@ func TestEditedCampaignIsNotApproved(t *testing.T) {
 	if v.Open != nil || v.Base() == nil || v.Base().ID != seen.ID || v.Base().State != campaign.RequestLapsed || !slices.Equal(v.Base().Differences(v.Now), []string{"body"}) {
 		t.Errorf("the review is %+v", v)
 	}
-	// A new request is another one.
+	// A new request for approval is a separate request.
 	_, err = s.service.Ask(t.Context(), wu, c.ID, "")
 	s.Must(err)
 	if _, err := s.service.Approve(t.Context(), ada, c.ID, seen.ID, ""); !errors.Is(err, campaign.ErrLapsed) {
@@ -174,8 +174,8 @@ func TestEditedCampaignIsNotApproved(t *testing.T) {
 	}
 }
 
-// TestEditWhileApproving edits and approves at the same moment, again and again: the
-// approved version is published, or nothing is.
+// TestEditWhileApproving edits and approves concurrently, again and again: either the approved
+// version is published, or nothing is.
 func TestEditWhileApproving(t *testing.T) {
 	s := newOffice(t)
 	outcomes := map[string]int{}
@@ -256,7 +256,7 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 	}
 }
 
-// TestRuleChangesWhileApproving lets the segment be saved while the approval is: the
+// TestRuleChangesWhileApproving saves the segment concurrently with the approval: either the
 // rule in the request is published, or nothing is.
 func TestRuleChangesWhileApproving(t *testing.T) {
 	s := newOffice(t)
@@ -281,9 +281,9 @@ func TestRuleChangesWhileApproving(t *testing.T) {
 	}
 }
 
-// TestPublishWhileTheRuleIsEdited publishes campaigns while their segment is
-// saved over and over: each is sent by one stored version of the rule, to
-// exactly the users that match it, whatever the segment contains at the cut.
+// TestPublishWhileTheRuleIsEdited publishes campaigns while their segment is saved over and
+// over. Each campaign is sent by one stored version of the rule, to exactly the users who match
+// that version, whatever rule the segment has at the cut.
 func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(300, 1)
@@ -373,7 +373,8 @@ func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
 	if err := s.service.SetLimits(t.Context(), boss, 99, nil, one); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("an unknown shop: %v", err)
 	}
-	// Two members at once who saw the same: one is told.
+	// Two members change the limits concurrently after reading the same version: one of them
+	// gets an error.
 	results := make([]error, 2)
 	var both sync.WaitGroup
 	for i, l := range []campaign.Limits{one, two} {

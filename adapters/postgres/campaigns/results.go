@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// countFor bounds one count of a campaign's results. If it is not stored
-	// by then, because a worker died or the count failed, it is made again.
+	// countFor bounds one count of a campaign's results. If the results are not stored by then,
+	// because a worker died or the count failed, the count is repeated.
 	countFor = 5 * time.Minute
-	// countLag is how long after the window's end the last count is made, so that
-	// late transactions of the window have been committed.
+	// countLag is how long after the window's end the last count is made, so that late
+	// transactions of the window have been committed.
 	countLag = time.Minute
 )
 
@@ -93,7 +93,7 @@ func countResults(ctx context.Context, tx pgx.Tx, id int64) (*counting, error) {
 	return n, err
 }
 
-// readDoings reads the users who opened, reserved, claimed and used, each as a set.
+// readDoings reads the sets of users who opened, reserved, claimed and used.
 func (n *counting) readDoings(ctx context.Context, tx pgx.Tx, template int64) error {
 	for _, q := range []struct {
 		set *roaring64.Bitmap
@@ -188,8 +188,8 @@ values (@campaign, @variant, @assigned, @sent, @opened, @reserved, @claimed, @us
 on conflict (campaign_id, variant) do update set assigned = excluded.assigned, sent = excluded.sent, opened = excluded.opened,
     reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used`
 
-// countedSQL returns nothing; no row changes if later results are stored. The
-// last count is not put off, nor is one of a campaign that was settled meanwhile.
+// countedSQL returns nothing; no row changes if later results are stored. Neither the last count
+// nor the count of a campaign that was settled meanwhile is postponed.
 const countedSQL = `
 update campaigns set counted_to = @to, account_off = @off,
     count_due_at = case when @last then 'infinity'::timestamptz
@@ -197,8 +197,8 @@ update campaigns set counted_to = @to, account_off = @off,
         else least(clock_timestamp() + @again::interval, ended_at + @results_for::interval + @lag::interval) end
 where id = @id and not archived and (counted_to is null or counted_to <= @to)`
 
-// storeResults replaces the campaign's results, unless later ones are stored, or
-// its batches are being removed and may have been read in part.
+// storeResults replaces the campaign's results, unless later results are stored, or the
+// campaign's batches are being removed and may have been read in part.
 func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Duration) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, countedSQL, pgx.StrictNamedArgs{"id": n.ID, "to": n.to, "off": n.off, "last": n.last,
@@ -217,7 +217,7 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 	})
 }
 
-// Results returns what was counted last; see [campaign.ResultStore].
+// Results returns the results of the last count; see [campaign.ResultStore].
 func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign.Results, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.account_off,

@@ -32,8 +32,8 @@ type givesAll struct{}
 
 func (givesAll) Grant(context.Context, campaign.Grant) (map[user.ID]string, error) { return nil, nil }
 
-// compared returns a campaign about tpl that has gone out to n users in two
-// versions with a hold-out; every seventh is refused by the provider.
+// compared returns a campaign about tpl that was sent to n users in two versions with a hold-out
+// group. The provider refuses every seventh user.
 func (s *campaignFixture) compared(tpl template.Template, n int) campaign.Campaign {
 	s.Helper()
 	s.users(n, 3)
@@ -86,8 +86,8 @@ func (s *campaignFixture) countNow(c campaign.Campaign) {
 	s.Exec(`update campaigns set count_due_at = clock_timestamp() where id = $1`, c.ID)
 }
 
-// TestResultsAreCountedByGroup counts users' actions one by one and compares the
-// stored results: in the window and out of it, by the audience and by others.
+// TestResultsAreCountedByGroup counts users' actions one by one and compares the stored results:
+// actions in the window and out of it, by the audience and by other users.
 func TestResultsAreCountedByGroup(t *testing.T) {
 	s := newCampaignFixture(t)
 	tpl := s.fixture.Published(time.Hour)
@@ -116,7 +116,7 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 			w.Reserved++
 		case 1: // had it before
 			s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, tpl.ID, id, before)
-		case 2: // of something else
+		case 2: // of another template
 			s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, other.ID, id, in)
 		}
 		switch i % 13 {
@@ -187,9 +187,9 @@ func TestResultsOfAnUndividedCampaign(t *testing.T) {
 	}
 }
 
-// TestResultsAgreeOnceSettled: a count from before the last messages were sent is
-// short of them, and says so; once the campaign is settled it is counted again
-// without waiting, and the groups add up to the campaign's progress.
+// TestResultsAgreeOnceSettled: a count made before the last messages were sent lacks these
+// messages, and its results say so. Once the campaign is settled it is counted again without
+// waiting. Then the groups add up to the campaign's progress.
 func TestResultsAgreeOnceSettled(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(500, 2)
@@ -220,8 +220,8 @@ func TestResultsAgreeOnceSettled(t *testing.T) {
 	}
 }
 
-// TestResultsEnd: events after the window do not count, the last count is made a minute
-// later, and none after it.
+// TestResultsEnd: events after the window do not count. The last count is made a minute after
+// the window, and no count after it.
 func TestResultsEnd(t *testing.T) {
 	s := newCampaignFixture(t)
 	tpl := s.fixture.Published(time.Hour)
@@ -255,8 +255,8 @@ func TestResultsEnd(t *testing.T) {
 	}
 }
 
-// Several workers count each campaign once, and one that cannot be counted
-// keeps no other from it.
+// Several workers count each campaign once. A campaign that cannot be counted does not keep
+// other campaigns from being counted.
 func TestCountsAreShared(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(300, 1)
@@ -306,8 +306,8 @@ func TestCountsAreShared(t *testing.T) {
 	}
 }
 
-// A count that was slow does not replace a later one, and one of batches that
-// are being removed is not kept.
+// A slow count does not replace a later count. A count of batches that are being removed is not
+// stored.
 func TestSlowCounts(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(2000, 1)
@@ -341,8 +341,8 @@ func TestSlowCounts(t *testing.T) {
 	}
 }
 
-// A worker that dies in a count leaves nothing, and another one makes it when
-// its time is over.
+// A worker that dies during a count stores nothing, and another worker counts when the dead
+// worker's time is over.
 func TestCountOfADyingWorker(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(100, 1)
@@ -410,8 +410,8 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 	}
 }
 
-// Looking for the next campaign to count, and for what was counted, takes an
-// index whatever there is.
+// The statements that find the next campaign to count, and that read stored results, use an
+// index whatever rows there are.
 func TestCountingIsFoundByIndex(t *testing.T) {
 	s := newCampaignFixture(t)
 	now := pgtest.SQL("now()")

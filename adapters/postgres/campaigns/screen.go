@@ -20,9 +20,8 @@ const factsSQL = `
 			order by m.seq limit 1)
 	from campaigns c left join campaign_limits l on l.shop_number = coalesce(c.shop_number, 0) where c.id = $1`
 
-// Facts returns what is to be known about the recipients of a campaign's
-// batch; see [campaign.ScreenStore]. Its questions travel together: of a large
-// campaign there are thousands.
+// Facts returns the facts by which a campaign's batch is screened; see [campaign.ScreenStore].
+// The statements are sent together in one round trip: a large campaign has thousands of batches.
 func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Facts, err error) {
 	first, last := b.Left[0], b.Left[len(b.Left)-1]
 	var ask pgx.Batch // one transaction
@@ -98,9 +97,9 @@ func readQuiet(rows pgx.Rows) (map[user.ID]user.User, error) {
 	return quiet, err
 }
 
-// unknownAmong returns those who were asked for and of whom nothing is known.
+// unknownAmong returns the users of the batch who were asked for and of whom nothing is known.
 func unknownAmong(b *delivery.Batch) (missing []user.ID) {
-	known := b.Known // others that were read with them too
+	known := b.Known // includes further users that were read with them
 	for _, id := range b.Asked {
 		for len(known) > 0 && known[0].ID < id {
 			known = known[1:]
@@ -112,15 +111,15 @@ func unknownAmong(b *delivery.Batch) (missing []user.ID) {
 	return missing
 }
 
-// touches counts the messages of the shop's other campaigns to the batch's
-// users, from the bitmaps of the overlapping batches. Batches of one shop run it
-// one after the other. A user is busy if another leased batch has counted before
-// and may be about to reach that user: so of concurrently leased batches the
-// first continues and the others wait for it, without a cycle.
+// touches counts the messages of the shop's other campaigns to the batch's users, from the
+// bitmaps of overlapping batches. Batches of one shop run touches one after the other. A user is
+// busy if another leased batch has run touches before and may be about to reach that user. Of
+// concurrently leased batches the first therefore continues and the others wait for it, without
+// a cycle.
 func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.Facts) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		// At read committed each statement sees what was committed before it
-		// began: all records of the shop's earlier batches.
+		// At read committed each statement sees all rows committed before it began, so also all
+		// counts of the shop's earlier batches.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:caps', $1))`, f.Shop); err != nil {
 			return err
 		}
@@ -132,9 +131,9 @@ func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.F
 	})
 }
 
-// touchesSQL returns the batches of other campaigns of shop $2 that may have
-// reached the users from $3 to $4 within a week: whether it may be reaching them
-// now, whether within a day, and its sets.
+// touchesSQL returns the batches of other campaigns of shop $2 that may have reached users from
+// $3 to $4 within a week. Its columns are whether the batch may be reaching users now, whether
+// it ran within a day, and the batch's sets.
 const touchesSQL = `
 	select o.state = 'running' and o.screened is not distinct from o.lease_token,
 		coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
@@ -145,8 +144,8 @@ const touchesSQL = `
 			and b.to_user >= $3 and b.started_at is not null
 	) o` + touchesWhere
 
-// sparseTouchesSQL is touchesSQL for the users $3, whose ids lie far apart:
-// between the first and the last one may lie most batches of a large campaign.
+// sparseTouchesSQL is touchesSQL for the users $3, whose ids lie far apart: most batches of a
+// large campaign may lie between the first and the last of these users.
 const sparseTouchesSQL = `
 	select o.state = 'running' and o.screened is not distinct from o.lease_token,
 		coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
@@ -217,26 +216,27 @@ func (s Campaigns) Limits(ctx context.Context, shop int64) (l campaign.Limits, e
 	return l, pg.Translate(err)
 }
 
-// StrictestApproval returns the smallest number of users above which a shop
-// requires approval; see [campaign.Store].
+// StrictestApproval returns the smallest number of users above which a shop requires approval;
+// see [campaign.Store].
 func (s Campaigns) StrictestApproval(ctx context.Context) (above int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(min(approval_above), 0) from campaign_limits where approval_above > 0`).Scan(&above)
 	return above, pg.Translate(err)
 }
 
-// Control returns what staff decided about a campaign that is going out.
+// Control returns the state and the rate, in messages per second, that staff set for a running
+// campaign.
 func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State, rate int, err error) {
 	err = s.Pool.QueryRow(ctx, `select state, rate_per_second from campaigns where id = $1`, id).Scan(&state, &rate)
 	return state, rate, pg.Translate(err)
 }
 
-// Urgent reports whether a channel has batches of a lower priority number to
-// deliver, ready or leased.
+// Urgent reports whether a channel has batches with a lower priority number: Ready batches wait,
+// Running batches are leased.
 type Urgent struct{ Ready, Running bool }
 
-// MoreUrgent looks for batches of the channel that go before priority. A
-// deferred batch with untried recipients waits for the channel and goes first;
-// one that only waits for retries does not.
+// MoreUrgent looks for batches of the channel that go before priority. A deferred batch with
+// untried recipients waits for the channel and goes first. A batch that only waits for retries
+// does not go first.
 func (s Campaigns) MoreUrgent(ctx context.Context, c delivery.Channel, priority int) (u Urgent, err error) {
 	err = s.Pool.QueryRow(ctx, `select
 		exists (select from batches where channel = $1 and state = 'ready' and not held and priority < $2 and (next_run_at <= clock_timestamp()

@@ -106,7 +106,7 @@ func TestFrequencyCap(t *testing.T) {
 			t.Fatalf("user %d got %d messages, want 2", id+1, per[id+1])
 		}
 	}
-	// Two days later one more fits into the week.
+	// Two days later one more message fits into the week.
 	s.Exec(`update batches set finished_at = finished_at - interval '2 days', started_at = started_at - interval '2 days'`)
 	for i := range 2 {
 		all = append(all, s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = 10, "later"+strconv.Itoa(i) }))

@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// twoShops is a stage with a template in shop 10 and one in shop 11, which a
-// user has reserved each, and a marketer of shop 10.
+// twoShops is a fixture with a template in shop 10 and a template in shop 11, each reserved by a
+// user, and a marketer of shop 10.
 type twoShops struct {
 	*campaignFixture
 	mine, theirs template.Template
@@ -62,9 +62,8 @@ func ofShop(shop, segmentID int64) campaign.Spec {
 	return sp
 }
 
-// A segment about another shop's template is refused to a marketer of one shop
-// wherever it is used, and to a campaign of the shop also when a member of all
-// shops publishes it.
+// A segment about another shop's template is refused wherever a marketer of one shop uses it. It
+// is also refused to a campaign of the shop that a member of all shops publishes.
 func TestASegmentAboutAnotherShopReachesNobody(t *testing.T) {
 	s := newTwoShops(t)
 	theirs, mine := s.segmentOf(staff.System(), reserved(s.mine.ID, s.theirs.ID)), s.segmentOf(s.limited, reserved(s.mine.ID))
@@ -135,9 +134,8 @@ func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 	}
 }
 
-// A campaign that was published before, whose frozen rule is about another
-// shop's template, or whose draft template moved to another shop, fails before
-// any user is reached.
+// A published campaign fails before any user is reached if its frozen rule is about another
+// shop's template, or if the template of its draft was moved to another shop.
 func TestTheCutLooksAtShopsAgain(t *testing.T) {
 	for name, change := range map[string]func(*twoShops, campaign.Campaign){
 		"kept rule": func(s *twoShops, c campaign.Campaign) {

@@ -11,9 +11,10 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestASlowCampaignFollowsItsUsers: a campaign sends one mail a second. After eight of them
-// other users opt out, have their addresses suppressed, or begin quiet hours, and get none of
-// it; 31 of 31 who opted out got it once, since all this was read when the batch was leased.
+// TestASlowCampaignFollowsItsUsers: a campaign sends one mail a second. After eight mails, other
+// users opt out, have their addresses suppressed, or begin quiet hours, and get no mail. When
+// these facts were read only when the batch was leased, 31 of 31 users who had opted out got the
+// mail once.
 func TestASlowCampaignFollowsItsUsers(t *testing.T) {
 	for name, apart := range map[string]int{"dense": 1, "sparse": 100_000} {
 		t.Run(name, func(t *testing.T) {

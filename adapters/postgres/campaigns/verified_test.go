@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestEstimateOfVerifiedNumbers: of an audience of each kind, the users with verified numbers
+// TestEstimateOfVerifiedNumbers: in an audience of each kind, the users with verified numbers
 // are counted.
 func TestEstimateOfVerifiedNumbers(t *testing.T) {
 	s := newTwoShops(t)
