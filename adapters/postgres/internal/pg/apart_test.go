@@ -59,7 +59,7 @@ func (s *lockedStore) flush(ctx context.Context, group []op) ([]op, error) {
 
 // free waits for the locks that the group meets, and reports whether they ended in time.
 func (s *lockedStore) free(group []op, wait time.Duration) bool {
-	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // of the bubble's clock
 		s.mu.Lock()
 		met := slices.ContainsFunc(group, s.meets)
 		s.mu.Unlock()
@@ -129,7 +129,7 @@ func TestALockedTemplateIsKeptApart(t *testing.T) {
 							case template != 1:
 								took <- time.Since(start)
 							}
-							time.Sleep(10 * time.Millisecond)
+							time.Sleep(10 * time.Millisecond) // of the bubble's clock: the next request of this caller
 						}
 					})
 				}
@@ -218,7 +218,7 @@ func TestALockedRowOfOneUser(t *testing.T) {
 				}
 			}
 		})
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // of the bubble's clock: the lane of the locked rows is in use
 		before := s.timeouts()
 		for n := range 1000 {
 			start := time.Now()
@@ -280,7 +280,7 @@ func TestManyLockedTemplates(t *testing.T) {
 				}
 			}
 		})
-		time.Sleep(30 * time.Second)
+		time.Sleep(30 * time.Second) // of the bubble's clock: all callers have been answered several times
 		s.lock(locked[1:]...)
 		start := time.Now()
 		if got := <-freed; got != locked[0] || time.Since(start) > 5*time.Second {
