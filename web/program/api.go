@@ -34,7 +34,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Audience:  audience.Deps{Users: p.users, Segments: p.segments, Uploads: uploads, Phones: p.newPhones()},
-		Campaigns: campaigns.Deps{Campaigns: p.campaigns},
+		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Approvals: p.approvals},
 		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.couponAdmin, Codes: p.codes, Redeemer: p.redeemer, Grants: p.grants,
 			Templates: p.templates, Uploads: uploads, Passes: p.passes},
 		Delivery: apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},

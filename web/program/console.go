@@ -50,7 +50,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
 			Letters: &campaign.Letters{Store: campaignStore}, Suppressions: p.suppressions(), Jobs: p.jobs, Files: files, Audit: audit, Channels: &p.channels, VerifiedOnly: p.Config.SMS.VerifiedOnly},
-		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Templates: p.templates, Segments: p.segments, Audit: audit, States: states, Channels: &p.channels,
+		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Approvals: p.approvals, Templates: p.templates, Segments: p.segments, Audit: audit, States: states, Channels: &p.channels,
 			VerifiedOnly: p.Config.SMS.VerifiedOnly, LinkExample: p.campaignLinks().Example(p.Config.PublicURL)},
 		Coupons: coupons.Deps{Templates: p.templates, Coupons: p.couponAdmin, Codes: p.codes, Grants: p.grants, Jobs: p.jobs, Files: files,
 			Notices: p.Stores.Notices, Tallies: tallies, Sales: sales},

@@ -31,6 +31,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -87,6 +88,7 @@ type program struct {
 	users       *user.Service
 	segments    *segment.Service
 	campaigns   *campaign.Service
+	approvals   *approval.Service
 	claiming    *claim.Service
 	coupons     *coupon.Service
 	couponAdmin *coupon.Admin
@@ -194,7 +196,8 @@ func (p *program) wireUseCases() error {
 	p.users = &user.Service{Store: users}
 	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
 	store := p.Stores.Campaigns
-	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: &p.channels, Texts: texts, Now: app.Clock,
+	p.approvals = &approval.Service{Store: store, Publisher: campaign.Publisher{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Channels: &p.channels, Now: app.Clock}}
+	p.campaigns = &campaign.Service{Store: store, Approvals: p.approvals, Templates: p.lookup, Users: p.users, Channels: &p.channels, Texts: texts, Now: app.Clock,
 		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
 	// Coupons. Claims pass the prefilter, which answers from memory only if the gate would have to

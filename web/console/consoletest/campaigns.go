@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/lookup"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
@@ -102,12 +103,13 @@ func (freeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, err
 
 func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
-func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
+func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) (*campaign.Service, *approval.Service) {
 	store := g.Stores.Campaigns
 	texts, err := lookup.NewBooks(g.Stores.Messages)
 	g.Must(err)
-	return &campaign.Service{Store: store, Texts: texts, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: &user.Service{Store: g.Stores.Users},
-		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
+	approvals := &approval.Service{Store: store, Publisher: campaign.Publisher{Store: store, Lock: freeLock{}, Templates: templates, Channels: channels, Now: g.Now}}
+	return &campaign.Service{Store: store, Approvals: approvals, Texts: texts, QuietCounts: store.Waiting, Templates: templates, Users: &user.Service{Store: g.Stores.Users},
+		Channels: channels, Audiences: store.Audiences(), Now: g.Now}, approvals
 }
 
 // formsFilled is the instant from which the dates of all forms of a test program are counted, so

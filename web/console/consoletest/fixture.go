@@ -176,7 +176,8 @@ func (g *Fixture) newDeps() console.Deps {
 	templates := &template.Service{Store: store, Now: g.Now}
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.Now}
 	segments := &segment.Service{Store: g.Stores.Segments, Jobs: jobs, Tables: rows}
-	campaigning, desk := campaignsOf(g, store, configured), &coupon.Admin{Store: g.Stores.CouponSteps}
+	campaigning, approvals := campaignsOf(g, store, configured)
+	desk := &coupon.Admin{Store: g.Stores.CouponSteps}
 	deadLetters, deadMessages := &delivery.DeadLetters{Store: g.Stores.DeadLetters}, g.Stores.DeadMessages
 	tallies := g.Stores.CouponTallies
 	texts := &message.Service{Store: g.Stores.Messages}
@@ -201,7 +202,7 @@ func (g *Fixture) newDeps() console.Deps {
 			LinkExample: func(templateID int64, to user.ID) string {
 				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
 			}},
-		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured, VerifiedOnly: true, LinkExample: "https://drop.example/l/" + strings.Repeat("A", 46)},
+		Campaigns: campaigns.Deps{Campaigns: campaigning, Approvals: approvals, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured, VerifiedOnly: true, LinkExample: "https://drop.example/l/" + strings.Repeat("A", 46)},
 		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
 			Grants: &coupon.Grants{Store: g.Stores.Grants, Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
 			Notices: g.Stores.Notices, Tallies: tallies, Sales: sales},
