@@ -77,7 +77,7 @@ func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 	case Cancelling:
 		c.State, c.EndedAt, c.Reason = Cancelled, &now, delivery.ReasonCampaignCancel
 		if c.HeldAt != nil || c.ApprovalAskedAt != nil { // no longer waits for approval
-			c = c.released()
+			c = c.Released()
 		}
 	}
 	return c, nil

@@ -205,14 +205,14 @@ func (s *Service) ApprovalAbove(ctx context.Context, by staff.Actor, shop int64)
 	if err := by.May(staff.View, shop); err != nil {
 		return 0, err
 	}
-	return aboveWhich(ctx, s.Store, shop)
+	return ApprovalAbove(ctx, s.Store, shop)
 }
 
 // SetLimits changes the limits of the shop's campaigns. Only admins may: an editor must not set
 // the number of users above which the editor's own campaigns need approval. If was is given and
 // is not the present limits, it returns [fault.ErrStale].
 func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, was *Limits, l Limits) error {
-	if err := may(by, staff.ManageStaff, shop); err != nil {
+	if err := May(by, staff.ManageStaff, shop); err != nil {
 		return err
 	}
 	e := &fault.Fields{}

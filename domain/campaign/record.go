@@ -6,8 +6,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// auditOf leaves the user ids of a named audience out: how many says enough.
-func auditOf(s Spec) map[string]any {
+// Audited returns s for the audit log. Of a named audience it contains the number of users, not
+// their ids.
+func Audited(s Spec) map[string]any {
 	return map[string]any{"name": s.Name, "channel": s.Channel.String(), "content": s.Content, "audience": s.Audience.Kind,
 		"audience_id": s.Audience.ID, "audience_users": len(s.Audience.Users), "grant_template_id": s.GrantTemplate,
 		"starts_at": s.StartsAt, "ends_at": s.EndsAt, "rate_per_second": s.RatePerSecond}

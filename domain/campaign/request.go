@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 	"math"
@@ -11,7 +12,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/segment"
-	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
 
@@ -26,6 +26,13 @@ type FrozenRule struct {
 	// Members is how many ids a list had when the rule was read; nil for other segments, or if
 	// the number is not known.
 	Members *int64
+}
+
+// RuleStore reads the rules of segments.
+type RuleStore interface {
+	// SegmentRule returns the present rule of the segment or list that the audience names; nil
+	// for other audiences and for a segment or list that does not exist any more.
+	SegmentRule(ctx context.Context, a Audience) (*FrozenRule, error)
 }
 
 // Holds reports whether now still selects the users that f did. Ids are only ever added to a
@@ -186,86 +193,11 @@ type Request struct {
 	Allowed *int64
 }
 
-// concerns reports whether by requested approval or created the campaign. Such a member may not
-// approve it.
-func (r Request) concerns(by staff.Actor, c Campaign) bool {
-	return r.AskedBy == by.Label || c.Creator == by.Label
-}
-
 // A Decision ends a request.
 type Decision struct {
 	Request int64
 	State   RequestState // approved, refused, or lapsed if it was withdrawn
 	Reason  string
-}
-
-// A Review is the data for an approver's decision.
-type Review struct {
-	Campaign Campaign
-	Now      Snapshot
-	// Reach is the reach of the audience now; nil if it cannot be estimated quickly.
-	Reach *Reach
-	// Open is the request without a decision, nil if there is none.
-	Open *Request
-	// Before is the latest request that was decided or has lapsed; nil if there is none.
-	Before *Request
-	// Above is how many users one member may send to without approval; 0 = any number.
-	Above int64
-}
-
-// Needed reports whether the campaign, as it is now, needs approval. An unknown
-// reach counts as larger than any limit.
-func (r Review) Needed() bool { return r.Above > 0 && (r.Reach == nil || r.Reach.Users > r.Above) }
-
-// Late reports whether it is too late to send anything, with or without approval.
-func (r Review) Late(now time.Time) bool { return !r.Campaign.EndsAt.After(now) }
-
-// Lapsed reports whether the campaign differs from the open request. A held campaign never
-// lapses: after publication only the rate can change, which needs no approval.
-func (r Review) Lapsed() bool {
-	return r.Open != nil && r.Campaign.HeldAt == nil && len(r.Open.Differences(r.Now)) > 0
-}
-
-// Latest returns the open request. Without an open request it returns [Review.Before], which may
-// be nil.
-func (r Review) Latest() *Request {
-	if r.Open != nil {
-		return r.Open
-	}
-	return r.Before
-}
-
-// Waits reports whether approval can be requested or decided: the campaign is a draft or is held.
-func (r Review) Waits() bool { return r.Campaign.State == Draft || r.Campaign.HeldAt != nil }
-
-// MayDecide reports whether by may approve or refuse the open request.
-func (r Review) MayDecide(by staff.Actor) bool {
-	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && !r.Open.concerns(by, r.Campaign)
-}
-
-// MayWithdraw reports whether by can take the open request back.
-func (r Review) MayWithdraw(by staff.Actor) bool {
-	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && r.Open.concerns(by, r.Campaign)
-}
-
-// MayAsk reports whether by may request approval again. Only members who could not approve may:
-// if others requested approval, no approver might be left.
-func (r Review) MayAsk(by staff.Actor) bool {
-	last := r.Before
-	if r.Open != nil {
-		last = r.Open
-	}
-	return r.Waits() && (r.Open == nil || r.Lapsed()) && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil &&
-		(last == nil || last.concerns(by, r.Campaign))
-}
-
-// Base returns the request with which the campaign is compared to show its changes: the open
-// request if it has lapsed, otherwise the request before. It is nil at the first request.
-func (r Review) Base() *Request {
-	if r.Lapsed() {
-		return r.Open
-	}
-	return r.Before
 }
 
 // A Cost is the most that the coupons of a campaign can take off.

@@ -65,7 +65,7 @@ type Status struct {
 // Store keeps campaigns.
 type Store interface {
 	DraftStore
-	RequestStore
+	RuleStore
 	CalendarStore
 	segment.TemplateStore
 	// Campaign returns [ErrNotFound] if there is none.
@@ -102,15 +102,6 @@ type Store interface {
 	ResultStore
 }
 
-// Lock admits one of several equal campaigns before the store is asked.
-type Lock interface {
-	// Take reports whether campaign id holds the lock of key now: the lock was free, or the
-	// campaign held it already.
-	Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error)
-	// Release gives the lock back if campaign id holds it.
-	Release(ctx context.Context, key [32]byte, id int64) error
-}
-
 // Templates looks templates up; see [template.ErrNotFound].
 type Templates interface {
 	Template(ctx context.Context, id int64) (template.Template, error)
@@ -124,7 +115,7 @@ type Users interface {
 // Service holds the use cases of staff around campaigns.
 type Service struct {
 	Store     Store
-	Lock      Lock
+	Approvals Approvals
 	Templates Templates
 	Users     Users
 	Channels  delivery.Available
@@ -149,7 +140,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()
 	return s.Store.Insert(ctx, Change{Campaign: c, RequestKey: requestKey, Event: event.CampaignChanged,
-		Entry: entry(by, "campaign.create", c, "", nil, auditOf(spec))})
+		Entry: entry(by, "campaign.create", c, "", nil, Audited(spec))})
 }
 
 // check completes spec with the shop of its templates, and returns every rule that spec breaks.
@@ -206,14 +197,14 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 	if err := e.Err(); err != nil {
 		return spec, err
 	}
-	if err := may(by, staff.ManageCampaigns, spec.Shop); err != nil {
+	if err := May(by, staff.ManageCampaigns, spec.Shop); err != nil {
 		return spec, err
 	}
-	return spec, shopsOf(ctx, s.Store, Snapshot{Spec: spec, Rule: rule})
+	return spec, CheckShops(ctx, s.Store, Snapshot{Spec: spec, Rule: rule})
 }
 
-// may is [staff.Actor.May] where belonging to no shop means reaching all of them.
-func may(by staff.Actor, p staff.Permission, shop int64) error {
+// May is [staff.Actor.May] where belonging to no shop means reaching all of them.
+func May(by staff.Actor, p staff.Permission, shop int64) error {
 	if shop == 0 && len(by.Shops) > 0 && p != staff.View {
 		return staff.ErrForbidden.Because("you are limited to shops; name the campaign's")
 	}
@@ -303,7 +294,7 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()
 	return s.Store.Save(ctx, Change{Campaign: edited, Event: event.CampaignChanged,
-		Entry: entry(by, "campaign.edit", old, "", auditOf(old.Spec), auditOf(edited.Spec))})
+		Entry: entry(by, "campaign.edit", old, "", Audited(old.Spec), Audited(edited.Spec))})
 }
 
 // attempts bounds how often a step is decided anew because the campaign changed its state at the
@@ -335,10 +326,10 @@ func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, s
 		return old, fault.ErrStale
 	}
 	if step == Publishing {
-		return s.publish(ctx, by, old, reason, shown)
+		return s.Approvals.Publish(ctx, by, old, reason, shown)
 	}
 	if step == Resuming && old.HeldAt != nil {
-		if old, err = s.resumeHeld(ctx, old); err != nil {
+		if old, err = s.Approvals.Unhold(ctx, old); err != nil {
 			return old, err
 		}
 	}
@@ -352,27 +343,10 @@ func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, s
 		Entry: entry(by, "campaign."+string(step), old, reason, old.State, next.State)})
 }
 
-// checkTemplates refuses to grant coupons that cannot be had.
-func (s *Service) checkTemplates(ctx context.Context, spec Spec) error {
-	if spec.GrantTemplate == 0 {
-		return nil
-	}
-	t, err := s.Templates.Template(ctx, spec.GrantTemplate)
-	if err != nil {
-		return err
-	}
-	e := &fault.Fields{}
-	switch t.State(s.Now()) {
-	case template.Draft, template.Closed, template.Cancelled:
-		e.Add("grant_template_id", "rule.grant_state", "the template is %s; its coupons cannot be given away", t.State(s.Now()))
-	}
-	return e.Err()
-}
-
 func (s *Service) load(ctx context.Context, by staff.Actor, id int64) (Campaign, error) {
 	c, err := s.Store.Campaign(ctx, id)
 	if err == nil {
-		err = may(by, staff.ManageCampaigns, c.Shop)
+		err = May(by, staff.ManageCampaigns, c.Shop)
 	}
 	return c, err
 }

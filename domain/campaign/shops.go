@@ -51,8 +51,8 @@ func (s Snapshot) checkShops(shops map[int64]int64) error {
 	return e.Err()
 }
 
-// shopsOf checks that everything that a is about belongs to its shop.
-func shopsOf(ctx context.Context, store segment.TemplateStore, a Snapshot) error {
+// CheckShops checks that everything that a is about belongs to its shop.
+func CheckShops(ctx context.Context, store segment.TemplateStore, a Snapshot) error {
 	ids := a.templates()
 	if a.Shop == 0 || len(ids) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func shopsOf(ctx context.Context, store segment.TemplateStore, a Snapshot) error
 // campaign's shop alone. The segment, or the shop of a draft template, may have changed since the
 // campaign was published.
 func (l *Launcher) checkOwn(ctx context.Context, cut Cut) error {
-	err := shopsOf(ctx, l.Store, Snapshot{Spec: cut.Spec, Rule: cut.Rule})
+	err := CheckShops(ctx, l.Store, Snapshot{Spec: cut.Spec, Rule: cut.Rule})
 	if fault.KindOf(err) == fault.Invalid {
 		return ErrOtherShop
 	}

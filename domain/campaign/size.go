@@ -5,9 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"dropbell/domain/detach"
 	"dropbell/domain/event"
-	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -44,7 +42,7 @@ func (a ReachLimit) Most() int64 {
 // Exceeded reports whether so many users are more than may be reached.
 func (a ReachLimit) Exceeded(users int64) bool { return a.Alone > 0 && users > a.Most() }
 
-func aboveWhich(ctx context.Context, store SizeStore, shop int64) (int64, error) {
+func ApprovalAbove(ctx context.Context, store SizeStore, shop int64) (int64, error) {
 	l, err := store.Limits(ctx, shop)
 	if err != nil || shop != 0 || l.ApprovalAbove > 0 {
 		return l.ApprovalAbove, err
@@ -52,8 +50,8 @@ func aboveWhich(ctx context.Context, store SizeStore, shop int64) (int64, error)
 	return store.StrictestApproval(ctx)
 }
 
-func reachLimitOf(ctx context.Context, store SizeStore, c Campaign) (a ReachLimit, err error) {
-	if a.Alone, err = aboveWhich(ctx, store, c.Shop); err != nil || a.Alone == 0 {
+func ReachLimitOf(ctx context.Context, store SizeStore, c Campaign) (a ReachLimit, err error) {
+	if a.Alone, err = ApprovalAbove(ctx, store, c.Shop); err != nil || a.Alone == 0 {
 		return a, err
 	}
 	a.Approved, err = store.ApprovedReach(ctx, c.ID)
@@ -71,7 +69,7 @@ const countAhead = 10 * pageSize
 // the audience is stored then. It counts only if the allowed reach is at most [countAhead],
 // because reading the users twice is quick then.
 func (l *Launcher) checkSize(ctx context.Context, cut Cut) (ReachLimit, error) {
-	a, err := reachLimitOf(ctx, l.Store, cut.Campaign)
+	a, err := ReachLimitOf(ctx, l.Store, cut.Campaign)
 	if err != nil || a.Alone == 0 || a.Most() > countAhead {
 		return a, err
 	}
@@ -128,72 +126,8 @@ func (l *Launcher) hold(ctx context.Context, cut Cut, a ReachLimit, users int64)
 	return err
 }
 
-// resumeHeld resumes a held campaign that no longer needs approval, because the limit was raised
-// or removed. Otherwise it returns [ErrApproval].
-func (s *Service) resumeHeld(ctx context.Context, c Campaign) (Campaign, error) {
-	list, err := s.Store.Requests(ctx, c.ID, 1)
-	if err != nil {
-		return c, err
-	}
-	a, err := reachLimitOf(ctx, s.Store, c)
-	if err != nil {
-		return c, err
-	}
-	if len(list) > 0 && a.Exceeded(list[0].Reach.Users) {
-		return c, ErrApproval.Because("the audience has grown to %d users, and %d may be reached; a second person has to approve that first", list[0].Reach.Users, a.Most()).
-			Told("fault.campaign_held")
-	}
-	return c.released(), nil
-}
-
-// released returns c without its hold and its open request.
-func (c Campaign) released() Campaign {
+// Released returns c without its hold and its open request.
+func (c Campaign) Released() Campaign {
 	c.HeldAt, c.ApprovalAskedAt, c.ApprovedBy = nil, nil, ""
 	return c
-}
-
-// consentToSize approves a held campaign. Its cutting continues after the last stored user.
-func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
-	old := r.Campaign
-	if r.Open.concerns(by, old) {
-		return old, ErrApproval
-	}
-	if r.Late(s.Now()) {
-		e := &fault.Fields{}
-		e.Add("ends_at", "rule.ends_ahead", "must lie in the future")
-		return old, e
-	}
-	next := old.released()
-	next.State, next.ApprovedBy = Running, by.Label+" "+by.Name
-	ctx, cancel := detach.Context(ctx)
-	defer cancel()
-	c, err := s.Store.Save(ctx, Change{Campaign: next, Step: Resuming, Event: event.CampaignChanged,
-		Decision: &Decision{Request: r.Open.ID, State: RequestApproved, Reason: reason},
-		Entry:    entry(by, "campaign.approve", old, reason, old.State, next.State)})
-	if errors.Is(err, fault.ErrStale) {
-		err = ErrLapsed
-	}
-	return c, err
-}
-
-// askAgain requests approval of a held campaign whose request was refused or withdrawn.
-func (s *Service) askAgain(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
-	switch {
-	case r.Open != nil:
-		return r.Campaign, ErrApproval
-	case r.Before == nil || !r.Needed():
-		return r.Campaign, ErrNotAsked.Because("the campaign needs nobody's approval; resume it")
-	}
-	return s.ask(ctx, by, r.Campaign, r.Before.Reach, reason)
-}
-
-// reviewSize completes the review of a held campaign. Its audience is counted by the rule at
-// publication, not estimated by the present rule of the segment.
-func (s *Service) reviewSize(ctx context.Context, r Review) (Review, error) {
-	a, err := reachLimitOf(ctx, s.Store, r.Campaign)
-	r.Above = a.Most()
-	if last := r.Latest(); last != nil {
-		r.Reach = &last.Reach
-	}
-	return r, err
 }

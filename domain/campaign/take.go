@@ -105,8 +105,7 @@ func (s *Service) NeedsApproval(ctx context.Context, by staff.Actor, st Status, 
 	if step != Publishing || st.State != Draft || st.ApprovalAskedAt == nil {
 		return false, nil
 	}
-	v, err := s.Review(ctx, by, st.ID)
-	return v.Needed(), err
+	return s.Approvals.Needed(ctx, by, st.ID)
 }
 
 // was reports whether the campaign's state shows that the step was taken. It is false for
@@ -148,19 +147,6 @@ func (c Campaign) stored(step Transition) bool {
 		return c.State == Running
 	}
 	return c.State == Cancelled
-}
-
-// Decided reports whether the request is the latest request about campaign id and has the state
-// as.
-func (s *Service) Decided(ctx context.Context, id, request int64, as RequestState) bool {
-	list, err := s.Store.Requests(ctx, id, 1)
-	return err == nil && len(list) > 0 && list[0].ID == request && list[0].State == as
-}
-
-// Requests returns the approval requests of a campaign, the latest first. The caller must be
-// allowed to see the campaign.
-func (s *Service) Requests(ctx context.Context, c Campaign, limit int) ([]Request, error) {
-	return s.Store.Requests(ctx, c.ID, limit)
 }
 
 // SegmentRule returns the present rule of the segment or list that the audience names; nil for

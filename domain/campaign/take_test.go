@@ -1,4 +1,4 @@
-package campaign
+package campaign_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -15,27 +17,33 @@ import (
 // fakeStore holds one campaign for all users. If rival is set, another member's change is stored
 // before the next change.
 type fakeStore struct {
-	Store
-	held     Campaign
+	campaign.Store
+	held     campaign.Campaign
 	above    int64 // how many users one member may send to without approval
 	users    int64
-	requests []Request
-	rival    func(*Campaign)
+	requests []campaign.Request
+	rival    func(*campaign.Campaign)
 	saved    int
 }
 
-func (s *fakeStore) Campaign(context.Context, int64) (Campaign, error) { return s.held, nil }
-func (s *fakeStore) Progress(context.Context, int64) (Progress, error) { return Progress{}, nil }
-func (s *fakeStore) Limits(context.Context, int64) (Limits, error) {
-	return Limits{ApprovalAbove: s.above}, nil
+func (s *fakeStore) Campaign(context.Context, int64) (campaign.Campaign, error) { return s.held, nil }
+func (s *fakeStore) Progress(context.Context, int64) (campaign.Progress, error) {
+	return campaign.Progress{}, nil
 }
-func (s *fakeStore) Estimate(context.Context, Audience) (int64, bool, error) {
+func (s *fakeStore) Limits(context.Context, int64) (campaign.Limits, error) {
+	return campaign.Limits{ApprovalAbove: s.above}, nil
+}
+func (s *fakeStore) Estimate(context.Context, campaign.Audience) (int64, bool, error) {
 	return s.users, true, nil
 }
-func (s *fakeStore) SegmentRule(context.Context, Audience) (*FrozenRule, error) { return nil, nil }
-func (s *fakeStore) Requests(context.Context, int64, int) ([]Request, error)    { return s.requests, nil }
+func (s *fakeStore) SegmentRule(context.Context, campaign.Audience) (*campaign.FrozenRule, error) {
+	return nil, nil
+}
+func (s *fakeStore) Requests(context.Context, int64, int) ([]campaign.Request, error) {
+	return s.requests, nil
+}
 
-func (s *fakeStore) Save(_ context.Context, c Change) (Campaign, error) {
+func (s *fakeStore) Save(_ context.Context, c campaign.Change) (campaign.Campaign, error) {
 	if s.rival != nil {
 		s.rival(&s.held)
 		s.held.Version, s.rival = s.held.Version+1, nil
@@ -60,42 +68,43 @@ func TestTakingAStep(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	alone := func(n int64) *int64 { return &n }
-	publish := Wish{Step: Publishing, Version: 3, AloneUpTo: alone(0)}
+	publish := campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(0)}
 	for name, c := range map[string]struct {
-		from    State
-		wish    Wish
+		from    campaign.State
+		wish    campaign.Wish
 		above   int64 // 0 = any number
 		asked   bool  // approval was requested before
-		rival   func(*Campaign)
-		outcome StepOutcome
+		rival   func(*campaign.Campaign)
+		outcome campaign.StepOutcome
 		want    error
 		saved   int
 	}{
-		"publish":                    {from: Draft, wish: publish, outcome: Taken, saved: 1},
-		"publish what nobody saw":    {from: Draft, wish: Wish{Step: Publishing, AloneUpTo: alone(0)}, outcome: Changed},
-		"publish without a limit":    {from: Draft, wish: Wish{Step: Publishing, Version: 3}, outcome: Changed},
-		"publish an older version":   {from: Draft, wish: Wish{Step: Publishing, Version: 2, AloneUpTo: alone(0)}, outcome: Changed},
-		"publish twice":              {from: Scheduled, wish: publish, outcome: AlreadyTaken},
-		"publish what runs":          {from: Running, wish: publish, outcome: AlreadyTaken},
-		"publish with a colleague":   {from: Draft, wish: publish, rival: func(c *Campaign) { c.State = Scheduled }, outcome: AlreadyTaken},
-		"publish what is edited":     {from: Draft, wish: publish, rival: func(c *Campaign) { c.Name = "other" }, outcome: Changed},
-		"publish to too many":        {from: Draft, above: 10, wish: Wish{Step: Publishing, Version: 3, AloneUpTo: alone(10)}, outcome: Asked, saved: 1},
-		"publish what waits":         {from: Draft, above: 10, asked: true, wish: Wish{Step: Publishing, Version: 3, AloneUpTo: alone(10)}, outcome: NeedsApproval},
-		"ask with a colleague":       {from: Draft, above: 10, wish: Wish{Step: Publishing, Version: 3, AloneUpTo: alone(10)}, rival: func(c *Campaign) { c.ApprovalAskedAt = &now }, outcome: NeedsApproval},
-		"pause":                      {from: Running, wish: Wish{Step: Pausing}, outcome: Taken, saved: 1},
-		"pause twice":                {from: Paused, wish: Wish{Step: Pausing}, outcome: AlreadyTaken},
-		"resume what was not paused": {from: Running, wish: Wish{Step: Resuming}, want: ErrTransition},
-		"cancel twice":               {from: Cancelled, wish: Wish{Step: Cancelling}, outcome: AlreadyTaken},
-		"pause what is over":         {from: Finished, wish: Wish{Step: Pausing}, want: ErrTransition},
+		"publish":                    {from: campaign.Draft, wish: publish, outcome: campaign.Taken, saved: 1},
+		"publish what nobody saw":    {from: campaign.Draft, wish: campaign.Wish{Step: campaign.Publishing, AloneUpTo: alone(0)}, outcome: campaign.Changed},
+		"publish without a limit":    {from: campaign.Draft, wish: campaign.Wish{Step: campaign.Publishing, Version: 3}, outcome: campaign.Changed},
+		"publish an older version":   {from: campaign.Draft, wish: campaign.Wish{Step: campaign.Publishing, Version: 2, AloneUpTo: alone(0)}, outcome: campaign.Changed},
+		"publish twice":              {from: campaign.Scheduled, wish: publish, outcome: campaign.AlreadyTaken},
+		"publish what runs":          {from: campaign.Running, wish: publish, outcome: campaign.AlreadyTaken},
+		"publish with a colleague":   {from: campaign.Draft, wish: publish, rival: func(c *campaign.Campaign) { c.State = campaign.Scheduled }, outcome: campaign.AlreadyTaken},
+		"publish what is edited":     {from: campaign.Draft, wish: publish, rival: func(c *campaign.Campaign) { c.Name = "other" }, outcome: campaign.Changed},
+		"publish to too many":        {from: campaign.Draft, above: 10, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10)}, outcome: campaign.Asked, saved: 1},
+		"publish what waits":         {from: campaign.Draft, above: 10, asked: true, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10)}, outcome: campaign.NeedsApproval},
+		"ask with a colleague":       {from: campaign.Draft, above: 10, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10)}, rival: func(c *campaign.Campaign) { c.ApprovalAskedAt = &now }, outcome: campaign.NeedsApproval},
+		"pause":                      {from: campaign.Running, wish: campaign.Wish{Step: campaign.Pausing}, outcome: campaign.Taken, saved: 1},
+		"pause twice":                {from: campaign.Paused, wish: campaign.Wish{Step: campaign.Pausing}, outcome: campaign.AlreadyTaken},
+		"resume what was not paused": {from: campaign.Running, wish: campaign.Wish{Step: campaign.Resuming}, want: campaign.ErrTransition},
+		"cancel twice":               {from: campaign.Cancelled, wish: campaign.Wish{Step: campaign.Cancelling}, outcome: campaign.AlreadyTaken},
+		"pause what is over":         {from: campaign.Finished, wish: campaign.Wish{Step: campaign.Pausing}, want: campaign.ErrTransition},
 	} {
-		held := Campaign{ID: 9, Version: 3, State: c.from, Creator: by.Label, Spec: Spec{Shop: 10, Name: "Spring", Channel: delivery.App,
-			Audience: Audience{Kind: Everybody, Users: []user.ID{}}, StartsAt: now.Add(time.Hour), EndsAt: now.Add(2 * time.Hour),
+		held := campaign.Campaign{ID: 9, Version: 3, State: c.from, Creator: by.Label, Spec: campaign.Spec{Shop: 10, Name: "Spring", Channel: delivery.App,
+			Audience: campaign.Audience{Kind: campaign.Everybody, Users: []user.ID{}}, StartsAt: now.Add(time.Hour), EndsAt: now.Add(2 * time.Hour),
 			Content: delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "a", Body: "b"}}}}}}}
 		if c.asked {
 			held.ApprovalAskedAt = &now
 		}
 		store := &fakeStore{held: held, above: c.above, users: 100, rival: c.rival}
-		service := &Service{Store: store, Lock: fakeLock{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
+		publisher := campaign.Publisher{Store: store, Lock: fakeLock{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
+		service := &campaign.Service{Store: store, Approvals: &approval.Service{Store: store, Publisher: publisher}, Now: publisher.Now}
 		got, outcome, err := service.Take(t.Context(), by, 9, c.wish)
 		if outcome != c.outcome || !errors.Is(err, c.want) || got.ID != 9 || store.saved != c.saved {
 			t.Errorf("%s: outcome %d, %v, campaign %d, %d changes", name, outcome, err, got.ID, store.saved)

@@ -72,14 +72,14 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64,
 	}
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()
-	return c, s.Store.DeleteDraft(ctx, id, version, entry(by, "campaign.delete", c, reason, auditOf(c.Spec), nil))
+	return c, s.Store.DeleteDraft(ctx, id, version, entry(by, "campaign.delete", c, reason, Audited(c.Spec), nil))
 }
 
 // DeletedDraft returns a deleted draft to staff who may restore it, and [ErrNotFound] to others.
 func (s *Service) DeletedDraft(ctx context.Context, by staff.Actor, id int64) (staff.DeletedDraft, error) {
 	d, err := s.Store.DeletedDraft(ctx, id)
 	if err == nil {
-		err = may(by, staff.ManageCampaigns, d.Shop)
+		err = May(by, staff.ManageCampaigns, d.Shop)
 	}
 	return d, err
 }

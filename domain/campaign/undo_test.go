@@ -1,23 +1,24 @@
-package campaign
+package campaign_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/staff"
 )
 
 // TestUndoingAPause: a pause is undone once, and not after another change.
 func TestUndoingAPause(t *testing.T) {
-	store := &fakeStore{held: Campaign{ID: 7, State: Paused, Version: 4}}
-	s := &Service{Store: store, Now: time.Now}
+	store := &fakeStore{held: campaign.Campaign{ID: 7, State: campaign.Paused, Version: 4}}
+	s := &campaign.Service{Store: store, Now: time.Now}
 	for _, stale := range []int64{0, 3, 5} {
 		if _, _, err := s.UndoPause(t.Context(), staff.System(), 7, stale); !errors.Is(err, staff.ErrTooLate) {
 			t.Errorf("version %d: %v", stale, err)
 		}
 	}
-	if c, undone, err := s.UndoPause(t.Context(), staff.System(), 7, 4); err != nil || undone != staff.Undid || c.State != Running || store.saved != 1 {
+	if c, undone, err := s.UndoPause(t.Context(), staff.System(), 7, 4); err != nil || undone != staff.Undid || c.State != campaign.Running || store.saved != 1 {
 		t.Fatalf("%v %v %s", undone, err, c.State)
 	}
 	store.held.Version = 5
@@ -25,12 +26,12 @@ func TestUndoingAPause(t *testing.T) {
 		t.Errorf("again: %v %v", undone, err)
 	}
 	held := time.Now()
-	store.held = Campaign{ID: 7, State: Paused, Version: 4, HeldAt: &held} // by the program, for approval
+	store.held = campaign.Campaign{ID: 7, State: campaign.Paused, Version: 4, HeldAt: &held} // by the program, for approval
 	if _, _, err := s.UndoPause(t.Context(), staff.System(), 7, 4); !errors.Is(err, staff.ErrTooLate) {
 		t.Errorf("a campaign that waits for approval: %v", err)
 	}
-	for _, state := range States() {
-		if err := (Campaign{State: state}).Deletable(); (err == nil) != (state == Draft) {
+	for _, state := range campaign.States() {
+		if err := (campaign.Campaign{State: state}).Deletable(); (err == nil) != (state == campaign.Draft) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}

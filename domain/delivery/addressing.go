@@ -20,36 +20,49 @@ func within(ids, others []user.ID) bool {
 	return true
 }
 
+// A composer makes the messages of one run.
+type composer struct {
+	batch   *Batch
+	render  *Renderer
+	journal Journal
+	// waited are the users whose mails were kept back before; see [Batch.paced].
+	waited       map[user.ID]bool
+	verifiedOnly bool                               // [Service.VerifiedOnly]
+	optOutURL    func(id user.ID, c Channel) string // [Service.OptOutURL]
+	crashes      *crashReports
+}
+
 // addressed is address for a chunk in which building a message may panic. It halves the chunk
 // until the user whose message panics is alone; the messages of the other users are made.
-func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
+func (p *composer) addressed(ids []user.ID) (c chunkResult) {
 	defer func() {
-		p := recover()
-		if p == nil {
+		crash := recover()
+		if crash == nil {
 			return
 		}
-		cause := crashed(p)
-		r.reportCrash(cause.Crash)
+		cause := crashed(crash)
+		p.crashes.report(cause.Crash)
 		if len(ids) == 1 {
 			c = chunkResult{unmade: []unmade{{ids[0], cause}}}
 			return
 		}
-		c = r.addressed(ids[:len(ids)/2], known)
-		rest := r.addressed(ids[len(ids)/2:], known)
+		c = p.addressed(ids[:len(ids)/2])
+		rest := p.addressed(ids[len(ids)/2:])
 		c.messages = append(c.messages, rest.messages...)
 		c.unreachable = append(c.unreachable, rest.unreachable...)
 		c.suppressed = append(c.suppressed, rest.suppressed...)
 		c.unverified = append(c.unverified, rest.unverified...)
 		c.unmade = append(c.unmade, rest.unmade...)
 	}()
-	return r.address(ids, known)
+	return p.address(ids)
 }
 
 // address makes the messages of one chunk. Users without a contact for the channel get none.
-func (r *run) address(ids []user.ID, known []user.User) chunkResult {
+func (p *composer) address(ids []user.ID) chunkResult {
 	c := chunkResult{messages: make([]Message, 0, len(ids))}
-	contents := contents{render: r.render}
+	contents := contents{render: p.render}
 	var strangers []user.User // known by nothing but their ids
+	known := p.batch.Known
 	at, _ := slices.BinarySearchFunc(known, ids[0], func(u user.User, id user.ID) int { return cmp.Compare(u.ID, id) })
 	for _, id := range ids {
 		for at < len(known) && known[at].ID < id {
@@ -65,7 +78,7 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 			strangers = append(strangers, user.User{ID: id})
 			u = &strangers[len(strangers)-1]
 		}
-		if !r.batch.Channel.Reaches(u) {
+		if !p.batch.Channel.Reaches(u) {
 			c.unreachable = append(c.unreachable, id)
 			continue
 		}
@@ -73,16 +86,16 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 			c.suppressed = append(c.suppressed, id)
 			continue
 		}
-		if r.VerifiedOnly && r.batch.Channel == SMS && u.PhoneVerifiedAt.IsZero() {
+		if p.verifiedOnly && p.batch.Channel == SMS && u.PhoneVerifiedAt.IsZero() {
 			c.unverified = append(c.unverified, id)
 			continue
 		}
-		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id), Until: r.batch.WorthlessAfter, Waited: r.waited[id]}
+		m := Message{To: u, Channel: p.batch.Channel, Subject: &p.batch.Subject, OptOutURL: p.optOut(id), Until: p.batch.WorthlessAfter, Waited: p.waited[id]}
 		if m.Channel != App { // which shows what it finds in its own way
-			m.Content, m.Journal = contents.of(u), r
-			m.Consented = r.batch.Consents[id]
+			m.Content, m.Journal = contents.of(u), p.journal
+			m.Consented = p.batch.Consents[id]
 			if m.Channel == SMS || m.Channel == WebPush && u.OneTime() {
-				m.Values = func() map[string]string { return r.render.Values(*u) }
+				m.Values = func() map[string]string { return p.render.Values(*u) }
 			}
 		}
 		c.messages = append(c.messages, m)
@@ -117,12 +130,12 @@ func (c *contents) of(u *user.User) *Content {
 	return k.content
 }
 
-// optOutURL returns the address that a mail contains for turning mails off; "" = none. An SMS has
+// optOut returns the address that a mail contains for turning mails off; "" = none. An SMS has
 // no room for an address, and users turn the other channels off in the app, browser or endpoint
 // that shows them.
-func (r *run) optOutURL(id user.ID) string {
-	if r.OptOutURL == nil || r.batch.Channel != Email || r.batch.Subject.Kind == KindTest {
+func (p *composer) optOut(id user.ID) string {
+	if p.optOutURL == nil || p.batch.Channel != Email || p.batch.Subject.Kind == KindTest {
 		return ""
 	}
-	return r.OptOutURL(id, r.batch.Channel)
+	return p.optOutURL(id, p.batch.Channel)
 }

@@ -3,6 +3,7 @@ package delivery
 import (
 	"fmt"
 	"runtime/debug"
+	"sync"
 )
 
 // A Crash is a panic while a message was made or sent.
@@ -35,4 +36,21 @@ func crashed(p any) Result {
 		c.What = DetailOf(err.Error())
 	}
 	return Result{Status: Permanent, Detail: DetailOf("the sender failed on this message: " + c.What), Crash: c}
+}
+
+// crashReports reports every panic of one run once.
+type crashReports struct {
+	channel Channel
+	crashed func(c Channel, crash Crash) // [Service.Crashed]
+	told    sync.Map                     // the panics that were reported
+}
+
+// report reports a panic unless this run has reported the same one.
+func (r *crashReports) report(c *Crash) {
+	if c == nil || r.crashed == nil {
+		return
+	}
+	if _, told := r.told.LoadOrStore(c.What, true); !told {
+		r.crashed(r.channel, *c)
+	}
 }

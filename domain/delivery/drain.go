@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -100,7 +99,7 @@ func (d *drain) awaitIdle() {
 
 // start runs the leased batch.
 func (d *drain) start(ctx context.Context, r *run) {
-	r.permits = d.permits
+	r.sending.permits = d.permits
 	small, parts := r.small(), Parts(len(r.batch.Left))
 	count := func(n int) {
 		if small {
@@ -123,19 +122,3 @@ func (d *drain) start(ctx context.Context, r *run) {
 		d.ended.Signal()
 	})
 }
-
-// recovered runs the batch and returns a panic as an error. After a panic the lease is left to
-// expire.
-func (r *run) recovered(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			c := crashed(p).Crash
-			r.reportCrash(c)
-			err = fmt.Errorf("delivery: batch %d: %s", r.batch.ID, c.What)
-		}
-	}()
-	return r.all(ctx)
-}
-
-// small reports whether one call reaches all recipients.
-func (r *run) small() bool { return r.sender != nil && len(r.batch.Left) <= r.chunkSize() }

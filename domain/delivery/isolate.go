@@ -44,7 +44,7 @@ func (c *chunkResult) divide() (own chunkResult) {
 // further call needs admission like any other call, and holds a permit until its results are
 // recorded.
 type isolation struct {
-	*run
+	*sending
 	calls *calls
 	// rest is recorded together with the next results.
 	rest chunkResult
@@ -68,8 +68,8 @@ type refused struct {
 //
 // isolate returns false if the run is stopped or postponed meanwhile. The next run sends to the
 // recipients who have no result by then.
-func (r *run) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
-	i := &isolation{run: r, calls: c, rest: chunk, turn: true}
+func (s *sending) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
+	i := &isolation{sending: s, calls: c, rest: chunk, turn: true}
 	own := chunk.divide()
 	i.rest.messages, i.rest.results = nil, nil
 	i.unjudged(ctx)
@@ -95,7 +95,7 @@ func (r *run) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
 		c.results <- i.rest
 	}
 	if !ok && c.postponed() > 0 {
-		r.narrow.to(r.batch.ID, max(1, len(chunk.messages)/2))
+		s.narrow.to(s.batch.ID, max(1, len(chunk.messages)/2))
 	}
 	return ok
 }
@@ -177,7 +177,7 @@ func (i *isolation) probe(ctx context.Context, halves []refused) (parts []refuse
 	third := len(all) / 3
 	var last Result
 	for n := range 3 {
-		at := n*third + int(i.Random()*float64(third))
+		at := n*third + int(i.random()*float64(third))
 		refusal, ok := i.try(ctx, all[at:at+1])
 		if !ok {
 			return nil, false
@@ -246,7 +246,7 @@ func (i *isolation) takeTurn(ctx context.Context) bool {
 // unjudged reports a call that shows neither that the provider works nor that it fails. The call
 // has used the rate nevertheless.
 func (i *isolation) unjudged(ctx context.Context) {
-	i.Admission.Unused(context.WithoutCancel(ctx), i.load(0))
+	i.admission.Unused(context.WithoutCancel(ctx), i.load(0))
 }
 
 // stillWanted returns the messages of an admitted part whose recipients have not opted out and
@@ -255,10 +255,10 @@ func (i *isolation) unjudged(ctx context.Context) {
 func (i *isolation) stillWanted(ctx context.Context, part []Message) (left []Message, ok bool) {
 	load := i.load(len(part))
 	asked := chunkResult{messages: slices.Clone(part)}
-	ok = i.keepBack(ctx, i.calls, &asked) && (len(asked.messages) == 0 || i.holds(ctx, i.calls))
+	ok = i.keepBack(ctx, i.calls, &asked) && (len(asked.messages) == 0 || i.lasts(ctx, i.calls))
 	i.rest.verdicts = append(i.rest.verdicts, asked.verdicts...)
 	if !ok || len(asked.messages) == 0 {
-		i.Admission.Unused(context.WithoutCancel(ctx), load)
+		i.admission.Unused(context.WithoutCancel(ctx), load)
 	}
 	return asked.messages, ok
 }

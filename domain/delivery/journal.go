@@ -8,27 +8,21 @@ import (
 	"dropbell/domain/user"
 )
 
-// Accepted is [Journal.Accepted] for the messages of this run. The recording continues while the
-// sender prepares its next message.
-func (r *run) Accepted(id user.ID) (recorded func(context.Context) error) { return r.accepted(id, 0) }
-
-// Through is [RoutedJournal.Through] for the messages of this run.
-func (r *run) Through(provider int64) Journal { return routedJournal{r, provider} }
-
-type routedJournal struct {
-	*run
-	via int64
+// leaseJournal is the [RoutedJournal] of one run: it records under the run's lease. The recording
+// continues while the sender prepares its next message.
+type leaseJournal struct {
+	lease Lease
+	via   int64 // the provider that takes the messages, see [Result]
 }
 
-// Accepted is [run.Accepted] for messages that the provider takes.
-func (j routedJournal) Accepted(id user.ID) (recorded func(context.Context) error) {
-	return j.accepted(id, j.via)
-}
+// Through is [RoutedJournal.Through].
+func (j leaseJournal) Through(provider int64) Journal { return leaseJournal{j.lease, provider} }
 
-func (r *run) accepted(id user.ID, via int64) (recorded func(context.Context) error) {
+// Accepted is [Journal.Accepted].
+func (j leaseJournal) Accepted(id user.ID) (recorded func(context.Context) error) {
 	done := make(chan error, 1)
 	go func() {
-		done <- untilRecorded(context.Background(), func(ctx context.Context) error { return r.lease.Accepted(ctx, id, via) })
+		done <- untilRecorded(context.Background(), func(ctx context.Context) error { return j.lease.Accepted(ctx, id, j.via) })
 	}()
 	return func(ctx context.Context) error {
 		select {
@@ -39,36 +33,6 @@ func (r *run) accepted(id user.ID, via int64) (recorded func(context.Context) er
 			return ctx.Err()
 		}
 	}
-}
-
-// resume records the messages that a former run handed over and did not record in a checkpoint.
-// They count as sent.
-func (r *run) resume(ctx context.Context) error {
-	if len(r.batch.Accepted) == 0 {
-		return nil
-	}
-	p := Progress{Sent: r.batch.Accepted, Via: r.batch.AcceptedVia}
-	if r.batch.consentable() {
-		// Which device took the message is not known: none of the consents is used again.
-		p.ConsentsUsed = p.Sent
-	}
-	for _, id := range p.Sent {
-		if e, tried := r.batch.Exceptions[id]; tried {
-			e.Outcome, e.LastAt, e.NextRetryAt, e.Via = Recovered, r.clock(), time.Time{}, p.Via[id]
-			p.Exceptions = append(p.Exceptions, e)
-		}
-	}
-	stop, err := r.save(ctx, p)
-	if err != nil {
-		return err
-	}
-	r.batch.record(p)
-	r.reportMetrics(p)
-	if stop == Held {
-		return r.release(ctx, Progress{}, time.Second)
-	}
-	r.batch.StopReason = stop
-	return nil
 }
 
 // saveFor is how long a checkpoint is tried before the lease is left to expire.

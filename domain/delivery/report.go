@@ -9,7 +9,7 @@ import (
 // Answers with [Result.Judged] or [Result.Held] say nothing about the provider of the channel;
 // only their [Result.Beside], if set, does. If no answer is about the provider of the channel, no
 // call of that provider is reported.
-func (r *run) report(ctx context.Context, results []Result) {
+func (p *clearance) report(ctx context.Context, results []Result) {
 	ctx = context.WithoutCancel(ctx)
 	given, held := Handed(results)
 	own := given
@@ -20,15 +20,15 @@ func (r *run) report(ctx context.Context, results []Result) {
 	own, held = slices.Concat(own, beside), held-kept
 	switch {
 	case held > 0: // they used neither rate nor circuit
-		defer r.Admission.Unused(ctx, r.load(held))
+		defer p.admission.Unused(ctx, p.load(held))
 	case len(given) > 0 && len(own) == 0: // they used the rate
-		r.Admission.Unused(ctx, r.load(0))
+		p.admission.Unused(ctx, p.load(0))
 	}
-	if len(own) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
+	if len(own) > 0 && p.clock().Before(p.batch.WorthlessAfter.Add(-hangUp)) {
 		call := CallOf(own)
 		// A pause that outlasts the messages that wait for it is of no use.
-		call.After = min(call.After, r.batch.WorthlessAfter.Sub(r.clock())/2)
-		r.Admission.Report(ctx, r.batch.Channel, call)
+		call.After = min(call.After, p.batch.WorthlessAfter.Sub(p.clock())/2)
+		p.admission.Report(ctx, p.batch.Channel, call)
 	}
 }
 

@@ -3,12 +3,12 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"dropbell/domain/message"
-	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
 
@@ -22,7 +22,7 @@ func (s *Service) RunNext(ctx context.Context, c Channel) error {
 		return err
 	}
 	r := s.newRun(lease, asked, begun)
-	r.permits = s.permits(c)
+	r.sending.permits = s.permits(c)
 	return r.all(ctx)
 }
 
@@ -31,46 +31,28 @@ func (s *Service) permits(c Channel) permits { return newPermits(max(1, s.Parall
 
 // all processes the leased batch.
 func (r *run) all(ctx context.Context) error {
-	if err := r.loadTexts(ctx); err != nil || r.over {
+	if err := r.loadTexts(ctx); err != nil || r.ending.over {
 		return err
 	}
-	if err := r.resume(ctx); err != nil || r.over {
+	if err := r.resume(ctx); err != nil || r.ending.over {
 		return err
 	}
-	if err := r.settleWithoutSending(ctx); err != nil || r.over {
+	if err := r.settleWithoutSending(ctx); err != nil || r.ending.over {
 		return err
 	}
-	if err := r.screen(ctx); err != nil || r.over {
+	if err := r.screen(ctx); err != nil || r.ending.over {
 		return err
 	}
 	return r.deliver(ctx)
 }
 
-// A run is one lease of one batch.
+// A run is one lease of one batch, from the lease to the end or release of the batch.
 type run struct {
-	*Service
-	lease     Lease
-	batch     *Batch
-	drift     time.Duration // database clock − this machine's clock
-	render    *Renderer
-	sender    Sender
-	permits   permits
-	screening Screen // nil = all recipients may be sent to
-	over      bool   // finished or released
-	// unsaved are skips that the next checkpoint records. A separate checkpoint for them would
-	// cost as much as the whole delivery in the app, where recording a message sends it, and in
-	// small batches. A worker that takes the batch over before that checkpoint finds the same
-	// skips itself.
-	unsaved []Exception
-	// waited are the users whose mails were kept back before; see [Batch.paced].
-	waited map[user.ID]bool
-	// begun is the instant of the lease request, by [Service.Uptime]; term says how long the
-	// lease lasts.
-	begun    time.Duration
-	term     term
-	refusals refusals
-	// crashes are the panics that were reported.
-	crashes sync.Map
+	leasedBatch
+	service   *Service
+	recording recording
+	sending   sending
+	ending    ending
 }
 
 // newRun computes the difference between the database's clock and this machine's from the instant
@@ -83,9 +65,17 @@ func (s *Service) newRun(lease Lease, asked time.Time, begun time.Duration) *run
 	if s.Reference != nil {
 		b.Subject.Reference = func(id user.ID) string { return s.Reference(b.ID, id) }
 	}
-	r := &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.senderOf(b), begun: begun}
+	r := &run{service: s}
+	r.leasedBatch = leasedBatch{lease: lease, batch: b, now: s.Now, drift: b.Now.Sub(asked), lasting: s.LeaseFor, uptime: s.uptime, begun: begun}
 	r.term.renewed(begun, s.LeaseFor)
-	r.refusals.at = r.clock() // the lease has just read them, whenever it was asked for
+	r.recording = recording{leasedBatch: &r.leasedBatch, policy: s.Policy, random: s.Random}
+	r.ending = ending{leasedBatch: &r.leasedBatch, queue: s.Queue, narrow: &s.narrow, observe: s.Observe}
+	r.sending.sender, r.sending.narrow, r.sending.random = s.senderOf(b), &s.narrow, s.Random
+	r.sending.crashes.channel, r.sending.crashes.crashed = b.Channel, s.Crashed
+	r.sending.composer = composer{batch: b, journal: leaseJournal{lease: lease}, verifiedOnly: s.VerifiedOnly, optOutURL: s.OptOutURL, crashes: &r.sending.crashes}
+	r.sending.leasedBatch, r.sending.admission = &r.leasedBatch, s.Admission
+	// The lease has just read the refusals, whenever it was requested.
+	r.sending.refusals.store, r.sending.refusals.at = s.Store, r.clock()
 	return r
 }
 
@@ -114,12 +104,12 @@ func (s *Service) track(b *Batch) func(user.ID, int) string {
 // it is tried. Messages of the app need no texts: they are made when they are read.
 func (r *run) loadTexts(ctx context.Context) (err error) {
 	var book *message.Book
-	if r.Texts != nil && r.batch.Channel != App {
-		if book, err = r.Texts.Book(ctx, r.batch.Subject.Place(), r.batch.Subject.TextsUpTo); err != nil { // nothing was sent yet
-			return r.release(ctx, Progress{}, time.Second/5)
+	if r.service.Texts != nil && r.batch.Channel != App {
+		if book, err = r.service.Texts.Book(ctx, r.batch.Subject.Place(), r.batch.Subject.TextsUpTo); err != nil { // nothing was sent yet
+			return r.ending.release(ctx, Progress{}, time.Second/5)
 		}
 	}
-	r.render = NewRenderer(book, r.batch.Subject.At(r.batch.Now), r.batch.Channel)
+	r.sending.composer.render = NewRenderer(book, r.batch.Subject.At(r.batch.Now), r.batch.Channel)
 	return nil
 }
 
@@ -129,26 +119,22 @@ func (s Subject) Place() message.Place {
 	return message.Place{Shop: shop, Template: s.TemplateID}
 }
 
-// clock returns the database's time, so that a worker with a wrong clock neither sends too late
-// nor expires recipients too early.
-func (r *run) clock() time.Time { return r.Now().Add(r.drift) }
-
 // settleWithoutSending ends the batch if nothing may be sent any more, and skips recipients who
 // have opted out of the channel.
 func (r *run) settleWithoutSending(ctx context.Context) error {
 	switch {
 	case r.batch.StopReason != "":
-		return r.end(ctx, Skipped, r.batch.StopReason)
+		return r.ending.end(ctx, Skipped, r.batch.StopReason)
 	case !r.clock().Before(r.batch.WorthlessAfter):
-		return r.end(ctx, Expired, ReasonDeadline)
-	case r.sender == nil:
-		return r.end(ctx, Skipped, ReasonNoSender)
+		return r.ending.end(ctx, Expired, ReasonDeadline)
+	case r.sending.sender == nil:
+		return r.ending.end(ctx, Skipped, ReasonNoSender)
 	}
 	var skips []Exception
 	for _, id := range r.batch.Left {
 		e, tried := r.batch.Exceptions[id]
 		if r.batch.OptedOut[id] && !(tried && e.Outcome.Final()) {
-			skips = append(skips, r.skip(id, ReasonOptedOut))
+			skips = append(skips, r.recording.skip(id, ReasonOptedOut))
 		}
 	}
 	r.batch.record(Progress{Exceptions: skips})
@@ -159,25 +145,13 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 		r.unsaved = skips
 		return nil
 	}
-	return r.saveFirst(ctx, skips)
-}
-
-// saveFirst records exceptions before the first message is sent.
-func (r *run) saveFirst(ctx context.Context, es []Exception) error {
-	stop, err := r.save(ctx, Progress{Exceptions: es})
-	switch {
-	case err != nil || stop == "":
-		return err
-	case stop == Held:
-		return r.release(ctx, Progress{}, time.Second)
-	}
-	return r.end(ctx, Skipped, stop)
+	return r.ending.saveFirst(ctx, skips)
 }
 
 // screen calls the guard of the batch's kind, if there is a guard, and records the recipients
 // that must not be sent to now.
 func (r *run) screen(ctx context.Context) error {
-	guard := r.Guards[r.batch.Subject.Kind]
+	guard := r.service.Guards[r.batch.Subject.Kind]
 	if guard == nil {
 		return nil
 	}
@@ -186,80 +160,22 @@ func (r *run) screen(ctx context.Context) error {
 		return nil
 	}
 	if err := r.loadContacts(ctx, ready); err != nil { // nothing was sent yet
-		return r.release(ctx, Progress{}, time.Second/5)
+		return r.ending.release(ctx, Progress{}, time.Second/5)
 	}
 	screen, err := guard.Screen(ctx, r.batch)
 	if err != nil { // nor yet
-		return r.release(ctx, Progress{}, time.Second/5)
+		return r.ending.release(ctx, Progress{}, time.Second/5)
 	}
-	r.screening = screen
+	r.sending.screening = screen
 	var found []Exception
 	for _, v := range screen.Check(ready, r.clock()) {
-		found = append(found, r.apply(v))
+		found = append(found, r.recording.screened(v))
 	}
 	if len(found) == 0 {
 		return nil
 	}
 	r.batch.record(Progress{Exceptions: found})
-	return r.saveFirst(ctx, found)
-}
-
-// apply turns a verdict into an exception. A recipient who would have to wait until after the
-// deadline is skipped.
-func (r *run) apply(v Screening) Exception {
-	e := r.skip(v.UserID, v.Reason)
-	if v.Until.After(r.clock()) && v.Until.Before(r.batch.WorthlessAfter) {
-		e.Outcome, e.NextRetryAt = Failed, v.Until
-	}
-	return e
-}
-
-func (r *run) skip(id user.ID, reason string) Exception {
-	e := r.batch.Exceptions[id]
-	now := r.clock()
-	e.UserID, e.Outcome, e.Reason, e.LastAt, e.NextRetryAt = id, Skipped, reason, now, time.Time{}
-	if e.FirstAt.IsZero() {
-		e.FirstAt = now
-	}
-	return e
-}
-
-// end gives all recipients without an outcome the same one.
-func (r *run) end(ctx context.Context, rest Outcome, reason string) error {
-	r.over = true
-	var failed []Exception
-	for _, id := range r.batch.Left {
-		if e, ok := r.batch.Exceptions[id]; ok && e.Outcome == Failed {
-			if rest == Skipped {
-				e.Reason = reason // an expired one keeps its last error as the cause
-			}
-			e.Outcome, e.NextRetryAt, e.LastAt = rest, time.Time{}, r.clock()
-			failed = append(failed, e)
-		}
-	}
-	r.narrow.forget(r.batch.ID)
-	_, err := r.save(ctx, Progress{Exceptions: failed, Rest: rest, RestReason: reason, Done: true})
-	return err
-}
-
-// release gives the lease back and makes the batch ready again after wait.
-func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error {
-	r.over = true
-	wait = max(wait, 10*time.Millisecond)
-	p.ReleaseUntil = r.clock().Add(wait)
-	if p.ReleaseUntil.After(r.batch.WorthlessAfter) {
-		p.ReleaseUntil = r.batch.WorthlessAfter
-	}
-	if _, err := r.save(ctx, p); err != nil {
-		return err
-	}
-	r.reportMetrics(p)
-	// If enqueueing fails, or the queue is lost, the sweep finds the batch overdue. During a
-	// shutdown the task is enqueued too, to wake another worker.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	at := r.Now().Add(p.ReleaseUntil.Sub(r.clock()))
-	return r.Queue.Enqueue(ctx, task.Run(r.batch.ID, r.batch.Channel.String(), int(p.ReleaseUntil.Unix()), at))
+	return r.ending.saveFirst(ctx, found)
 }
 
 // deliver sends to the ready recipients, chunk by chunk, and makes a checkpoint after each chunk.
@@ -267,28 +183,28 @@ func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error
 func (r *run) deliver(ctx context.Context) error {
 	ready, next := r.batch.Plan(r.clock())
 	if len(ready) == 0 {
-		return r.finish(ctx, Progress{}, next)
+		return r.ending.finish(ctx, Progress{}, next)
 	}
 	if err := r.loadContacts(ctx, ready); err != nil { // nothing was sent yet
-		return r.release(ctx, Progress{}, time.Second/5)
+		return r.ending.release(ctx, Progress{}, time.Second/5)
 	}
-	calls, stop := r.start(ctx, ready, r.batch.Known)
+	calls, stop := r.sending.start(ctx, ready)
 	defer stop()
-	keepAlive := time.NewTicker(min(r.LeaseFor/3, lookEvery))
+	keepAlive := time.NewTicker(min(r.lasting/3, lookEvery))
 	defer keepAlive.Stop()
 	for {
 		select {
 		case first, more := <-calls.results:
 			if !more {
-				return r.complete(ctx, calls)
+				return r.ending.complete(ctx, calls)
 			}
-			p := r.collect(first, calls)
+			p := r.recording.collect(first, calls)
 			// In this order: a chunk is counted after its result can be read.
 			if calls.exhausted() && len(calls.results) == 0 && calls.postponed() == 0 {
 				// Nothing is in flight: the last checkpoint can end the batch too.
 				r.batch.record(p)
 				_, next := r.batch.Plan(r.clock())
-				return r.finish(ctx, p, next)
+				return r.ending.finish(ctx, p, next)
 			}
 			if err := r.checkpoint(ctx, p, calls); err != nil {
 				return err
@@ -309,7 +225,7 @@ func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 		return err
 	}
 	r.batch.record(p)
-	r.reportMetrics(p)
+	r.ending.reportMetrics(p)
 	calls.releasePermits()
 	r.applyStop(stop, calls)
 	return nil
@@ -328,63 +244,76 @@ func (r *run) applyStop(stop string, calls *calls) {
 	}
 }
 
-// save is a checkpoint that survives shutdown and a database that is away for a while.
-func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
-	p.Exceptions = append(p.Exceptions[:len(p.Exceptions):len(p.Exceptions)], r.unsaved...)
-	err = untilRecorded(ctx, func(ctx context.Context) error {
-		asked := r.uptime()
-		if stop, err = r.lease.Checkpoint(ctx, p); err == nil {
-			r.term.renewed(asked, r.LeaseFor/2)
+// resume records the messages that a former run handed over and did not record in a checkpoint.
+// They count as sent.
+func (r *run) resume(ctx context.Context) error {
+	if len(r.batch.Accepted) == 0 {
+		return nil
+	}
+	p := Progress{Sent: r.batch.Accepted, Via: r.batch.AcceptedVia}
+	if r.batch.consentable() {
+		// Which device took the message is not known: none of the consents is used again.
+		p.ConsentsUsed = p.Sent
+	}
+	for _, id := range p.Sent {
+		if e, tried := r.batch.Exceptions[id]; tried {
+			e.Outcome, e.LastAt, e.NextRetryAt, e.Via = Recovered, r.clock(), time.Time{}, p.Via[id]
+			p.Exceptions = append(p.Exceptions, e)
 		}
+	}
+	stop, err := r.save(ctx, p)
+	if err != nil {
 		return err
-	})
-	if err == nil {
-		r.unsaved = nil
 	}
-	return stop, err
+	r.batch.record(p)
+	r.ending.reportMetrics(p)
+	if stop == Held {
+		return r.ending.release(ctx, Progress{}, time.Second)
+	}
+	r.batch.StopReason = stop
+	return nil
 }
 
-func (r *run) reportMetrics(p Progress) {
-	if r.Observe != nil && len(p.Sent) > 0 {
-		late := r.clock().Sub(r.batch.lateFrom(r.clock()))
-		if r.batch.Subject.Kind == KindCampaign {
-			late = -1
-		}
-		r.Observe(r.batch.Channel, len(p.Sent), late)
+// loadContacts reads, once per run, the addresses of the recipients.
+func (r *run) loadContacts(ctx context.Context, ready []user.ID) (err error) {
+	if r.batch.Channel == App || within(ready, r.batch.Asked) {
+		return nil // in the app messages need no more than the id
 	}
-}
-
-// complete ends the batch, or releases it until its next attempt. No call may be in flight.
-func (r *run) complete(ctx context.Context, calls *calls) error {
-	now := r.clock()
-	switch {
-	case r.batch.StopReason != "":
-		return r.end(ctx, Skipped, r.batch.StopReason)
-	case !now.Before(r.batch.WorthlessAfter):
-		return r.end(ctx, Expired, ReasonDeadline)
-	case calls.postponed() > 0:
-		return r.release(ctx, Progress{}, calls.postponed())
-	case ctx.Err() != nil: // shutting down: another worker may continue at once
-		return r.release(ctx, Progress{}, 0)
-	}
-	_, next := r.batch.Plan(now)
-	return r.finish(ctx, Progress{}, next)
-}
-
-// finish records p and ends the batch, or releases it until next.
-func (r *run) finish(ctx context.Context, p Progress, next time.Time) error {
-	ready, _ := r.batch.Plan(r.clock())
-	switch {
-	case r.batch.Settled():
-		p.Done, r.over = true, true
-		r.narrow.forget(r.batch.ID)
-		_, err := r.save(ctx, p)
-		if err == nil {
-			r.reportMetrics(p)
-		}
+	// Mails greet by name; elsewhere only a text that staff wrote may contain names.
+	named := r.batch.Channel == Email || r.sending.composer.render.names || r.service.Named != nil && r.service.Named(r.batch.Channel)
+	if r.batch.Known, err = r.service.Store.Recipients(ctx, r.batch.Channel, ready, named); err != nil {
 		return err
-	case len(ready) > 0: // due for a retry meanwhile
-		return r.release(ctx, p, time.Second/5)
 	}
-	return r.release(ctx, p, next.Sub(r.clock()))
+	if err = r.loadConsents(ctx, ready); err == nil {
+		r.batch.Asked = ready
+	}
+	return err
+}
+
+// loadConsents reads which recipients have consented to the message, if a recipient has a device
+// that demands consent. The devices must have been read before.
+func (r *run) loadConsents(ctx context.Context, ready []user.ID) (err error) {
+	if !r.batch.consentable() || !slices.ContainsFunc(r.batch.Known, user.User.OneTime) {
+		return nil
+	}
+	r.batch.Consents, err = r.service.Store.Consents(ctx, r.batch, ready)
+	return err
+}
+
+// recovered runs the batch and returns a panic as an error. After a panic the lease is left to
+// expire.
+func (r *run) recovered(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c := crashed(p).Crash
+			r.sending.crashes.report(c)
+			err = fmt.Errorf("delivery: batch %d: %s", r.batch.ID, c.What)
+		}
+	}()
+	return r.all(ctx)
+}
+
+// small reports whether one call reaches all recipients.
+func (r *run) small() bool {
+	return r.sending.sender != nil && len(r.batch.Left) <= r.sending.chunkSize()
 }

@@ -147,3 +147,11 @@ type Service struct {
 
 	narrow chunkLimit
 }
+
+// uptime is [Service.Uptime].
+func (s *Service) uptime() time.Duration {
+	if s.Uptime == nil {
+		return time.Duration(s.Now().UnixNano())
+	}
+	return s.Uptime()
+}

@@ -65,6 +65,19 @@ func (f *Fault) Told(key string) *Fault {
 	return &Fault{Kind: f.Kind, Code: f.Code, Text: f.Text, Key: key}
 }
 
+// distinct is an error that does not match other faults with its code.
+type distinct struct{ fault *Fault }
+
+func (d *distinct) Error() string { return d.fault.Text }
+
+// Unwrap returns the fault, for [KindOf] and [CodeOf].
+func (d *distinct) Unwrap() error { return d.fault }
+
+// Distinct returns an error with the kind, code and text of f. With [errors.Is] other faults with
+// the same code do not match it. It is for faults that a program handles in its own way and that
+// callers see under a code of several faults.
+func Distinct(f *Fault) error { return &distinct{f} }
+
 // ErrInvalid is the refusal of input that breaks one or more field rules; see [Fields].
 var ErrInvalid = New(Invalid, "invalid_request", "the request is not valid")
 

@@ -27,6 +27,18 @@ func TestFaultsAreComparedByCode(t *testing.T) {
 	}
 }
 
+// TestADistinctFaultMatchesOnlyItself: callers see its kind, code and text all the same.
+func TestADistinctFaultMatchesOnlyItself(t *testing.T) {
+	alone := fault.Distinct(fault.New(fault.Unavailable, "full", "it is being emptied"))
+	wrapped := fmt.Errorf("fill: %w", alone)
+	if !errors.Is(wrapped, alone) || errors.Is(errFull, alone) || errors.Is(errFull.Because("x"), alone) {
+		t.Error("a distinct fault is compared by code")
+	}
+	if !errors.Is(wrapped, errFull) || fault.KindOf(wrapped) != fault.Unavailable || fault.CodeOf(wrapped) != "full" || alone.Error() != "it is being emptied" {
+		t.Errorf("callers see %v, %s", fault.KindOf(wrapped), fault.CodeOf(wrapped))
+	}
+}
+
 func TestAFaultThatIsToldStaysTheSameRefusal(t *testing.T) {
 	told := errGone.Because("number %d is gone", 7).Told("fault.gone_number")
 	wrapped := fmt.Errorf("load: %w", told)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -118,7 +119,7 @@ func approvals() []Story {
 		AskedBy: "staff:2", AskedName: "Ada Okafor", AskedAt: refusedAt, DecidedBy: "staff:1 Lin Mei", DecidedAt: new(refusedAt.Add(time.Hour)), DecidedReason: "Not without a text in Chinese."}
 	page := campaignPage(st)
 	granted := coupon(1, "Moon cake night", time.Minute)
-	base := campaignpages.Approval{Review: campaign.Review{Campaign: st.Campaign, Now: now, Reach: &campaign.Reach{Users: 1_206_311, At: Now()}, Open: &open, Above: 100_000},
+	base := campaignpages.Approval{Review: approval.Review{Campaign: st.Campaign, Now: now, Reach: &campaign.Reach{Users: 1_206_311, At: Now()}, Open: &open, Above: 100_000},
 		Zone: shanghai(), Mine: true, Grants: map[int64]template.Template{1: granted}, Previews: page.Previews}
 	again := base
 	again.Before = &refused
@@ -147,7 +148,7 @@ func approvals() []Story {
 	decided := base
 	decided.Open, decided.Before, decided.Mine, decided.Asks = nil, &refused, false, true
 	return []Story{
-		{Name: "approval/none", Page: campaignpages.Approval{Review: campaign.Review{Campaign: campaignAt(6, "New year", campaign.Draft, 0).Campaign}}.Page()},
+		{Name: "approval/none", Page: campaignpages.Approval{Review: approval.Review{Campaign: campaignAt(6, "New year", campaign.Draft, 0).Campaign}}.Page()},
 		{Name: "approval/first", Page: base.Page()},
 		{Name: "approval/again", Page: again.Page()},
 		{Name: "approval/lapsed", Page: lapsed.Page()},

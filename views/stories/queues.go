@@ -33,7 +33,8 @@ func queues() []Story {
 		{ID: "reminder.fire.v1:184", Name: "reminder.fire.v1", Queue: "deliver-email", State: queue.Retry, Payload: `{"slot_id":"184"}`, MaxRetry: 5, Next: Now().Add(time.Hour)},
 		{ID: "unknown.v9:1", Name: "unknown.v9", Queue: "deliver-email", State: queue.Retry, Payload: "?", MaxRetry: 5},
 	}
-	one := workpages.QueueTasks{Queue: list[2], State: queue.Retry, List: tasks, Next: "#"}
+	one := workpages.QueueTasks{Queue: list[2], State: queue.Retry, List: tasks}
+	one.Next = "#"
 	return []Story{
 		{Name: "queues/list", Page: workpages.Queues{List: list}.Page()},
 		{Name: "queues/tasks", Page: one.Page(), Role: staff.Operator},

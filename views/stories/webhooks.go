@@ -25,7 +25,8 @@ func webhookList() workpages.Webhooks {
 }
 
 func webhookPage() workpages.WebhookPage {
-	p := workpages.WebhookPage{Endpoint: webhookEndpoints()[1], Shop: "Tea House", Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=", Next: "/webhooks/2?before=7"}
+	p := workpages.WebhookPage{Endpoint: webhookEndpoints()[1], Shop: "Tea House", Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="}
+	p.Next = "/webhooks/2?before=7"
 	until := Now().Add(20 * time.Hour)
 	p.OldUntil = &until
 	for i := range 30 {

@@ -14,11 +14,13 @@ import (
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
+	"dropbell/web/api/campaigns"
 )
 
 type freeLock struct{}
@@ -28,10 +30,12 @@ func (freeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, err
 }
 func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
-func newCampaigns(r *fixture, templates campaign.Templates, users *user.Service) *campaign.Service {
+func newCampaigns(r *fixture, templates campaign.Templates, users *user.Service) campaigns.Deps {
 	store := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db))
-	return &campaign.Service{Store: store, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: users, Now: r.now,
-		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Audiences: store.Audiences()}
+	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
+	approvals := &approval.Service{Store: store, Publisher: campaign.Publisher{Store: store, Lock: freeLock{}, Templates: templates, Channels: channels, Now: r.now}}
+	return campaigns.Deps{Approvals: approvals, Campaigns: &campaign.Service{Store: store, Approvals: approvals, QuietCounts: store.Waiting, Templates: templates,
+		Users: users, Now: r.now, Channels: channels, Audiences: store.Audiences()}}
 }
 
 func campaignWish(changes ...any) map[string]any {

@@ -50,7 +50,6 @@ import (
 	"dropbell/domain/verification"
 	"dropbell/web/api"
 	"dropbell/web/api/audience"
-	"dropbell/web/api/campaigns"
 	"dropbell/web/api/coupons"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/drops"
@@ -132,7 +131,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: jobs, Tables: tables.Tables{Open: uploads.OpenUpload}},
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
-		Campaigns: campaigns.Deps{Campaigns: newCampaigns(r, templates, users)},
+		Campaigns: newCampaigns(r, templates, users),
 		Coupons: coupons.Deps{Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: steps, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
 			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
 			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},

@@ -90,9 +90,9 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 // mountLinks serves the pages behind links in messages. Without a secret there are no links, and
 // every address below answers 404.
 func (p *program) mountLinks(r chi.Router) {
-	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: &p.channels, Now: app.Clock, Log: p.Log})
+	pages := links.New(links.Deps{Users: p.useCases.Users, Links: user.NewLinks(p.Config.LinkSecret), Channels: &p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), p.Stores.Campaigns))
 	r.Mount(links.DropPrefix, links.NewDropLinks(pages, p.dropLinks(), p.lookup, p.openings))
-	r.Mount(links.ReportPrefix, links.NewReports(pages, p.reports.Signed, p.reports))
+	r.Mount(links.ReportPrefix, links.NewReports(pages, p.useCases.Reports.Signed, p.useCases.Reports))
 }

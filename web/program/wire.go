@@ -30,7 +30,6 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
-	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -38,21 +37,17 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
-	"dropbell/domain/job"
-	"dropbell/domain/message"
 	"dropbell/domain/provider"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
-	"dropbell/domain/report"
 	"dropbell/domain/seal"
-	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/domain/wallet"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
+	"dropbell/web/program/wiring"
 	"dropbell/web/security"
 )
 
@@ -75,31 +70,19 @@ type program struct {
 	claims       app.Claims
 	accounts     gate.Accounts
 
-	channels    delivery.ChangingChannels
-	providers   *provider.Service
-	addresses   *seal.Box // seals those of chat groups
-	jobs        *job.Service
-	templates   *template.Service
-	reminders   *reminder.Service
-	explainer   *reminder.Explainer
-	inbox       *inbox.Service
-	deadLetters *delivery.DeadLetters
-	users       *user.Service
-	segments    *segment.Service
-	campaigns   *campaign.Service
-	claiming    *claim.Service
-	coupons     *coupon.Service
-	couponAdmin *coupon.Admin
-	grants      *coupon.Grants
-	messages    *message.Service
-	hooks       *hook.Service
-	passes      *wallet.Service
+	useCases     wiring.UseCases
+	surroundings wiring.Surroundings
+	channels     delivery.ChangingChannels
+	providers    *provider.Service
+	addresses    *seal.Box // seals those of chat groups
+	claiming     *claim.Service
+	coupons      *coupon.Service
+	hooks        *hook.Service
+	passes       *wallet.Service
 	// channelNames is nil without Live Activities.
 	channelNames *lookup.Channels
-	codes        *redeemcode.Service
 	redeemer     *redeemcode.Redeemer
 	staff        *staff.Service
-	reports      *report.Service
 
 	hub       *apidelivery.Hub
 	console   *console.Console
@@ -163,51 +146,33 @@ func (p *program) wireUseCases() error {
 	if err != nil {
 		return err
 	}
-	couponSteps, users, segments := p.Stores.CouponSteps, p.Stores.Users, p.Stores.Segments
 	p.channels.Replace(configured(p.Config) | p.provided())
-	p.jobs = &job.Service{Store: p.Stores.Jobs}
-
-	// Drops and delivery.
-	p.templates = &template.Service{Store: refreshingStore{p.telling(p.Stores.Templates), p.lookup}, Now: app.Clock}
-	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: &p.channels, Erased: p.Erased.Has, Now: app.Clock}
-	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	if p.providers, err = p.newProviders(); err != nil {
 		return err
 	}
 	if p.hooks, err = p.newHooks(); err != nil {
 		return err
 	}
-	p.messages = &message.Service{Store: p.Stores.Messages}
 	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
 		return err
 	}
-	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
-		TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)}}
-	p.deadLetters = &delivery.DeadLetters{Store: p.Stores.DeadLetters}
+	p.surroundings = wiring.Surroundings{Stores: p.Stores, Now: app.Clock, Templates: refreshingStore{p.telling(p.Stores.Templates), p.lookup}, Lookup: p.lookup,
+		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
+		Inbox: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
+			TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)},
+		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
+		LinkSecret: p.Config.LinkSecret, Erased: p.Erased.Has}
+	p.useCases = wiring.NewUseCases(p.surroundings)
 
-	p.reports = &report.Service{Templates: p.templates, Reminders: p.Stores.Cockpits, Board: p.Stores.Boards, Stock: p.accounts,
-		Tallies: p.Stores.CouponTallies, Curves: p.Stores.StockLedgers, Forecasts: p.Forecaster(), Store: p.Stores.Reports,
-		Signed: report.Links{Links: user.NewLinks(p.Config.LinkSecret)}, Now: app.Clock}
-
-	// Audience and campaigns.
-	p.users = &user.Service{Store: users}
-	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
-	store := p.Stores.Campaigns
-	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: &p.channels, Texts: texts, Now: app.Clock,
-		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
-
-	// Coupons. Claims pass the prefilter, which answers from memory only if the gate would have to
+	// Claims pass the prefilter, which answers from memory only if the gate would have to
 	// give the same answer.
 	answered, fromMemory := p.claimMetrics()
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
 		Answered: func(error) { fromMemory.Inc() }}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(prefilter), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64}
-	p.coupons = &coupon.Service{Store: countedCoupons{couponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
-	p.couponAdmin = &coupon.Admin{Store: couponSteps}
-	p.grants = &coupon.Grants{Store: p.Stores.Grants, Jobs: p.jobs, Now: app.Clock}
-	p.codes = &redeemcode.Service{Store: p.Stores.Codes, Keys: codeKeys, Now: app.Clock}
+	p.coupons = &coupon.Service{Store: countedCoupons{p.Stores.CouponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: p.Stores.Codes,
 		// The prefilter is not in front of the gate for codes: a used code gets another answer than
 		// a sold-out drop.
@@ -255,7 +220,7 @@ func (p *program) wireEvents() (err error) {
 	p.bus.Listen("sold-out", event.CouponsIssued, app.Decoded(p.soldOut))
 	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
 		f := inbox.Finished{BatchID: e.BatchID, Channel: delivery.Channel(e.Channel), Kind: delivery.Kind(e.Kind), From: user.ID(e.FromUser), To: user.ID(e.ToUser)}
-		return p.inbox.Push(ctx, f, p.hub)
+		return p.useCases.Inbox.Push(ctx, f, p.hub)
 	}))
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -55,8 +56,10 @@ func newCampaignFixture(t *testing.T, workers int, more ...string) *campaignFixt
 	r.redis, err = redis.Open(env["REDIS_URL"])
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
-	r.service = &campaign.Service{Store: campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), Lock: redis.NewLock(r.redis), Templates: dropsdb.NewTemplates(db),
-		Users: &user.Service{Store: audiencedb.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
+	store, templates := campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), dropsdb.NewTemplates(db)
+	publisher := campaign.Publisher{Store: store, Lock: redis.NewLock(r.redis), Templates: templates, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook, delivery.SMS), Now: app.Clock}
+	r.service = &campaign.Service{Store: store, Approvals: &approval.Service{Store: store, Publisher: publisher}, Templates: templates,
+		Users: &user.Service{Store: audiencedb.NewUsers(db)}, Channels: publisher.Channels, Audiences: campaign.AudienceKinds(), Now: app.Clock}
 	r.start(workers)
 	return r
 }

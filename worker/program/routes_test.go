@@ -115,7 +115,6 @@ func routed(t *testing.T, n int, services ...*smsService) *campaignFixture {
 func routedOn(r *campaignFixture, n int, services ...*smsService) *campaignFixture {
 	t := r.T
 	t.Helper()
-	r.service.Channels = r.service.Channels.Set() | delivery.ChannelSetOf(delivery.SMS)
 	r.exec(`insert into users (id, phone) select i, '+86138' || lpad(i::text, 8, '0') from generate_series(1, $1) as i`, n)
 	db, err := postgres.Open(t.Context(), r.url, postgres.Options{AppName: "test"})
 	r.must(err)

@@ -14,6 +14,7 @@ import (
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -330,7 +331,7 @@ func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 	if got, err := publish(li); err != nil || got.State != campaign.Draft || got.ApprovalAskedAt == nil {
 		t.Fatalf("asked: %s %v", got.State, err)
 	}
-	if _, err := publish(li); !errors.Is(err, campaign.ErrApproval) {
+	if _, err := publish(li); !errors.Is(err, approval.ErrApproval) {
 		t.Errorf("the creator alone: %v", err)
 	}
 	spec.Name = "other"
@@ -340,7 +341,7 @@ func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 	if got, err := publish(wu); err != nil || got.State != campaign.Draft {
 		t.Fatalf("asked again: %s %v", got.State, err)
 	}
-	if _, err := publish(wu); !errors.Is(err, campaign.ErrApproval) {
+	if _, err := publish(wu); !errors.Is(err, approval.ErrApproval) {
 		t.Errorf("who asked alone: %v", err)
 	}
 	ada := staff.Actor{Label: "staff:3", Name: "Ada", Role: staff.Marketer}

@@ -11,6 +11,7 @@ import (
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
@@ -22,6 +23,7 @@ type campaignFixture struct {
 	*fixture
 	campaigns campaignsdb.Campaigns
 	service   *campaign.Service
+	approvals *approval.Service
 	launcher  *campaign.Launcher
 	wire      *wire
 	queue     *pgtest.MemoryQueue
@@ -65,8 +67,10 @@ func newCampaignFixture(t *testing.T) *campaignFixture {
 	t.Helper()
 	w := newFixture(t)
 	s := &campaignFixture{fixture: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
-	s.service = &campaign.Service{Store: s.campaigns, Lock: downLock{}, Templates: w.Templates, Now: pgtest.Clock,
-		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
+	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
+	s.approvals = &approval.Service{Store: s.campaigns, Publisher: campaign.Publisher{Store: s.campaigns, Lock: downLock{}, Templates: w.Templates, Channels: channels, Now: pgtest.Clock}}
+	s.service = &campaign.Service{Store: s.campaigns, Approvals: s.approvals, Templates: w.Templates, Now: pgtest.Clock,
+		Channels:  channels,
 		Audiences: campaign.AudienceKinds()}
 	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	return s

@@ -12,6 +12,7 @@ import (
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
@@ -80,8 +81,8 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"resume":            pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Resuming, "")),
-		"approve by Li":     pgtest.ErrOf(s.service.Approve(t.Context(), li, c.ID, open.ID, "")),
-		"ask while it is":   pgtest.ErrOf(s.service.Ask(t.Context(), li, c.ID, "")),
+		"approve by Li":     pgtest.ErrOf(s.approvals.Approve(t.Context(), li, c.ID, open.ID, "")),
+		"ask while it is":   pgtest.ErrOf(s.approvals.Ask(t.Context(), li, c.ID, "")),
 		"publish once more": pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, "")),
 	} {
 		if fault.KindOf(err) != fault.Conflict {
@@ -94,7 +95,7 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 		t.Errorf("the rate of a held campaign: %v", err)
 	}
 	s.held(c, 20, 0)
-	done, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, "fine")
+	done, err := s.approvals.Approve(t.Context(), ada, c.ID, open.ID, "fine")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestGrowthWhileCuttingIsHeld(t *testing.T) {
 	if n := s.Number(`select count(*) from batches where not held`); n != 0 || s.Number(`select count(*) from batches`) != 100 {
 		t.Errorf("%d batches of a held campaign are not held", n)
 	}
-	if _, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, ""); err != nil {
+	if _, err := s.approvals.Approve(t.Context(), ada, c.ID, open.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.Must(s.launcher.Cut(t.Context(), c.ID))
@@ -203,14 +204,14 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 	}
 	t.Run("refused", func(t *testing.T) {
 		s, c, open := hold(t)
-		got, err := s.service.Refuse(t.Context(), ada, c.ID, open.ID, "too many")
+		got, err := s.approvals.Refuse(t.Context(), ada, c.ID, open.ID, "too many")
 		if err != nil || got.State != campaign.Paused || got.HeldAt == nil || got.ApprovalAskedAt != nil {
 			t.Fatalf("refused: %+v %v", got, err)
 		}
-		if _, err := s.service.Do(t.Context(), ada, c.ID, 0, campaign.Resuming, ""); !errors.Is(err, campaign.ErrApproval) {
+		if _, err := s.service.Do(t.Context(), ada, c.ID, 0, campaign.Resuming, ""); !errors.Is(err, approval.ErrApproval) {
 			t.Errorf("resume: %v", err)
 		}
-		_, err = s.service.Ask(t.Context(), li, c.ID, "they agreed")
+		_, err = s.approvals.Ask(t.Context(), li, c.ID, "they agreed")
 		s.Must(err)
 		if v := s.review(c); v.Open == nil || v.Open.Reach.Users != 20 {
 			t.Errorf("asked again: %+v", v)
@@ -238,7 +239,7 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 	t.Run("too late", func(t *testing.T) {
 		s, c, open := hold(t)
 		s.Exec(`update campaigns set ends_at = clock_timestamp(), starts_at = clock_timestamp() - interval '1 hour'`)
-		if _, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, ""); fault.KindOf(err) == 0 {
+		if _, err := s.approvals.Approve(t.Context(), ada, c.ID, open.ID, ""); fault.KindOf(err) == 0 {
 			t.Errorf("approved after its end: %v", err)
 		}
 		for range 2 {
@@ -255,7 +256,7 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 			sp.StartsAt = pgtest.Clock().Add(-time.Second)
 			sp.Audience = campaign.Audience{Kind: campaign.Everybody}
 		})
-		_, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, "")
+		_, err := s.approvals.Approve(t.Context(), ada, c.ID, open.ID, "")
 		s.Must(err)
 		s.Exec(`insert into users (id, created_at) select i, now() - interval '1 day' from generate_series(21, 24) i`)
 		s.Must(s.launcher.Start(t.Context(), c.ID))
@@ -267,7 +268,7 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 	t.Run("grown beyond what was approved", func(t *testing.T) {
 		s := newOffice(t)
 		c, open := s.asked(func(sp *campaign.Spec) { sp.StartsAt = pgtest.Clock().Add(-time.Second) })
-		_, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, "")
+		_, err := s.approvals.Approve(t.Context(), ada, c.ID, open.ID, "")
 		s.Must(err)
 		s.Exec(`insert into users (id, created_at) select i, now() - interval '1 day' from generate_series(21, 25) i`)
 		s.Must(s.launcher.Start(t.Context(), c.ID))

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
@@ -125,10 +126,10 @@ func TestCampaignKeepsItsList(t *testing.T) {
 	l.Exec(`update campaigns set starts_at = now() - interval '1 hour', ends_at = now() - interval '1 second' where id = $1`, asked.ID)
 	l.free("nobody approved in time", large.ID)
 	l.Exec(`update campaigns set starts_at = $2, ends_at = $3 where id = $1`, asked.ID, asked.StartsAt, asked.EndsAt)
-	_, err = l.service.Refuse(t.Context(), ada, asked.ID, open.ID, "too many")
+	_, err = l.approvals.Refuse(t.Context(), ada, asked.ID, open.ID, "too many")
 	l.Must(err)
 	l.free("refused", large.ID)
-	_, err = l.service.Ask(t.Context(), li, asked.ID, "")
+	_, err = l.approvals.Ask(t.Context(), li, asked.ID, "")
 	l.Must(err)
 	_, err = l.service.Do(t.Context(), li, asked.ID, 0, campaign.Cancelling, "")
 	l.Must(err)
@@ -159,7 +160,7 @@ func TestAskingNeedsTheWholeList(t *testing.T) {
 
 // growingList adds users to the list when the audience has just been estimated.
 type growingList struct {
-	campaign.Store
+	approval.Store
 	add func()
 }
 
@@ -175,12 +176,11 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	list := l.list(3)
 	c, err := l.service.Create(t.Context(), li, specOf(to(list.ID)), "")
 	l.Must(err)
-	service := *l.service
-	service.Store = growingList{l.campaigns, func() {
+	l.approvals.Store = growingList{l.campaigns, func() {
 		_, err := l.Segments.AddMembers(t.Context(), list.ID, upTo(20))
 		l.Must(err)
 	}}
-	c, err = service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")
+	c, err = l.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")
 	if err != nil || c.State != campaign.Draft || c.ApprovalAskedAt == nil {
 		t.Errorf("published to twenty by one person: %+v %v", c, err)
 	}

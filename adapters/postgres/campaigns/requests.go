@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
@@ -19,7 +20,7 @@ func namesSegment(a campaign.Audience) bool {
 	return a.Kind == campaign.Segment || a.Kind == campaign.List
 }
 
-// SegmentRule returns the current rule of the audience's segment; see [campaign.RequestStore].
+// SegmentRule returns the current rule of the audience's segment; see [campaign.RuleStore].
 func (s Campaigns) SegmentRule(ctx context.Context, a campaign.Audience) (*campaign.FrozenRule, error) {
 	if !namesSegment(a) {
 		return nil, nil
@@ -144,7 +145,7 @@ func settleRequest(ctx context.Context, tx pgx.Tx, ch campaign.Change) error {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return campaign.ErrLapsed
+			return approval.ErrLapsed
 		}
 	case c.ApprovalAskedAt == nil || ch.Ask != nil:
 		if _, err := tx.Exec(ctx, `update campaign_requests set state = 'lapsed', decided_by = $2, decided_at = clock_timestamp()
@@ -193,7 +194,7 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 }
 
 // Requests returns the requests for approval, the latest first; see
-// [campaign.RequestStore].
+// [approval.Store].
 func (s Campaigns) Requests(ctx context.Context, id int64, limit int) ([]campaign.Request, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select id, campaign_id, shop_number, name, channel, content, audience, audience_users, grant_template_id,

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
@@ -53,9 +54,9 @@ func (s *campaignFixture) asked(change func(*campaign.Spec)) (campaign.Campaign,
 	return c, *v.Open
 }
 
-func (s *campaignFixture) review(c campaign.Campaign) campaign.Review {
+func (s *campaignFixture) review(c campaign.Campaign) approval.Review {
 	s.Helper()
-	v, err := s.service.Review(s.Context(), ada, c.ID)
+	v, err := s.approvals.Review(s.Context(), ada, c.ID)
 	s.Must(err)
 	return v
 }
@@ -88,32 +89,32 @@ func TestApprovalShowsWhatWasAskedFor(t *testing.T) {
 		t.Errorf("the review is %+v", v)
 	}
 	for name, err := range map[string]error{
-		"who asked":            pgtest.ErrOf(s.service.Approve(t.Context(), li, c.ID, open.ID, "")),
-		"asking again":         pgtest.ErrOf(s.service.Ask(t.Context(), wu, c.ID, "")),
+		"who asked":            pgtest.ErrOf(s.approvals.Approve(t.Context(), li, c.ID, open.ID, "")),
+		"asking again":         pgtest.ErrOf(s.approvals.Ask(t.Context(), wu, c.ID, "")),
 		"publishing as before": pgtest.ErrOf(s.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")),
 	} {
-		if !errors.Is(err, campaign.ErrApproval) {
+		if !errors.Is(err, approval.ErrApproval) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := s.service.Approve(t.Context(), staff.Actor{Label: "staff:9", Role: staff.Viewer}, c.ID, open.ID, ""); !errors.Is(err, staff.ErrForbidden) {
+	if _, err := s.approvals.Approve(t.Context(), staff.Actor{Label: "staff:9", Role: staff.Viewer}, c.ID, open.ID, ""); !errors.Is(err, staff.ErrForbidden) {
 		t.Errorf("a viewer: %v", err)
 	}
-	if _, err := s.service.Refuse(t.Context(), ada, c.ID, open.ID, " "); fault.KindOf(err) != fault.Invalid {
+	if _, err := s.approvals.Refuse(t.Context(), ada, c.ID, open.ID, " "); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a refusal without a reason: %v", err)
 	}
-	refused, err := s.service.Refuse(t.Context(), ada, c.ID, open.ID, "no text in French")
+	refused, err := s.approvals.Refuse(t.Context(), ada, c.ID, open.ID, "no text in French")
 	if err != nil || refused.State != campaign.Draft || refused.ApprovalAskedAt != nil {
 		t.Fatalf("refused: %+v %v", refused, err)
 	}
-	if _, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, ""); !errors.Is(err, campaign.ErrLapsed) {
+	if _, err := s.approvals.Approve(t.Context(), ada, c.ID, open.ID, ""); !errors.Is(err, approval.ErrLapsed) {
 		t.Errorf("approved what was refused: %v", err)
 	}
 	changed := refused.Spec
 	changed.Content.Variants[0].Texts["fr"] = changed.Content.Variants[0].Texts[""]
 	_, err = s.service.Edit(t.Context(), li, c.ID, refused.Version, changed)
 	s.Must(err)
-	_, err = s.service.Ask(t.Context(), li, c.ID, "now with French")
+	_, err = s.approvals.Ask(t.Context(), li, c.ID, "now with French")
 	s.Must(err)
 	v = s.review(c)
 	if v.Base() == nil || v.Base().ID != open.ID || v.Base().DecidedReason != "no text in French" || v.Base().DecidedBy != "staff:3 Ada" {
@@ -122,7 +123,7 @@ func TestApprovalShowsWhatWasAskedFor(t *testing.T) {
 	if got := v.Base().Differences(v.Now); !slices.Equal(got, []string{"title.fr", "body.fr"}) {
 		t.Errorf("changed since: %v", got)
 	}
-	done, err := s.service.Approve(t.Context(), ada, c.ID, v.Open.ID, "fine")
+	done, err := s.approvals.Approve(t.Context(), ada, c.ID, v.Open.ID, "fine")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestApprovalShowsWhatWasAskedFor(t *testing.T) {
 	if diff := cmp.Diff(want, done); diff != "" {
 		t.Fatalf("approved (-want +got):\n%s", diff)
 	}
-	if _, err := s.service.Approve(t.Context(), ada, c.ID, v.Open.ID, ""); !errors.Is(err, campaign.ErrTransition) {
+	if _, err := s.approvals.Approve(t.Context(), ada, c.ID, v.Open.ID, ""); !errors.Is(err, campaign.ErrTransition) {
 		t.Errorf("approved twice: %v", err)
 	}
 	if n := s.Number(`select count(*) from campaign_requests where state in ('refused', 'approved')`); n != 2 {
@@ -152,7 +153,7 @@ func TestEditedCampaignIsNotApproved(t *testing.T) {
 	if edited.ApprovalAskedAt != nil {
 		t.Error("still waits for approval")
 	}
-	if _, err := s.service.Approve(t.Context(), ada, c.ID, seen.ID, ""); !errors.Is(err, campaign.ErrLapsed) {
+	if _, err := s.approvals.Approve(t.Context(), ada, c.ID, seen.ID, ""); !errors.Is(err, approval.ErrLapsed) {
 		t.Errorf("approved the edited one: %v", err)
 	}
 	// Both versions can be shown.
@@ -161,9 +162,9 @@ func TestEditedCampaignIsNotApproved(t *testing.T) {
 		t.Errorf("the review is %+v", v)
 	}
 	// A new request for approval is a separate request.
-	_, err = s.service.Ask(t.Context(), wu, c.ID, "")
+	_, err = s.approvals.Ask(t.Context(), wu, c.ID, "")
 	s.Must(err)
-	if _, err := s.service.Approve(t.Context(), ada, c.ID, seen.ID, ""); !errors.Is(err, campaign.ErrLapsed) {
+	if _, err := s.approvals.Approve(t.Context(), ada, c.ID, seen.ID, ""); !errors.Is(err, approval.ErrLapsed) {
 		t.Errorf("approved by the number of the old request: %v", err)
 	}
 	// A cancelled draft leaves no request behind.
@@ -189,7 +190,7 @@ func TestEditWhileApproving(t *testing.T) {
 		both.Go(func() {
 			// By the number of the request, and as the API's second publication.
 			if i%2 == 0 {
-				_, approved = s.service.Approve(context.Background(), ada, c.ID, seen.ID, "")
+				_, approved = s.approvals.Approve(context.Background(), ada, c.ID, seen.ID, "")
 			} else {
 				_, approved = s.service.Do(context.Background(), ada, c.ID, c.Version, campaign.Publishing, "")
 			}
@@ -206,7 +207,7 @@ func TestEditWhileApproving(t *testing.T) {
 			}
 		default:
 			outcomes["edited"]++
-			if edited != nil || !errors.Is(approved, campaign.ErrLapsed) && !errors.Is(approved, fault.ErrStale) {
+			if edited != nil || !errors.Is(approved, approval.ErrLapsed) && !errors.Is(approved, fault.ErrStale) {
 				t.Errorf("still a draft; edit: %v, approval: %v", edited, approved)
 			}
 		}
@@ -237,9 +238,9 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 	if !v.Lapsed() || v.Base() == nil || v.Base().ID != seen.ID || !slices.Equal(v.Base().Differences(v.Now), []string{"rule"}) {
 		t.Fatalf("the review is %+v", v)
 	}
-	for name, err := range map[string]error{"approve": pgtest.ErrOf(s.service.Approve(t.Context(), ada, c.ID, seen.ID, "")),
+	for name, err := range map[string]error{"approve": pgtest.ErrOf(s.approvals.Approve(t.Context(), ada, c.ID, seen.ID, "")),
 		"publish": pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, ""))} {
-		if !errors.Is(err, campaign.ErrLapsed) {
+		if !errors.Is(err, approval.ErrLapsed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -250,7 +251,7 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 	if v.Lapsed() || v.Open.ID == seen.ID || v.Open.Rule.Version != g.Version {
 		t.Fatalf("the new request is %+v", v.Open)
 	}
-	done, err := s.service.Approve(t.Context(), ada, c.ID, v.Open.ID, "")
+	done, err := s.approvals.Approve(t.Context(), ada, c.ID, v.Open.ID, "")
 	if err != nil || done.Rule == nil || done.Rule.Version != g.Version {
 		t.Errorf("approved: %+v %v", done.Rule, err)
 	}
@@ -268,14 +269,14 @@ func TestRuleChangesWhileApproving(t *testing.T) {
 		var both sync.WaitGroup
 		var saved, approved error
 		both.Go(func() { _, saved = segments.SaveSegment(context.Background(), g, pgtest.AboutSegment("segment.save")) })
-		both.Go(func() { _, approved = s.service.Approve(context.Background(), ada, c.ID, seen.ID, "") })
+		both.Go(func() { _, approved = s.approvals.Approve(context.Background(), ada, c.ID, seen.ID, "") })
 		both.Wait()
 		s.Must(saved)
 		now := s.now(c)
 		if now.State == campaign.Scheduled && !now.Rule.Same(seen.Rule) {
 			t.Errorf("published by version %d, asked for %d", now.Rule.Version, seen.Rule.Version)
 		}
-		if (now.State == campaign.Scheduled) != (approved == nil) || approved != nil && !errors.Is(approved, campaign.ErrLapsed) {
+		if (now.State == campaign.Scheduled) != (approved == nil) || approved != nil && !errors.Is(approved, approval.ErrLapsed) {
 			t.Errorf("%s, approval: %v", now.State, approved)
 		}
 	}

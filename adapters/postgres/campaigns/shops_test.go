@@ -125,7 +125,7 @@ func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 	s.Exec(`update campaign_requests set segment_rule = $1`, about)
 	open := s.review(c).Open
 	for what, err := range map[string]error{
-		"approve": pgtest.ErrOf(s.service.Approve(t.Context(), ada, c.ID, open.ID, "")),
+		"approve": pgtest.ErrOf(s.approvals.Approve(t.Context(), ada, c.ID, open.ID, "")),
 		"publish": pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, "")),
 	} {
 		if !errors.Is(err, fault.ErrInvalid) {

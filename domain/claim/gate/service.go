@@ -15,18 +15,18 @@ import (
 // ErrStaleEpoch is returned when the epoch of the call is not the present one,
 // or another process holds the lease for building. The caller reads the plan
 // again.
-var ErrStaleEpoch = fault.New(fault.Unavailable, "overloaded", "this drop's gate is being built; try again in a moment")
+var ErrStaleEpoch = fault.Distinct(fault.New(fault.Unavailable, "overloaded", "this drop's gate is being built; try again in a moment"))
 
 // ErrOverAllotted is returned when the shards would be given more than the stock, as after
 // two concurrent allotments. Nothing was changed; the caller reads the plan again.
-var ErrOverAllotted = fault.New(fault.Unavailable, "overloaded", "the stock of this drop is being divided; try again in a moment")
+var ErrOverAllotted = fault.Distinct(fault.New(fault.Unavailable, "overloaded", "the stock of this drop is being divided; try again in a moment"))
 
 // ErrMoved is returned when a shard has moved to another server since the clock was
 // measured. The caller measures again.
-var ErrMoved = fault.New(fault.Unavailable, "overloaded", "this drop's gate has moved to another server; try again in a moment")
+var ErrMoved = fault.Distinct(fault.New(fault.Unavailable, "overloaded", "this drop's gate has moved to another server; try again in a moment"))
 
 // errSlowClocks is returned when no measurement of the clocks was fast enough to be believed.
-var errSlowClocks = fault.New(fault.Unavailable, "overloaded", "the clocks of this drop's gate cannot be compared right now; try again in a moment")
+var errSlowClocks = fault.Distinct(fault.New(fault.Unavailable, "overloaded", "the clocks of this drop's gate cannot be compared right now; try again in a moment"))
 
 // A UserCount is how many coupons of a template one user has.
 type UserCount struct {

@@ -10,6 +10,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -39,8 +40,10 @@ func (s *Stack) SendCampaign(ctx context.Context, spec campaign.Spec, n int) (t 
 	}
 	defer client.Close()
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-	service := &campaign.Service{Store: campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)), Lock: redis.NewLock(client), Templates: dropsdb.NewTemplates(s.DB),
-		Users: &user.Service{Store: audiencedb.NewUsers(s.DB)}, Channels: delivery.ChannelSetOf(spec.Channel), Audiences: campaign.AudienceKinds(), Now: now}
+	store, templates := campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)), dropsdb.NewTemplates(s.DB)
+	publisher := campaign.Publisher{Store: store, Lock: redis.NewLock(client), Templates: templates, Channels: delivery.ChannelSetOf(spec.Channel), Now: now}
+	service := &campaign.Service{Store: store, Approvals: &approval.Service{Store: store, Publisher: publisher}, Templates: templates,
+		Users: &user.Service{Store: audiencedb.NewUsers(s.DB)}, Channels: publisher.Channels, Audiences: campaign.AudienceKinds(), Now: now}
 	spec.StartsAt, spec.EndsAt = now().Add(startsIn), now().Add(2*time.Hour)
 	spec.Name = fmt.Sprintf("Bench %d", spec.StartsAt.UnixMicro())
 	c, err := service.Create(ctx, staff.System(), spec, "")

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -20,7 +21,7 @@ import (
 
 // Approval is the page on which an approver sees the messages to be sent, and decides.
 type Approval struct {
-	campaign.Review
+	approval.Review
 	Zone *time.Location
 	// Mine is true for members who may decide, Asks for members who may request approval again, and
 	// Withdraws for members who may withdraw the request.

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/queue"
 	"dropbell/domain/staff"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -19,8 +20,7 @@ type QueueTasks struct {
 	queue.Queue
 	State queue.State
 	List  []queue.Task
-	// First and Next are addresses of other pages, or empty.
-	First, Next string
+	parts.Paged
 }
 
 // QueueDashboard is asynqmon, a separate program, inside the console's frame.

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/hook"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -44,10 +45,8 @@ type WebhookPage struct {
 	Hours      []hook.Hour
 	Deliveries []hook.Delivery
 	State      string // of the deliveries shown; "" = all
-	Errors     []fault.Field
 	Since      string // as typed
-	// Addresses of other pages, or empty.
-	First, Next string
+	parts.Paged
 }
 
 // WebhookDelivery is one delivery with its request and its answer.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/web/api/parts"
@@ -64,15 +65,15 @@ func (h *handlers) approvalRoutes(op func(method, path, id, summary string, more
 		pipeline.Route{Description: "With the campaign as it is now beside the requested one."}), pipeline.ByID(h.campaignApproval))
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
 		pipeline.Route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
-			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."}), h.decide((*campaign.Service).Approve, campaign.RequestApproved))
+			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."}), h.decide((*approval.Service).Approve, campaign.RequestApproved))
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
-		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."}), h.decide((*campaign.Service).Refuse, campaign.RequestRefused))
+		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."}), h.decide((*approval.Service).Refuse, campaign.RequestRefused))
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",
-		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."}), h.decide((*campaign.Service).Withdraw, campaign.RequestLapsed))
+		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."}), h.decide((*approval.Service).Withdraw, campaign.RequestLapsed))
 }
 
 func (h *handlers) campaignApproval(ctx context.Context, id int64) (*struct{ Body CampaignApproval }, error) {
-	v, err := h.Campaigns.Review(ctx, pipeline.ActorOf(ctx), id)
+	v, err := h.Approvals.Review(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (in *approvalWish) read() (id, request int64, err error) {
 }
 
 // decision is one of the decisions about a request for approval.
-type decision func(s *campaign.Service, ctx context.Context, by staff.Actor, id, request int64, reason string) (campaign.Campaign, error)
+type decision func(s *approval.Service, ctx context.Context, by staff.Actor, id, request int64, reason string) (campaign.Campaign, error)
 
 // decide takes a decision; as is the state of the approval request afterwards. If an earlier
 // attempt took the decision and its answer was lost, the repetition succeeds.
@@ -115,8 +116,8 @@ func (h *handlers) decide(take decision, as campaign.RequestState) func(context.
 		if err != nil {
 			return nil, err
 		}
-		_, err = take(h.Campaigns, ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
-		if err != nil && pipeline.Recovering(ctx) && h.Campaigns.Decided(ctx, id, request, as) {
+		_, err = take(h.Approvals, ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
+		if err != nil && pipeline.Recovering(ctx) && h.Approvals.Decided(ctx, id, request, as) {
 			err = nil
 		}
 		if err != nil {

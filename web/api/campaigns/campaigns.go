@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 	"dropbell/web/api/parts"
@@ -80,6 +81,7 @@ const campaignExample = `{"name":"Spring","title":"Spring sale","body":"Hello {{
 // Deps are the use cases of this package. All are required.
 type Deps struct {
 	Campaigns *campaign.Service
+	Approvals *approval.Service
 }
 
 type handlers struct {

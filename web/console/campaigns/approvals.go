@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	campaignpages "dropbell/views/pages/campaigns"
@@ -22,7 +23,7 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 	}
 	ctx := r.Context()
 	p := campaignpages.Approval{Reason: shell.Reason(r)}
-	if p.Review, err = h.Campaigns.Review(ctx, shell.Actor(r), id); err != nil {
+	if p.Review, err = h.Approvals.Review(ctx, shell.Actor(r), id); err != nil {
 		return p, err
 	}
 	by := shell.Actor(r)
@@ -42,7 +43,7 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 
 // grantsOf loads the templates whose coupons both versions give away. A deleted template is shown
 // by its number.
-func (h *handlers) grantsOf(ctx context.Context, v campaign.Review) (map[int64]template.Template, error) {
+func (h *handlers) grantsOf(ctx context.Context, v approval.Review) (map[int64]template.Template, error) {
 	found := map[int64]template.Template{}
 	ids := []int64{v.Now.GrantTemplate}
 	if base := v.Base(); base != nil {
@@ -84,25 +85,25 @@ func requestOf(r *http.Request) int64 {
 
 func (h *handlers) approveCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.decided(w, r, "campaign.done.approve", func(id int64) (campaign.Campaign, error) {
-		return h.Campaigns.Approve(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
+		return h.Approvals.Approve(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
 func (h *handlers) refuseCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.decided(w, r, "campaign.done.refuse", func(id int64) (campaign.Campaign, error) {
-		return h.Campaigns.Refuse(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
+		return h.Approvals.Refuse(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
 func (h *handlers) withdrawRequest(w http.ResponseWriter, r *http.Request) error {
 	return h.decided(w, r, "campaign.done.withdraw", func(id int64) (campaign.Campaign, error) {
-		return h.Campaigns.Withdraw(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
+		return h.Approvals.Withdraw(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
 func (h *handlers) askApproval(w http.ResponseWriter, r *http.Request) error {
 	return h.decided(w, r, "campaign.done.ask", func(id int64) (campaign.Campaign, error) {
-		return h.Campaigns.Ask(r.Context(), shell.Actor(r), id, shell.Reason(r))
+		return h.Approvals.Ask(r.Context(), shell.Actor(r), id, shell.Reason(r))
 	})
 }
 

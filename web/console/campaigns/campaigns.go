@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
 	"dropbell/domain/segment"
@@ -19,6 +20,7 @@ import (
 // Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Campaigns *campaign.Service
+	Approvals *approval.Service
 	Templates shell.Templates
 	// Segments names the segments that the form offers; nil = none.
 	Segments *segment.Service

@@ -97,7 +97,7 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	if st.Shop == 0 { // members of some shops send no text that is of none
 		p.Previews.MayTry = p.Previews.MayTry && ui.MayEverywhere(ctx, staff.ManageCampaigns)
 	}
-	if p.Requests, err = h.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
+	if p.Requests, err = h.Approvals.Requests(ctx, st.Campaign, 1); err != nil {
 		return err
 	}
 	if p.SegmentNow, err = h.Campaigns.SegmentRule(ctx, st.Audience); err != nil {

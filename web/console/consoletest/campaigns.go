@@ -8,13 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"dropbell/adapters/lookup"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
-	"dropbell/domain/user"
 )
 
 // Publishing is the form that the question before a publication sends.
@@ -101,14 +99,6 @@ func (freeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, err
 }
 
 func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
-
-func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
-	store := g.Stores.Campaigns
-	texts, err := lookup.NewBooks(g.Stores.Messages)
-	g.Must(err)
-	return &campaign.Service{Store: store, Texts: texts, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: &user.Service{Store: g.Stores.Users},
-		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
-}
 
 // formsFilled is the instant from which the dates of all forms of a test program are counted, so
 // that two forms filled in different minutes ask for the same times.

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	dropsdb "dropbell/adapters/postgres/drops"
@@ -28,19 +29,12 @@ import (
 	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim/gate"
-	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
 	"dropbell/domain/forecast"
 	"dropbell/domain/hook"
-	"dropbell/domain/inbox"
 	"dropbell/domain/job"
-	"dropbell/domain/message"
 	"dropbell/domain/provider"
-	"dropbell/domain/queue"
-	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
-	"dropbell/domain/report"
 	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
@@ -51,17 +45,10 @@ import (
 	"dropbell/web/api/pipeline"
 	"dropbell/web/console"
 	"dropbell/web/console/access"
-	"dropbell/web/console/audience"
-	"dropbell/web/console/campaigns"
-	"dropbell/web/console/coupons"
 	consoledelivery "dropbell/web/console/delivery"
-	"dropbell/web/console/docs"
-	"dropbell/web/console/drops"
-	"dropbell/web/console/messages"
-	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
-	"dropbell/web/console/work"
+	"dropbell/web/program/wiring"
 	"dropbell/web/security"
 )
 
@@ -166,68 +153,38 @@ func (g *Fixture) newDeps() console.Deps {
 	if err != nil {
 		g.Fatal(err)
 	}
-	store, audit, channels := g.Stores.Templates, g.Stores.Audit, g.Stores.Channels
-	boards, users, uploads := g.Stores.Boards, g.Stores.Users, g.Stores.Uploads
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
-	people := g.staffService()
 	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.Now) }
-	log, rows := slog.New(slog.NewTextHandler(failOnError{g}, nil)), tables.Tables{Open: uploads.OpenUpload}
-	jobs, files := &job.Service{Store: g.Stores.Jobs}, &upload.Files{Uploads: uploads, Tables: rows, Log: log}
-	templates := &template.Service{Store: store, Now: g.Now}
-	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.Now}
-	segments := &segment.Service{Store: g.Stores.Segments, Jobs: jobs, Tables: rows}
-	campaigning, desk := campaignsOf(g, store, configured), &coupon.Admin{Store: g.Stores.CouponSteps}
-	deadLetters, deadMessages := &delivery.DeadLetters{Store: g.Stores.DeadLetters}, g.Stores.DeadMessages
-	tallies := g.Stores.CouponTallies
-	texts := &message.Service{Store: g.Stores.Messages}
-	alerts := &alert.Service{Store: g.Stores.Alerts}
-	tests := &testmessage.ChannelTests{Store: g.Stores.ChannelTests, Configured: configured}
-	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-		for i := range all {
-			all[i].State = delivery.CircuitClosed
-		}
-		return all, nil
-	}, configured, nil)
-	reports := g.reportsOf(templates)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: g.Stores.Gates}, Tallies: tallies, Curves: g.Stores.StockLedgers, Histories: reports})
-	return console.Deps{
-		Deps: shell.Deps{Staff: people, ShopList: store, Unread: alerts.Unread, Sessions: g.Stores.Sessions, PublicURL: "http://127.0.0.1",
-			DefaultZone: shanghai, Now: g.Now, Log: log},
-		Access: access.Deps{Staff: people, Audit: audit, Views: staff.Views{Store: g.Stores.Staff}, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
-		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: g.Stores.Inbox}, Coupons: desk,
-			Letters: &campaign.Letters{Store: g.Stores.Campaigns}, Jobs: jobs, Files: files, Audit: audit, Channels: configured,
-			Suppressions: &feedback.Suppressions{Store: g.Stores.Suppressions}},
-		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: g.Stores.Messages, Tests: tests,
-			LinkExample: func(templateID int64, to user.ID) string {
-				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
-			}},
-		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured, VerifiedOnly: true, LinkExample: "https://drop.example/l/" + strings.Repeat("A", 46)},
-		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
-			Grants: &coupon.Grants{Store: g.Stores.Grants, Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
-			Notices: g.Stores.Notices, Tallies: tallies, Sales: sales},
-		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
-			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: g.Stores.Deliveries}, DeadLetters: deadLetters, Templates: templates, Channels: configured, Providers: g.providers()},
-		Docs: docs.Deps{API: described().Pipeline},
-		Drops: drops.Deps{Templates: templates, Models: template.Models{Store: g.Stores.Models, Templates: templates}, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
-			Reminders: drops.Reminders{Board: boards, Figures: g.Stores.Figures(), Cockpits: g.Stores.Cockpits, Explainer: &reminder.Explainer{Store: g.reserve, Coupons: g.Stores.CouponSteps, Reminders: reminders},
-				Receipts: &reminder.Receipts{Store: boards}, Forecaster: g.forecaster(),
-				Announcements: &reminder.Announcements{Store: g.Stores.Announcements, Now: g.Now}},
-			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: g.Stores.Hooks, Sales: sales,
-			Setups: template.Setups{Store: g.Stores.Setups}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
-		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
-		Work: work.Deps{Jobs: jobs, Alerts: alerts, Browsers: alert.Browsers{Store: g.Stores.Alerts, PublicKey: PushKey, AllowLocal: true}, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
-			Monitor: func(writable bool) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
-				})
-			}},
-	}
-}
-
-// codesOf makes and checks redeem codes.
-func codesOf(g *Fixture) *redeemcode.Service {
-	return &redeemcode.Service{Store: g.Stores.Codes, Keys: CodeKeys(g.T), Now: g.Now}
+	texts, err := lookup.NewBooks(g.Stores.Messages)
+	g.Must(err)
+	surroundings := wiring.Surroundings{Stores: g.Stores, Now: g.Now, Templates: g.Stores.Templates, Lookup: g.Stores.Templates, Reservations: g.reserve, Inbox: g.Stores.Inbox,
+		Texts: texts, Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}, Channels: configured, Lock: freeLock{}, QuietCounts: g.Stores.Campaigns.Waiting,
+		Stock: gate.Accounts{Plans: g.Stores.Gates}, CodeKeys: CodeKeys(g.T), Forecaster: g.forecaster(), LinkSecret: LinkSecret}
+	return wiring.Console{UseCases: wiring.NewUseCases(surroundings), Surroundings: surroundings,
+		Shell: shell.Deps{Staff: g.staffService(), PublicURL: "http://127.0.0.1", DefaultZone: shanghai,
+			Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
+		Access: access.Deps{Throttle: often(), Guesses: often(), AllGuesses: often()},
+		API:    described().Pipeline, Hooks: g.Hooks(), Queues: stillQueues{},
+		Monitor: func(writable bool) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
+			})
+		},
+		Alerts:    &alert.Service{Store: g.Stores.Alerts},
+		Browsers:  alert.Browsers{Store: g.Stores.Alerts, PublicKey: PushKey, AllowLocal: true},
+		Tests:     &testmessage.ChannelTests{Store: g.Stores.ChannelTests, Configured: configured},
+		Providers: g.providers(),
+		Circuits: func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+			for i := range all {
+				all[i].State = delivery.CircuitClosed
+			}
+			return all, nil
+		},
+		VerifiedOnly: true,
+		CampaignLink: "https://drop.example/l/" + strings.Repeat("A", 46),
+		DropLink: func(templateID int64, to user.ID) string {
+			return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
+		}}.Deps()
 }
 
 // described is the API as its document has it, which answers no requests.
@@ -240,13 +197,6 @@ const LinkSecret = "a secret of at least thirty-two bytes"
 func (g *Fixture) forecaster() *forecast.Forecaster {
 	store := g.Stores.Forecasts
 	return &forecast.Forecaster{Store: store, Past: store, Now: g.Now, Contacts: store.Verified}
-}
-
-// reportsOf makes the reports of drops.
-func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
-	return &report.Service{Templates: templates, Reminders: g.Stores.Cockpits, Board: g.Stores.Boards, Stock: gate.Accounts{Plans: g.Stores.Gates},
-		Tallies: g.Stores.CouponTallies, Curves: g.Stores.StockLedgers, Forecasts: g.forecaster(), Store: g.Stores.Reports,
-		Signed: report.Links{Links: user.NewLinks(LinkSecret)}, Now: g.Now}
 }
 
 // staffService requires no second factors; tests about second factors change that.

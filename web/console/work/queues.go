@@ -49,18 +49,30 @@ func (h *handlers) showQueue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := workpages.QueueTasks{Queue: q, State: queueState(r, q)}
-	page, _ := strconv.Atoi(r.FormValue("page")) // nonsense is the first
-	page = min(max(1, page), maxPage)
+	pages := taskPages(p)
+	page := max(1, pages.In(r))
 	if p.List, err = h.Queues.Tasks(r.Context(), shell.Actor(r), q.Name, p.State, page, shell.PageSize); err != nil {
 		return err
 	}
-	if page > 1 {
-		p.First = workpages.StateURL(q.Name, p.State)
-	}
-	if q.Sizes[p.State] > int64(page)*shell.PageSize {
-		p.Next = workpages.StateURL(q.Name, p.State) + "&page=" + strconv.Itoa(page+1)
-	}
+	p.Paged = pages.Paged(r, len(p.List), q.Sizes[p.State] > int64(page)*shell.PageSize, page+1)
 	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+// taskPages are the pages of a queue's tasks. Redis counts tasks by their place, so the key of a page
+// is its number; 0 is the first page.
+func taskPages(p workpages.QueueTasks) shell.Keys[int] {
+	return shell.Keys[int]{Param: "page", Text: strconv.Itoa, Parse: func(s string) int {
+		n, _ := strconv.Atoi(s)
+		if n <= 1 {
+			return 0
+		}
+		return min(n, maxPage)
+	}, URL: func(page string) string {
+		if page == "" {
+			return workpages.StateURL(p.Name, p.State)
+		}
+		return workpages.StateURL(p.Name, p.State) + "&page=" + page
+	}}
 }
 
 // maxPage keeps the offset of a page within the range that Redis accepts.

@@ -135,20 +135,16 @@ func (h *handlers) showWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	p := workpages.WebhookPage{Endpoint: e}
 	if state := r.FormValue("state"); slices.Contains([]string{"waiting", "delivered", "failed"}, state) {
 		p.State = state
 	}
-	if p.Deliveries, err = h.Hooks.Deliveries(r.Context(), shell.Actor(r), hook.DeliveryQuery{EndpointID: e.ID, State: p.State, Before: max(0, before), Limit: shell.PageSize + 1}); err != nil {
+	deliveries := shell.List[hook.Delivery, int64]{Keys: shell.IDs(), KeyOf: func(d hook.Delivery) int64 { return d.ID },
+		Read: func(before int64, limit int) ([]hook.Delivery, error) {
+			return h.Hooks.Deliveries(r.Context(), shell.Actor(r), hook.DeliveryQuery{EndpointID: e.ID, State: p.State, Before: before, Limit: limit})
+		}}
+	if p.Deliveries, p.Paged, err = deliveries.Page(r); err != nil {
 		return err
-	}
-	if len(p.Deliveries) > shell.PageSize {
-		p.Deliveries = p.Deliveries[:shell.PageSize]
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.Deliveries[shell.PageSize-1].ID, 10))
-	}
-	if before > 0 {
-		p.First = shell.WithQuery(r, "before", "")
 	}
 	if shell.Partial(r) {
 		return h.Listed(w, r, p.Results(), p.Page())
@@ -240,7 +236,8 @@ func (h *handlers) replayWebhook(w http.ResponseWriter, r *http.Request) error {
 	typed := strings.TrimSpace(r.PostFormValue("hours"))
 	hours, err := strconv.Atoi(shell.Narrow(typed))
 	if err != nil || hours < 1 || hours > maxReplayHours {
-		p := workpages.WebhookPage{Endpoint: e, Since: typed, Errors: []fault.Field{{Name: "hours", Key: "rule.hook_hours", Message: "must be a number of hours between 1 and 2160"}}}
+		p := workpages.WebhookPage{Endpoint: e, Since: typed}
+		p.Errors = []fault.Field{{Name: "hours", Key: "rule.hook_hours", Message: "must be a number of hours between 1 and 2160"}}
 		return h.Show(w, r, http.StatusUnprocessableEntity, p.Replay())
 	}
 	n, err := h.Hooks.ReplaySince(r.Context(), shell.Actor(r), e.ID, h.Now().Add(-time.Duration(hours)*time.Hour))

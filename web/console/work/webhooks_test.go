@@ -55,6 +55,7 @@ func TestWebhookPages(t *testing.T) {
 	delivery := fmt.Sprintf("/webhooks/1/deliveries/%d", id)
 	b.Get(delivery).Is(200).Has("&lt;b&gt;oh no", "85 ms", "&#34;type&#34;: &#34;drop.opened&#34;", "msg_")
 	viewer.Get(delivery).Is(200).HasNot("Send again")
+	b.Get("/webhooks/1?state=delivered").Is(200).Has("No such delivery", `href="/webhooks/1"`)
 	b.Get("/webhooks/1/deliveries/999").Is(404)
 	b.Get("/webhooks/1/deliveries/x").Is(404)
 	b.Post(delivery+"/replay", nil).To("/webhooks/1")

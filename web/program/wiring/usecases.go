@@ -1,0 +1,103 @@
+// Package wiring makes the use cases of staff and the console from the stores of a database. The
+// program web and the fixture of the console's tests use it, so that a test has the use cases that
+// the program has.
+package wiring
+
+import (
+	"context"
+	"time"
+
+	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/app"
+	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/forecast"
+	"dropbell/domain/inbox"
+	"dropbell/domain/job"
+	"dropbell/domain/message"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/reminder"
+	"dropbell/domain/report"
+	"dropbell/domain/segment"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// Surroundings are what the use cases need besides the stores.
+type Surroundings struct {
+	Stores app.Stores
+	Now    func() time.Time
+	// Templates stores templates and tells this process of changes. Lookup finds templates, perhaps
+	// in a cache.
+	Templates template.Store
+	Lookup    campaign.Templates
+	// Reservations is closed by the caller.
+	Reservations *dropsdb.Reservations
+	Inbox        inbox.Store
+	Texts        message.Source
+	Tables       job.Tables
+	Channels     delivery.Available
+	// Lock admits one of several equal campaigns. QuietCounts is [campaign.Service.QuietCounts].
+	Lock        campaign.Lock
+	QuietCounts func(ctx context.Context, id int64) (campaign.Waiting, error)
+	Stock       gate.Accounts
+	CodeKeys    *redeemcode.Keyring
+	Forecaster  *forecast.Forecaster
+	// LinkSecret signs the links to reports.
+	LinkSecret string
+	// Erased reports whether a user was erased; nil = no user was.
+	Erased func(user.ID) bool
+}
+
+// UseCases are the use cases of staff, and those of users that staff see too.
+type UseCases struct {
+	Jobs        *job.Service
+	Templates   *template.Service
+	Reminders   *reminder.Service
+	Explainer   *reminder.Explainer
+	Inbox       *inbox.Service
+	DeadLetters *delivery.DeadLetters
+	Messages    *message.Service
+	Reports     *report.Service
+	Users       *user.Service
+	Segments    *segment.Service
+	Approvals   *approval.Service
+	Campaigns   *campaign.Service
+	Coupons     *coupon.Admin
+	Grants      *coupon.Grants
+	Codes       *redeemcode.Service
+}
+
+// NewUseCases makes the use cases, by subject.
+func NewUseCases(s Surroundings) (u UseCases) {
+	stores := s.Stores
+	u.Jobs = &job.Service{Store: stores.Jobs}
+
+	// Drops and delivery.
+	u.Templates = &template.Service{Store: s.Templates, Now: s.Now}
+	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
+	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
+	u.Inbox = &inbox.Service{Store: s.Inbox}
+	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
+	u.Messages = &message.Service{Store: stores.Messages}
+	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
+		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports,
+		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
+
+	// Audience and campaigns.
+	u.Users = &user.Service{Store: stores.Users}
+	u.Segments = &segment.Service{Store: stores.Segments, Jobs: u.Jobs, Tables: s.Tables}
+	campaigns := stores.Campaigns
+	u.Approvals = &approval.Service{Store: campaigns, Publisher: campaign.Publisher{Store: campaigns, Lock: s.Lock, Templates: s.Lookup, Channels: s.Channels, Now: s.Now}}
+	u.Campaigns = &campaign.Service{Store: campaigns, Approvals: u.Approvals, Templates: s.Lookup, Users: u.Users, Channels: s.Channels, Texts: s.Texts, Now: s.Now,
+		Audiences: campaigns.Audiences(), QuietCounts: s.QuietCounts}
+
+	// Coupons.
+	u.Coupons = &coupon.Admin{Store: stores.CouponSteps}
+	u.Grants = &coupon.Grants{Store: stores.Grants, Jobs: u.Jobs, Now: s.Now}
+	u.Codes = &redeemcode.Service{Store: stores.Codes, Keys: s.CodeKeys, Now: s.Now}
+	return u
+}
