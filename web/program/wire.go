@@ -187,7 +187,7 @@ func (p *program) wireUseCases() error {
 	p.deadLetters = &delivery.DeadLetters{Store: p.Stores.DeadLetters}
 
 	p.reports = &report.Service{Templates: p.templates, Reminders: p.Stores.Cockpits, Board: p.Stores.Boards, Stock: p.accounts,
-		Tallies: p.Stores.CouponTallies, Curves: p.Stores.StockLedgers, Forecasts: p.Forecaster(), Store: p.Stores.Reports,
+		Tallies: p.Stores.CouponTallies, Curves: p.Stores.StockLedgers, Forecasts: p.Forecaster(), Store: p.Stores.Reports, Money: p.Stores.Reports, PriceCurrency: p.Config.SMS.Prices.Currency,
 		Signed: report.Links{Links: user.NewLinks(p.Config.LinkSecret)}, Now: app.Clock}
 
 	// Audience and campaigns.

@@ -245,7 +245,7 @@ func (g *Fixture) forecaster() *forecast.Forecaster {
 // reportsOf makes the reports of drops.
 func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
 	return &report.Service{Templates: templates, Reminders: g.Stores.Cockpits, Board: g.Stores.Boards, Stock: gate.Accounts{Plans: g.Stores.Gates},
-		Tallies: g.Stores.CouponTallies, Curves: g.Stores.StockLedgers, Forecasts: g.forecaster(), Store: g.Stores.Reports,
+		Tallies: g.Stores.CouponTallies, Curves: g.Stores.StockLedgers, Forecasts: g.forecaster(), Store: g.Stores.Reports, Money: g.Stores.Reports, PriceCurrency: "CNY",
 		Signed: report.Links{Links: user.NewLinks(LinkSecret)}, Now: g.Now}
 }
 
