@@ -48,3 +48,12 @@ alter table figure_recounts add constraint figure_recounts_figure_check check (f
 -- What text messages about the drop cost by the price list, in millionths of a unit of
 -- its currency.
 alter table sms_spent_drops add column micros bigint not null default 0;
+
+-- The orders in which users of the group used coupons of the campaign's template in the
+-- window, each order once: their number, their amount before discounts, and what coupons
+-- took off, in minor units of the currency. Refunded orders do not count.
+alter table campaign_results
+    add column orders   bigint not null default 0,
+    add column ordered  bigint not null default 0,
+    add column discount bigint not null default 0,
+    add column currency text not null default '';

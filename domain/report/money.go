@@ -102,6 +102,15 @@ type SMSCost struct {
 	Currency string
 }
 
+// Amount returns the cost in minor units of its currency, rounded up.
+func (c SMSCost) Amount() money.Amount {
+	each := int64(1_000_000)
+	for range money.Exponent(c.Currency) {
+		each /= 10
+	}
+	return money.Amount((c.Micros + each - 1) / each)
+}
+
 // Money is what one drop earned.
 type Money struct {
 	Sums
@@ -150,6 +159,32 @@ func (s *Service) money(ctx context.Context, f Figures) (m Money, err error) {
 	m.Reminders, m.SMS.Currency = f.Progress.Sent, s.PriceCurrency
 	m.Messages += m.Reminders
 	return m, err
+}
+
+// Earning returns what the drop earned, and its orders by hour. The actor must be allowed to
+// see the drop. For a draft it returns [ErrDraft].
+func (s *Service) Earning(ctx context.Context, by staff.Actor, templateID int64) (m Money, hours []Hour, err error) {
+	t, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return m, nil, err
+	}
+	if t.Stored == template.Draft {
+		return m, nil, ErrDraft
+	}
+	if m, err = s.MoneyOf(ctx, t); err != nil {
+		return m, nil, err
+	}
+	hours, err = s.Money.Hours(ctx, t.ID)
+	return m, hours, err
+}
+
+// MoneyOf returns what the drop earned.
+func (s *Service) MoneyOf(ctx context.Context, t template.Template) (Money, error) {
+	c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
+	if err != nil {
+		return Money{}, err
+	}
+	return s.money(ctx, figuresOf(t, c))
 }
 
 // ordersUntil returns the end of the time in which orders are compared with those that used
