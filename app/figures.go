@@ -32,6 +32,7 @@ func (s Stores) Figures() Figures {
 		},
 			counters.Impossible, counters.Off, counters.Recount},
 		{"coupons", tallies.ToRecount, tallies.Impossible, tallies.Off, tallies.Recount},
+		{"orders", tallies.SalesToRecount, tallies.SalesImpossible, tallies.SalesOff, tallies.RecountSales},
 	}
 }
 

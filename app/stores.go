@@ -32,6 +32,7 @@ type Stores struct {
 	Gates         couponsdb.Gates
 	Grants        couponsdb.Grants
 	Notices       couponsdb.Notices
+	Orders        couponsdb.Orders
 	StockLedgers  couponsdb.Ledgers
 	Wallet        couponsdb.Wallet
 
@@ -86,7 +87,7 @@ func NewStores(db *postgres.DB) Stores {
 
 		Codes: couponsdb.NewCodes(db), CouponSteps: couponsdb.NewCouponSteps(db), CouponTallies: couponsdb.NewCouponTallies(db),
 		GateRecorder: couponsdb.NewGateRecorder(db), Gates: couponsdb.NewGates(db), Grants: couponsdb.NewGrants(db),
-		Notices: couponsdb.NewNotices(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
+		Notices: couponsdb.NewNotices(db), Orders: couponsdb.NewOrders(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
 
 		Batches: batches, Channels: deliverydb.NewChannels(db), ChannelTests: deliverydb.NewChannelTests(db),
 		DeadLetters: deliverydb.NewDeadLetters(db), Deliveries: deliverydb.NewLedger(db), Inbox: deliverydb.NewInbox(db),

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
+	"dropbell/domain/money"
 )
 
 // A Tally counts the actions of one group of a campaign's recipients. Each
@@ -36,12 +37,39 @@ type Tally struct {
 	// Used is how many users paid with a coupon of that template in the window, whenever they got
 	// the coupon. A coupon that was refunded since does not count.
 	Used int64
+	// Spent are the orders in which users paid with these coupons.
+	Spent Spent
+}
+
+// Spent are the orders in which users of a group used coupons of the campaign's template in
+// the window. An order with several coupons counts once; a refunded order does not count.
+type Spent struct {
+	Currency string // of the template; empty = none was counted
+	Orders   int64
+	// Ordered is the amount before discounts, in minor units, and Discount what coupons took off.
+	Ordered, Discount money.Amount
+}
+
+// Revenue returns what customers paid.
+func (s Spent) Revenue() money.Amount { return s.Ordered - s.Discount }
+
+// Per returns the revenue for each of n users or messages; 0 if n is 0.
+func (s Spent) Per(n int64) money.Amount {
+	if n <= 0 {
+		return 0
+	}
+	return s.Revenue() / money.Amount(n)
+}
+
+// Plus returns the sum of both, which are of one campaign and so in one currency.
+func (s Spent) Plus(o Spent) Spent {
+	return Spent{max(s.Currency, o.Currency), s.Orders + o.Orders, s.Ordered + o.Ordered, s.Discount + o.Discount}
 }
 
 // Plus returns the sums of both, under t's variant.
 func (t Tally) Plus(o Tally) Tally {
 	return Tally{t.Variant, t.Assigned + o.Assigned, t.Sent + o.Sent, t.Opened + o.Opened, t.Reserved + o.Reserved,
-		t.Claimed + o.Claimed, t.Used + o.Used}
+		t.Claimed + o.Claimed, t.Used + o.Used, t.Spent.Plus(o.Spent)}
 }
 
 // ResultsFor is how long after the end of a campaign users' actions still count as its results.

@@ -50,8 +50,8 @@ type Operation struct {
 	Outcome  string
 	// From and To are the states before and after.
 	From, To State
-	// OrderAmount and Eligible are set for a lock; Discount also for the steps that
-	// follow it.
+	// OrderAmount is set for a lock, its confirmation and its refund, Eligible for a
+	// lock, and Discount for a lock and the steps that follow it.
 	OrderAmount money.Amount
 	Eligible    money.Amount
 	Discount    money.Amount
@@ -104,6 +104,12 @@ func (c Case) did(s Step) (Operation, bool) {
 		}
 	}
 	return Operation{}, false
+}
+
+// ordered returns the amount with which the order locked the coupon.
+func (c Case) ordered() money.Amount {
+	lock, _ := c.did(StepLock)
+	return lock.OrderAmount
 }
 
 // nothing is the move of a step that was done before.
@@ -200,7 +206,7 @@ func (c Case) confirm(order string) (Move, *refusal) {
 	to := c.Coupon
 	to.State = Used
 	op := c.op(StepConfirm, order, to)
-	op.Discount = to.Discount
+	op.OrderAmount, op.Discount = c.ordered(), to.Discount
 	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
 }
 
@@ -233,7 +239,7 @@ func (c Case) refund(order string) (Move, *refusal) {
 	if c.Coupon.heldBy(order) && c.Coupon.State == Used {
 		to := c.Coupon.freed(c.Now)
 		op := c.op(StepRefund, order, to)
-		op.Discount = c.Coupon.Discount
+		op.OrderAmount, op.Discount = c.ordered(), c.Coupon.Discount
 		return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
 	}
 	if _, ok := c.did(StepRefund); ok {

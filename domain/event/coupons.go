@@ -20,6 +20,9 @@ type Coupon struct {
 	To         string `json:"to"`
 	// Discount is the amount that the coupon takes, or took, off the order.
 	Discount int64 `json:"discount"`
+	// OrderAmount is the amount of the order before discounts, for steps lock, confirm
+	// and refund.
+	OrderAmount int64 `json:"order_amount,omitempty"`
 	// LockedUntil is when a new lock expires.
 	LockedUntil *time.Time `json:"locked_until,omitempty"`
 	// OperationID is the line of the coupon's log: of two events of one coupon the

@@ -47,7 +47,7 @@ var golden = map[string]any{
 	event.GateRefilled:  event.Gate{TemplateID: 9007199254740993},
 	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
 	event.CouponChanged: event.Coupon{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1",
-		Step: "lock", From: "unused", To: "locked", Discount: 1000, LockedUntil: new(due.Add(15 * time.Minute)),
+		Step: "lock", From: "unused", To: "locked", Discount: 1000, OrderAmount: 6000, LockedUntil: new(due.Add(15 * time.Minute)),
 		OperationID: 9007199254740996, At: at},
 	event.CouponsExpired: event.Expired{At: at, Expired: []event.ExpiredCoupons{{TemplateID: 9007199254740993, Coupons: 500}, {TemplateID: 2, Coupons: 1}}},
 	event.CodesChanged:   event.Codes{BatchID: 9007199254740993, TemplateID: 9007199254740994, State: "revoked"},

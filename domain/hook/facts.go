@@ -34,7 +34,7 @@ func OfCoupon(e event.Coupon) (Event, bool) {
 	types := map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
 		coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked}
 	t, ok := types[coupon.Step(e.Step)]
-	data := CouponData{CouponID: e.CouponID, TemplateID: e.TemplateID, UserID: e.UserID, OrderID: e.OrderID, Step: e.Step, State: e.To, Discount: e.Discount}
+	data := CouponData{CouponID: e.CouponID, TemplateID: e.TemplateID, UserID: e.UserID, OrderID: e.OrderID, Step: e.Step, State: e.To, Discount: e.Discount, OrderAmount: e.OrderAmount}
 	if e.LockedUntil != nil {
 		until := e.LockedUntil.UTC()
 		data.LockedUntil = &until

@@ -92,13 +92,15 @@ type IssuedItem struct {
 // State is the coupon's state afterwards: a coupon that is released after its
 // end has expired. Reason is "" or [ReasonRestored].
 type CouponData struct {
-	CouponID    int64      `json:"coupon_id,string"`
-	TemplateID  int64      `json:"template_id,string"`
-	UserID      int64      `json:"user_id,string"`
-	OrderID     string     `json:"order_id,omitempty"`
-	Step        string     `json:"step"`
-	State       string     `json:"state"`
-	Discount    int64      `json:"discount"` // minor units of the template's currency
+	CouponID   int64  `json:"coupon_id,string"`
+	TemplateID int64  `json:"template_id,string"`
+	UserID     int64  `json:"user_id,string"`
+	OrderID    string `json:"order_id,omitempty"`
+	Step       string `json:"step"`
+	State      string `json:"state"`
+	Discount   int64  `json:"discount"` // minor units of the template's currency
+	// OrderAmount is the order's amount before discounts, of coupon.locked, used and refunded.
+	OrderAmount int64      `json:"order_amount,omitempty"`
 	LockedUntil *time.Time `json:"locked_until,omitempty"`
 	Reason      string     `json:"reason,omitempty"`
 }

@@ -32,6 +32,8 @@ type Figures struct {
 	Total, Issued, Writing int64
 	// Tally counts the coupons by state.
 	Tally coupon.Tally
+	// Money is what the drop earned.
+	Money Money
 	// SoldOutAfter is the time from the opening to the last coupon; 0 if coupons
 	// are left.
 	SoldOutAfter time.Duration
@@ -93,6 +95,8 @@ type Report struct {
 	Archived   bool
 	Growth     []reminder.Growth
 	Sales      claim.Curve
+	// Hours are the drop's orders by hour.
+	Hours []Hour
 	History
 	// Outcomes are the forecasts made before slots fired, each with the actual number.
 	// Accuracy is the accuracy of the forecasts of the last drops.

@@ -79,7 +79,7 @@ type Store interface {
 	OpenLink(ctx context.Context, id int64) (templateID int64, err error)
 }
 
-// Service makes reports. All fields are required.
+// Service makes reports. All fields are required unless stated otherwise.
 type Service struct {
 	Templates Templates
 	Reminders Reminders
@@ -89,8 +89,12 @@ type Service struct {
 	Curves    Curves
 	Forecasts Forecasts
 	Store     Store
-	Signed    Links
-	Now       func() time.Time
+	Money     MoneyStore
+	// PriceCurrency is the currency of the price list of text messages; empty without a
+	// list.
+	PriceCurrency string
+	Signed        Links
+	Now           func() time.Time
 }
 
 // Report returns the report of a drop that the actor may see. For a draft it
@@ -120,6 +124,9 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 		return r, err
 	}
 	r.People.Partial = r.People.Partial || r.Archived || r.People.Booked == 0 && r.Progress.Booked > 0
+	if r.Hours, err = s.Money.Hours(ctx, t.ID); err != nil {
+		return r, err
+	}
 	if r.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints); err != nil {
 		return r, err
 	}
@@ -142,6 +149,9 @@ func (s *Service) figures(ctx context.Context, t template.Template, c reminder.C
 	}
 	f.Total, f.Issued, f.Writing = a.Total, a.Issued, a.Writing
 	if f.Tally, err = s.Tallies.Tally(ctx, t.ID); err != nil {
+		return f, curve, err
+	}
+	if f.Money, err = s.money(ctx, f); err != nil {
 		return f, curve, err
 	}
 	if curve, err = s.Curves.Curve(ctx, t.ID, curvePoints); err == nil && f.Left()+f.Writing == 0 {

@@ -42,6 +42,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/report"
 	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
@@ -132,7 +133,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: newCampaigns(r, templates, users),
-		Coupons: coupons.Deps{Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: steps, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
+		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: steps, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
 			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
 			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
 			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
@@ -142,6 +143,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
 		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
+			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},
 			Explainer: &reminder.Explainer{Store: reservations, Coupons: steps, Reminders: reminders},
 			Forecaster: &forecast.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]forecast.Contacts, error) {
 				return forecasts.Contacts(ctx, ids, false)

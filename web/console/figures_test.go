@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"regexp"
@@ -9,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -72,6 +77,22 @@ var campaignSQL = map[string]string{
 	"inflight": `select count(*) from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`,
 }
 
+// paidSQL computes the amounts of drop $1 from the log of its coupons, in minor units. Each order is
+// one coupon's.
+const paidSQL = `with o as (select o.order_id, o.step, o.discount, l.order_amount as amount from coupon_operations o
+	join coupon_operations l on l.coupon_id = o.coupon_id and l.order_id = o.order_id and l.step = 'lock' and l.outcome = 'done'
+	join coupons c on c.id = o.coupon_id where c.template_id = $1 and o.outcome = 'done' and o.step in ('confirm', 'refund')),
+	s as (select coalesce(sum(case step when 'confirm' then 1 else -1 end), 0) as orders, coalesce(sum(case step when 'confirm' then amount else -amount end), 0) as ordered,
+		coalesce(sum(case step when 'confirm' then discount else -discount end), 0) as discount, coalesce(sum(amount - discount) filter (where step = 'refund'), 0) as refunded from o) `
+
+var moneySQL = map[string]string{
+	"orders":   paidSQL + `select orders from s`,
+	"revenue":  paidSQL + `select ordered - discount from s`,
+	"basket":   paidSQL + `select case when orders = 0 then 0 else ordered / orders end from s`,
+	"discount": paidSQL + `select discount from s`,
+	"refunded": paidSQL + `select refunded from s`,
+}
+
 // figures compares the figures of pages with rows.
 type figures struct {
 	*consoletest.Fixture
@@ -117,6 +138,10 @@ func (f *figures) want(name string) int64 {
 		return f.Number(campaignSQL[last], f.campaign.ID)
 	case parts[0] == "campaign":
 		return f.Number(campaignSQL[last], number(1))
+	case parts[0] == "money", parts[0] == "earned": // one drop has orders
+		return f.Number(moneySQL[last], f.drop.ID)
+	case parts[0] == "spent":
+		return f.Number(`select count(distinct c.order_id) from coupons c where c.template_id = $1 and c.state = 'used'`, f.campaign.TemplateID())
 	case parts[0] == "results":
 		return f.group(int(number(1)), last)
 	}
@@ -162,7 +187,7 @@ func (f *figures) check(b *consoletest.Browser, path string) {
 		f.Errorf("%s shows no figures", path)
 	}
 	for _, m := range found {
-		got, err := strconv.ParseInt(strings.ReplaceAll(strings.TrimSpace(html.UnescapeString(m[2])), ",", ""), 10, 64)
+		got, err := number(m[2])
 		if err != nil {
 			f.Errorf("%s: %s is %q", path, m[1], m[2])
 		} else if want := f.want(m[1]); got != want {
@@ -172,6 +197,42 @@ func (f *figures) check(b *consoletest.Browser, path string) {
 	}
 	if _, table, ok := strings.Cut(page, `class="table is-tight tally"`); ok {
 		f.addsUp(path, table)
+	}
+}
+
+// number reads a number, or an amount in yuan as minor units.
+func number(text string) (int64, error) {
+	text = strings.ReplaceAll(strings.TrimSpace(html.UnescapeString(text)), ",", "")
+	amount, isMoney := strings.CutPrefix(text, "¥")
+	if !isMoney {
+		return strconv.ParseInt(text, 10, 64)
+	}
+	if whole, cents, ok := strings.Cut(amount, "."); ok {
+		return strconv.ParseInt(whole+cents, 10, 64)
+	}
+	return strconv.ParseInt(amount+"00", 10, 64)
+}
+
+// paid pays an order with each of n unused coupons of the drop, and refunds the last order.
+func (f *figures) paid(n int) {
+	f.Helper()
+	steps := &coupon.Service{Store: f.Stores.CouponSteps, LockFor: time.Hour}
+	for i := range n {
+		id := f.Number(`select min(id) from coupons where template_id = $1 and state = 'unused' and version = 0`, f.drop.ID)
+		order := coupon.Order{ID: fmt.Sprint("paid-", i), Amount: money.Amount(6000 + 77*i)}
+		_, err := steps.Lock(f.Context(), "key:1", id, order)
+		f.Must(err)
+		_, err = steps.Confirm(f.Context(), "key:1", id, order.ID)
+		f.Must(err)
+		if i == n-1 {
+			_, err = steps.Refund(f.Context(), "key:1", id, order.ID)
+			f.Must(err)
+		}
+	}
+	for _, a := range pgtest.Relay(f.T, f.DB, event.CouponChanged) {
+		var e event.Coupon
+		f.Must(json.Unmarshal(a.Payload, &e))
+		f.Must(f.Stores.CouponTallies.Changed(f.Context(), a.ID, e))
 	}
 }
 
@@ -250,7 +311,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	g.Fire(f.drop, 2, refuse)
 	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("No reminders", "Partly delivered").HasNot("Finished")
 	f.sold(f.drop, 1001, 1002, 1003, 1004, 1021, 1022, 1023, 1024, 1025, 1026, 1027)
-	f.become("used", 3)
+	f.paid(4)
 	f.become("locked", 2)
 	f.become("revoked", 1)
 	f.sold(f.before, 1001, 1030)
@@ -268,12 +329,17 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	for _, path := range append(f.pages(), "/results", "/campaigns", page, "/", "/templates") {
 		f.check(b, path)
 	}
+	for name := range moneySQL {
+		if !f.seen["money:"+name] {
+			t.Errorf("no page shows the drop's %s", name)
+		}
+	}
 	for name := range rowsSQL {
 		if !f.seen[name] {
 			t.Errorf("no page shows %s", name)
 		}
 	}
-	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved",
+	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved", "earned:CNY:revenue", "earned:CNY:orders",
 		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
 		fmt.Sprintf("listed:%d:left", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {
 		if !f.seen[name] {

@@ -162,7 +162,7 @@ func (p *program) wireUseCases() error {
 		Inbox: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
 			TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)},
 		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
-		LinkSecret: p.Config.LinkSecret, Erased: p.Erased.Has}
+		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has}
 	p.useCases = wiring.NewUseCases(p.surroundings)
 
 	// Claims pass the prefilter, which answers from memory only if the gate would have to

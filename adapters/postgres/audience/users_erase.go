@@ -159,6 +159,7 @@ var ofUser = []string{
 	`delete from former_reservations where user_id = $1`,
 	`delete from inbox_reads where user_id = $1`,
 	`delete from checked_rows where user_id = $1`,
+	`update orders set user_id = null where user_id = $1`,
 	// With the devices that registered for them.
 	`delete from wallet_passes where user_id = $1`,
 	`delete from phone_verifications where user_id = $1`,

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/money"
 	"dropbell/domain/user"
 )
 
@@ -67,6 +68,8 @@ type counting struct {
 	off   int64
 	// Users by their deeds in the window.
 	opened, reserved, claimed, used *roaring64.Bitmap
+	// spent are the orders of the users in used.
+	spent map[uint64]campaign.Spent
 	// by variant, the held out first
 	tallies [3]campaign.Tally
 }
@@ -109,7 +112,34 @@ func (n *counting) readDoings(ctx context.Context, tx pgx.Tx, template int64) er
 			return err
 		}
 	}
-	return nil
+	if n.used.IsEmpty() {
+		return nil
+	}
+	return n.readSpent(ctx, tx, template)
+}
+
+// spentSQL returns, for each user who used coupons of template $1 from $2 to before $3, the
+// user, the currency, and the number, amount and discount of their orders.
+const spentSQL = `
+select o.user_id, t.currency, count(*), sum(o.amount)::bigint, sum(o.discount)::bigint
+from (select c.user_id, c.order_id, coalesce(max(l.order_amount), 0) as amount, sum(c.discount) as discount
+    from coupons c left join coupon_operations l on l.coupon_id = c.id and l.order_id = c.order_id and l.step = 'lock' and l.outcome = 'done'
+    where c.template_id = $1 and c.state = 'used' and c.used_at >= $2 and c.used_at < $3 group by 1, 2) o, templates t
+where t.id = $1 group by 1, 2`
+
+func (n *counting) readSpent(ctx context.Context, tx pgx.Tx, template int64) error {
+	rows, err := tx.Query(ctx, spentSQL, template, n.StartedAt, n.to)
+	if err != nil {
+		return err
+	}
+	n.spent = map[uint64]campaign.Spent{}
+	var id uint64
+	var s campaign.Spent
+	_, err = pgx.ForEachRow(rows, []any{&id, &s.Currency, &s.Orders, &s.Ordered, &s.Discount}, func() error {
+		n.spent[id] = s
+		return nil
+	})
+	return err
 }
 
 // readIDs adds the ids that the query yields to set.
@@ -179,14 +209,21 @@ func (n *counting) count(variant int, group, sent *roaring64.Bitmap) {
 			*x.sum += int64(group.AndCardinality(x.set))
 		}
 	}
+	if len(n.spent) == 0 {
+		return
+	}
+	for it := roaring64.And(group, n.used).Iterator(); it.HasNext(); {
+		t.Spent = t.Spent.Plus(n.spent[it.Next()])
+	}
 }
 
 // storeResultSQL returns nothing.
 const storeResultSQL = `
-insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used)
-values (@campaign, @variant, @assigned, @sent, @opened, @reserved, @claimed, @used)
+insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used, orders, ordered, discount, currency)
+values (@campaign, @variant, @assigned, @sent, @opened, @reserved, @claimed, @used, @orders, @ordered, @discount, @currency)
 on conflict (campaign_id, variant) do update set assigned = excluded.assigned, sent = excluded.sent, opened = excluded.opened,
-    reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used`
+    reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used, orders = excluded.orders, ordered = excluded.ordered,
+    discount = excluded.discount, currency = excluded.currency`
 
 // countedSQL returns nothing; no row changes if later results are stored. Neither the last count
 // nor the count of a campaign that was settled meanwhile is postponed.
@@ -209,7 +246,8 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 		for _, variant := range n.Content.Groups() {
 			t := n.tallies[variant-delivery.HeldOut]
 			if _, err := tx.Exec(ctx, storeResultSQL, pgx.StrictNamedArgs{"campaign": n.ID, "variant": variant, "assigned": t.Assigned,
-				"sent": t.Sent, "opened": t.Opened, "reserved": t.Reserved, "claimed": t.Claimed, "used": t.Used}); err != nil {
+				"sent": t.Sent, "opened": t.Opened, "reserved": t.Reserved, "claimed": t.Claimed, "used": t.Used,
+				"orders": t.Spent.Orders, "ordered": int64(t.Spent.Ordered), "discount": int64(t.Spent.Discount), "currency": t.Spent.Currency}); err != nil {
 				return err
 			}
 		}
@@ -221,7 +259,7 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign.Results, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.account_off,
-			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used
+			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used, r.orders, r.ordered, r.discount, r.currency
 		from campaigns c left join campaign_results r on r.campaign_id = c.id
 		-- The held out, whose number is the least, come last.
 		where c.id = any($1) order by c.id, r.variant < 0, r.variant`, ids, campaign.ResultsFor)
@@ -232,15 +270,17 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 	var id int64
 	var head campaign.Results
 	var variant *int
-	var n [6]*int64
+	var n [9]*int64
+	var currency *string
 	_, err = pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.AccountOff,
-		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]}, func() error {
+		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8], &currency}, func() error {
 		r, known := all[id]
 		if !known {
 			r = head
 		}
 		if variant != nil {
-			r.Groups = append(r.Groups, campaign.Tally{Variant: *variant, Assigned: *n[0], Sent: *n[1], Opened: *n[2], Reserved: *n[3], Claimed: *n[4], Used: *n[5]})
+			r.Groups = append(r.Groups, campaign.Tally{Variant: *variant, Assigned: *n[0], Sent: *n[1], Opened: *n[2], Reserved: *n[3], Claimed: *n[4], Used: *n[5],
+				Spent: campaign.Spent{Currency: *currency, Orders: *n[6], Ordered: money.Amount(*n[7]), Discount: money.Amount(*n[8])}})
 		}
 		all[id] = r
 		return nil

@@ -76,12 +76,12 @@ with c as (
     from c, unnest(@orders::text[], @steps::text[], @from_states::text[], @to_states::text[], @amounts::bigint[], @eligible::bigint[],
         @discounts::bigint[], @actors::text[], @reasons::text[])
         with ordinality as o (order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) order by o.i
-    returning id, order_id, step, from_state, to_state, discount, at
+    returning id, order_id, step, from_state, to_state, order_amount, discount, at
 ), announced as (
     insert into outbox (topic, payload, trace)
     select @topic, jsonb_strip_nulls(jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
         'order_id', o.order_id, 'step', o.step, 'from', o.from_state, 'to', o.to_state, 'discount', o.discount,
-        'locked_until', case when o.step = 'lock' then c.locked_until end, 'operation_id', o.id::text, 'at', o.at)), @trace
+        'order_amount', nullif(o.order_amount, 0), 'locked_until', case when o.step = 'lock' then c.locked_until end, 'operation_id', o.id::text, 'at', o.at)), @trace
     from c, o where o.from_state <> o.to_state
 )
 select ` + ownedColumns + ` from c`

@@ -45,8 +45,8 @@ func orAny[N int | int64](n N) int64 {
 // drop had room. If the drop has no room, the day is not charged.
 const takeSQL = `
 with of_drop as (
-	insert into sms_spent_drops as s (template_id, parts) select @drop::bigint, @parts::bigint where @drop <> 0 and @parts <= @per_drop::bigint
-	on conflict (template_id) do update set parts = s.parts + excluded.parts where s.parts + excluded.parts <= @per_drop
+	insert into sms_spent_drops as s (template_id, parts, micros) select @drop::bigint, @parts::bigint, @micros::bigint where @drop <> 0 and @parts <= @per_drop::bigint
+	on conflict (template_id) do update set parts = s.parts + excluded.parts, micros = s.micros + excluded.micros where s.parts + excluded.parts <= @per_drop
 	returning template_id
 ), of_day as (
 	insert into sms_spent as s (day, parts, micros) select ` + today + `, @parts, @micros::bigint
@@ -96,7 +96,7 @@ func (b SMSBudget) Take(ctx context.Context, drop int64, size delivery.BudgetSiz
 // Each step is a transaction of its own, so that two calls cannot deadlock.
 func (b SMSBudget) GiveBack(ctx context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error {
 	if from.Drop != 0 {
-		_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2) where template_id = $1`, from.Drop, size.Parts)
+		_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2), micros = greatest(0, micros - $3) where template_id = $1`, from.Drop, size.Parts, size.Micros)
 		if err != nil {
 			return pg.Translate(err)
 		}

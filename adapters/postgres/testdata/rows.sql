@@ -106,6 +106,9 @@ insert into code_parts (batch_id, part, codes, sha256) values (1, 0, 10, decode(
 insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor)
     values (1, 'A-1', 'lock', 'done', 'unused', 'locked', 5000, 5000, 500, 'key:1 Till'), (1, 'A-1', 'confirm', 'done', 'locked', 'used', 0, 0, 500, 'key:1 Till'), (4, '', 'revoke', 'done', 'unused', 'revoked', 0, 0, 0, 'staff:1 Ada');
 insert into coupon_tallies (template_id, used, revoked, discounted) values (1, 1, 1, 500);
+insert into sale_hours (template_id, hour, refund, orders, ordered, discount) values (1, '2026-12-01 18:00Z', false, 1, 5000, 500);
+insert into removed_steps (until) values ('2026-11-01 00:00Z');
+insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, 'B-1', 1002, 'CNY', 4000, '2026-12-01 18:30Z');
 insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 4, 4, '1');
 insert into removed_coupons (template_id, coupons, returned, counted, used, expired, revoked, discounted) values (900, 10, 1, 9, 5, 4, 1, 2500);
 insert into notice_runs (template_id, days, due_at, settled_at, told) values (1, 1, '2026-12-02 02:00Z', '2026-12-02 02:01Z', 1);

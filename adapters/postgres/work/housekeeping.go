@@ -274,8 +274,10 @@ func steps(keep Retention) []step {
 		{`delete from grant_rows g where (g.sheet_id, g.line) in (select sheet_id, line from grant_rows g
 			where not exists (select from jobs j where j.id = g.sheet_id) and $1::interval > '0' limit $2)`, keep.Delivery},
 		// By id, which grows with the time, so that no index on the instant is needed.
-		{`delete from coupon_operations where id in (select id from (select id, at from coupon_operations order by id limit $2) o
-			where o.at < now() - $1::interval)`, keep.Audit},
+		{`with old as materialized (select id, at from (select id, at from coupon_operations order by id limit $2) o where o.at < now() - $1::interval),
+			noted as (insert into removed_steps as r (until) select max(at) from old having count(*) > 0
+				on conflict (only_row) do update set until = greatest(r.until, excluded.until))
+			delete from coupon_operations where id in (select id from old)`, keep.Audit},
 		{`delete from idempotency_keys where (actor, key) in (select actor, key from idempotency_keys where created_at < now() - $1::interval limit $2)`, keep.Idempotency},
 		// Those that belong to no day; days are dropped.
 		{`delete from handled_events_rest where (handler, event_id) in (select handler, event_id from handled_events_rest where at < now() - $1::interval limit $2)`, keep.Events},

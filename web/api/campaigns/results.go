@@ -35,6 +35,19 @@ type CampaignGroup struct {
 	Reserved *Rate  `json:"reserved,omitempty" doc:"Users who have reserved the campaign's template since the start, of all assigned."`
 	Claimed  *Rate  `json:"claimed,omitempty" doc:"Users who got a coupon of it since the start, also from the campaign itself, of all assigned."`
 	Used     *Rate  `json:"used,omitempty" doc:"Users who used one since the start, of all assigned."`
+	Spent    *Spent `json:"spent,omitempty" doc:"The orders in which these users used coupons of it since the start; absent where nothing was counted."`
+}
+
+// Spent are the orders of a group, in minor units. Refunded orders do not count, and an order with
+// several coupons is one order.
+type Spent struct {
+	Currency   string `json:"currency" example:"CNY"`
+	Orders     int64  `json:"orders" example:"120"`
+	Ordered    int64  `json:"ordered" doc:"Before discounts." example:"1200000"`
+	Discount   int64  `json:"discount" example:"120000"`
+	Revenue    int64  `json:"revenue" doc:"ordered − discount." example:"1080000"`
+	PerUser    int64  `json:"revenue_per_user" doc:"For each assigned user." example:"216"`
+	PerMessage int64  `json:"revenue_per_message" doc:"For each user who was sent to; 0 for the held out." example:"225"`
 }
 
 // Rate is a number of users as a part of others.
@@ -91,6 +104,9 @@ func groupJSON(t campaign.Tally, measures []campaign.Measure) CampaignGroup {
 		case campaign.Using:
 			g.Used = rateJSON(t.Of(m))
 		}
+	}
+	if s := t.Spent; s.Currency != "" {
+		g.Spent = &Spent{s.Currency, s.Orders, int64(s.Ordered), int64(s.Discount), int64(s.Revenue()), int64(s.Per(t.Assigned)), int64(s.Per(t.Sent))}
 	}
 	return g
 }

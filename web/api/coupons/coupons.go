@@ -24,6 +24,7 @@ type Deps struct {
 	Uploads     pipeline.Uploads
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
+	Orders *coupon.Orders
 }
 
 type handlers struct {
@@ -37,6 +38,7 @@ type handlers struct {
 func Routes(pl *pipeline.Pipeline, d Deps) {
 	h := &handlers{pl, d, pl.Limiter("guesses", guessesPerUser), pl.Limiter("guesses-from", guessesPerAddress)}
 	h.couponRoutes()
+	h.orderRoutes()
 	h.passRoutes()
 	h.staffRoutes()
 	h.grantRoutes()

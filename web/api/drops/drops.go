@@ -58,6 +58,7 @@ type Deps struct {
 	Board      reminder.BoardStore
 	Cockpits   reminder.CockpitStore
 	Forecaster *forecast.Forecaster
+	Earnings   Earnings
 	Stock
 	Reminders *reminder.Service
 	Explainer *reminder.Explainer
@@ -80,6 +81,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.calendarRoutes()
 	h.templateRoutes()
 	h.forecastRoute()
+	h.moneyRoutes()
 	h.shopRoutes()
 	h.explainRoutes()
 }

@@ -49,9 +49,11 @@ type SalesDeps struct {
 	Paces Paces
 }
 
-// Histories reads the events and earlier drops shown with curves.
+// Histories reads the events and earlier drops shown with curves, and what drops earned.
 type Histories interface {
 	History(ctx context.Context, t template.Template) (report.History, error)
+	// MoneyOf returns what the drop earned.
+	MoneyOf(ctx context.Context, t template.Template) (report.Money, error)
 }
 
 // Sales loads the sales of templates, and caches them for salesLife.
@@ -65,6 +67,7 @@ type Sales struct {
 type recentSales struct {
 	sales   *shell.Recent[droppages.Sales]
 	history *shell.Recent[report.History]
+	money   *shell.Recent[report.Money]
 }
 
 // NewSales returns the sales of all templates.
@@ -86,6 +89,13 @@ func (d *Sales) recently(t template.Template) *recentSales {
 				}
 				return d.Histories.History(ctx, now)
 			}),
+			money: shell.NewRecent(historyLife, func(ctx context.Context) (report.Money, error) {
+				now, err := d.Templates.Template(ctx, staff.System(), t.ID)
+				if err != nil {
+					return report.Money{}, err
+				}
+				return d.Histories.MoneyOf(ctx, now)
+			}),
 		}
 	}
 	return d.recent[t.ID]
@@ -99,6 +109,9 @@ func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, 
 	recent := d.recently(t)
 	s, err := recent.sales.Get(ctx)
 	if err != nil {
+		return &s, err
+	}
+	if s.Money.Money, err = recent.money.Get(ctx); err != nil {
 		return &s, err
 	}
 	h, err := recent.history.Get(ctx)

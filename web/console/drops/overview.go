@@ -21,6 +21,7 @@ const (
 	upcomingDrops = 6
 	openDrops     = 3
 	recentRecords = 8
+	earnedDays    = 30
 	// oldBacklog is how long a message may be in flight before the page shows it as a problem.
 	oldBacklog = time.Minute
 	// maxStuck bounds how many stuck messages are counted on the first page.
@@ -65,6 +66,9 @@ func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 		return p, err
 	}
 	if p.Accuracy, err = h.Forecaster.Accuracy(ctx); err != nil {
+		return p, err
+	}
+	if p.Earned.Overview, err = h.Reports.Earned(ctx, by, 0, earnedDays); err != nil {
 		return p, err
 	}
 	return p, h.judge(r, &p)

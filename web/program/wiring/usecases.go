@@ -48,6 +48,8 @@ type Surroundings struct {
 	Forecaster  *forecast.Forecaster
 	// LinkSecret signs the links to reports.
 	LinkSecret string
+	// PriceCurrency is the currency of the price list of text messages; empty without a list.
+	PriceCurrency string
 	// Erased reports whether a user was erased; nil = no user was.
 	Erased func(user.ID) bool
 }
@@ -84,7 +86,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
 	u.Messages = &message.Service{Store: stores.Messages}
 	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
-		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports,
+		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, PriceCurrency: s.PriceCurrency,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
 
 	// Audience and campaigns.

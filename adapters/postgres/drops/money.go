@@ -1,0 +1,88 @@
+package drops
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/report"
+)
+
+// sumsColumns are the fields of a [report.Sums] over rows h of sale_hours, without the
+// currency. onceColumns leave out the orders that another drop of the shop counted.
+const (
+	sumsColumns = `coalesce(sum(h.orders) filter (where not h.refund), 0)::bigint, coalesce(sum(h.ordered) filter (where not h.refund), 0)::bigint,
+    coalesce(sum(h.discount) filter (where not h.refund), 0)::bigint, coalesce(sum(h.orders) filter (where h.refund), 0)::bigint,
+    coalesce(sum(h.ordered) filter (where h.refund), 0)::bigint, coalesce(sum(h.discount) filter (where h.refund), 0)::bigint`
+	onceColumns = `coalesce(sum(h.orders - h.shared_orders) filter (where not h.refund), 0)::bigint,
+    coalesce(sum(h.ordered - h.shared_ordered) filter (where not h.refund), 0)::bigint, coalesce(sum(h.discount) filter (where not h.refund), 0)::bigint,
+    coalesce(sum(h.orders - h.shared_orders) filter (where h.refund), 0)::bigint,
+    coalesce(sum(h.ordered - h.shared_ordered) filter (where h.refund), 0)::bigint, coalesce(sum(h.discount) filter (where h.refund), 0)::bigint`
+)
+
+func sumsFields(s *report.Sums) []any {
+	return []any{&s.Currency, &s.Paid, &s.PaidAmount, &s.PaidDiscount, &s.Refunds, &s.RefundedAmount, &s.RefundedDiscount}
+}
+
+// Sums returns the drop's orders, as far as events have arrived; see [report.MoneyStore].
+func (s Reports) Sums(ctx context.Context, templateID int64) (r report.Sums, err error) {
+	err = s.DB.Reports(ctx).Pool.QueryRow(ctx, `select t.currency, `+sumsColumns+` from templates t left join sale_hours h on h.template_id = t.id
+		where t.id = $1 group by 1`, templateID).Scan(sumsFields(&r)...)
+	return r, pg.Translate(err)
+}
+
+// Hours returns the drop's orders by hour; see [report.MoneyStore].
+func (s Reports) Hours(ctx context.Context, templateID int64) ([]report.Hour, error) {
+	return s.hours(ctx, `select h.hour, t.currency, `+sumsColumns+` from sale_hours h join templates t on t.id = h.template_id
+		where h.template_id = $1 group by 1, 2 order by 1`, templateID)
+}
+
+// Shops returns the orders of shops by hour and currency; see [report.MoneyStore].
+func (s Reports) Shops(ctx context.Context, shops []int64, from, to time.Time) ([]report.Hour, error) {
+	return s.hours(ctx, `select h.hour, t.currency, `+onceColumns+` from sale_hours h join templates t on t.id = h.template_id
+		where h.hour >= $2 and h.hour < $3 and (cardinality($1::bigint[]) = 0 or t.shop_number = any($1)) group by 1, 2 order by 1, 2`, append([]int64{}, shops...), from, to)
+}
+
+func (s Reports) hours(ctx context.Context, sql string, args ...any) ([]report.Hour, error) {
+	rows, err := s.DB.Reports(ctx).Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h report.Hour, err error) {
+		err = row.Scan(append([]any{&h.From}, sumsFields(&h.Sums)...)...)
+		return h, err
+	})
+	return list, pg.Translate(err)
+}
+
+// withoutSQL returns whether shop $1 reported any order in currency $2 from $3 to before $4,
+// and the number and amount of those that no coupon of the shop was used for, refunds
+// netted. An order that was refunded in full does not count.
+const withoutSQL = `
+select count(*) > 0, count(*) filter (where plain), coalesce(sum(o.amount - o.refunded) filter (where plain), 0)::bigint
+from (select o.amount, o.refunded, o.refunded < o.amount and not exists (
+        select from coupon_operations e join coupons c on c.id = e.coupon_id join templates t on t.id = c.template_id
+        where e.order_id = o.order_id and e.step = 'confirm' and e.outcome = 'done' and t.shop_number = o.shop_number) as plain
+    from orders o where o.shop_number = $1 and o.currency = $2 and o.ordered_at >= $3 and o.ordered_at < $4) o`
+
+// Without returns the orders without coupons that the shop reported; see [report.MoneyStore].
+func (s Reports) Without(ctx context.Context, shop int64, currency string, from, to time.Time) (p report.Plain, err error) {
+	err = s.DB.Reports(ctx).Pool.QueryRow(ctx, withoutSQL, shop, currency, from, to).Scan(&p.Reported, &p.Orders, &p.Amount)
+	return p, pg.Translate(err)
+}
+
+// sentSQL returns the number of corrections, notices of the end and notices of expiry sent
+// about template $1, and the parts of its text messages with their cost.
+const sentSQL = `
+select coalesce((select sum(b.sent_count) from announcements a join batches b on b.kind = a.kind and b.owner_id = a.id where a.template_id = $1), 0)::bigint
+        + coalesce((select sum(sent) from notice_days where template_id = $1), 0)::bigint,
+    coalesce((select parts from sms_spent_drops where template_id = $1), 0), coalesce((select micros from sms_spent_drops where template_id = $1), 0)`
+
+// Sent returns the messages about the drop besides reminders, and what its text messages
+// cost; see [report.MoneyStore].
+func (s Reports) Sent(ctx context.Context, templateID int64) (messages int64, sms report.SMSCost, err error) {
+	err = s.DB.Reports(ctx).Pool.QueryRow(ctx, sentSQL, templateID).Scan(&messages, &sms.Parts, &sms.Micros)
+	return messages, sms, pg.Translate(err)
+}

@@ -1,0 +1,246 @@
+package report
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/domain/figure"
+	"dropbell/domain/money"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// Sums are the orders of one currency that used coupons, over some time. Amounts are
+// minor units of Currency. Paid orders count at the payment, refunded orders at the
+// refund. An order that used several coupons is one order.
+type Sums struct {
+	Currency string
+	// Paid is the number of orders that were paid, PaidAmount their amount before
+	// discounts, and PaidDiscount what coupons took off.
+	Paid                     int64
+	PaidAmount, PaidDiscount money.Amount
+	// Refunds is the number of orders that were refunded, RefundedAmount their amount
+	// before discounts, and RefundedDiscount what coupons had taken off.
+	Refunds                          int64
+	RefundedAmount, RefundedDiscount money.Amount
+}
+
+// Orders returns the number of paid orders less refunded orders.
+func (s Sums) Orders() int64 { return s.Paid - s.Refunds }
+
+// Ordered returns the amount of the orders before discounts, refunds netted.
+func (s Sums) Ordered() money.Amount { return s.PaidAmount - s.RefundedAmount }
+
+// Discount returns what coupons took off, refunds netted.
+func (s Sums) Discount() money.Amount { return s.PaidDiscount - s.RefundedDiscount }
+
+// Revenue returns what customers paid: the orders less their discounts, refunds netted.
+func (s Sums) Revenue() money.Amount { return s.Ordered() - s.Discount() }
+
+// Refunded returns what customers got back.
+func (s Sums) Refunded() money.Amount { return s.RefundedAmount - s.RefundedDiscount }
+
+// Basket returns the average amount of an order before discounts; 0 without orders.
+func (s Sums) Basket() money.Amount { return average(s.Ordered(), s.Orders()) }
+
+// DiscountShare returns the part of the orders' amount that coupons took off, in
+// thousandths; 0 without orders.
+func (s Sums) DiscountShare() int64 {
+	if s.Ordered() <= 0 {
+		return 0
+	}
+	return figure.Shares([]int64{int64(s.Discount()), int64(s.Ordered() - s.Discount())})[0]
+}
+
+// Return returns the revenue for each unit of discount, in thousandths; false if no
+// discount was given.
+func (s Sums) Return() (int64, bool) {
+	if s.Discount() <= 0 {
+		return 0, false
+	}
+	return int64(float64(s.Revenue()) / float64(s.Discount()) * figure.Whole), true
+}
+
+// Plus returns the sum of both, which are in the same currency.
+func (s Sums) Plus(o Sums) Sums {
+	return Sums{s.Currency, s.Paid + o.Paid, s.PaidAmount + o.PaidAmount, s.PaidDiscount + o.PaidDiscount,
+		s.Refunds + o.Refunds, s.RefundedAmount + o.RefundedAmount, s.RefundedDiscount + o.RefundedDiscount}
+}
+
+func average(sum money.Amount, n int64) money.Amount {
+	if n <= 0 {
+		return 0
+	}
+	return sum / money.Amount(n)
+}
+
+// An Hour is the sums of one hour.
+type Hour struct {
+	From time.Time
+	Sums
+}
+
+// Plain are the orders without coupons that the shop reported, in one currency and
+// over some time, refunds netted.
+type Plain struct {
+	// Reported says whether the shop reported any order of that time, also with
+	// coupons. Without it nothing is known about orders without coupons.
+	Reported bool
+	Orders   int64
+	Amount   money.Amount
+}
+
+// Basket returns the average amount of an order; 0 without orders.
+func (p Plain) Basket() money.Amount { return average(p.Amount, p.Orders) }
+
+// SMSCost is what the text messages about a drop cost by the price list.
+type SMSCost struct {
+	Parts    int64
+	Micros   int64 // millionths of a unit of Currency
+	Currency string
+}
+
+// Amount returns the cost in minor units of its currency, rounded up.
+func (c SMSCost) Amount() money.Amount {
+	each := int64(1_000_000)
+	for range money.Exponent(c.Currency) {
+		each /= 10
+	}
+	return money.Amount((c.Micros + each - 1) / each)
+}
+
+// Money is what one drop earned.
+type Money struct {
+	Sums
+	// Without are the shop's orders without coupons in the drop's currency, from the
+	// opening to the end of the drop's last coupon, or until now.
+	Without Plain
+	// Reminders is the number of reminders sent; Messages also counts corrections and notices.
+	Reminders, Messages int64
+	SMS                 SMSCost
+}
+
+// PerReminder returns the revenue for each reminder sent; 0 without reminders.
+func (m Money) PerReminder() money.Amount { return average(m.Revenue(), m.Reminders) }
+
+// PerMessage returns the revenue for each message sent; 0 without messages.
+func (m Money) PerMessage() money.Amount { return average(m.Revenue(), m.Messages) }
+
+// MoneyStore reads the sums of orders.
+type MoneyStore interface {
+	// Sums returns the drop's orders.
+	Sums(ctx context.Context, templateID int64) (Sums, error)
+	// Hours returns the drop's orders by hour (UTC), the earliest first. Hours without
+	// payments and refunds are left out.
+	Hours(ctx context.Context, templateID int64) ([]Hour, error)
+	// Without returns the shop's orders without coupons in the currency, ordered
+	// from from to before to.
+	Without(ctx context.Context, shop int64, currency string, from, to time.Time) (Plain, error)
+	// Shops returns the orders of the shops (none = all) from from to before to, by
+	// currency, and by hour. An order with coupons of several drops counts once.
+	Shops(ctx context.Context, shops []int64, from, to time.Time) ([]Hour, error)
+	// Sent returns how many messages besides reminders were sent about the drop, and
+	// the parts and cost of its text messages, without the currency.
+	Sent(ctx context.Context, templateID int64) (messages int64, sms SMSCost, err error)
+}
+
+// money returns what the drop earned. f are the drop's figures.
+func (s *Service) money(ctx context.Context, f Figures) (m Money, err error) {
+	t := f.Template
+	if m.Sums, err = s.Money.Sums(ctx, t.ID); err != nil {
+		return m, err
+	}
+	if m.Without, err = s.Money.Without(ctx, t.ShopNumber, t.Currency, t.OpensAt, s.ordersUntil(t)); err != nil {
+		return m, err
+	}
+	m.Messages, m.SMS, err = s.Money.Sent(ctx, t.ID)
+	m.Reminders, m.SMS.Currency = f.Progress.Sent, s.PriceCurrency
+	m.Messages += m.Reminders
+	return m, err
+}
+
+// Earning returns what the drop earned, and its orders by hour. The actor must be allowed to
+// see the drop. For a draft it returns [ErrDraft].
+func (s *Service) Earning(ctx context.Context, by staff.Actor, templateID int64) (m Money, hours []Hour, err error) {
+	t, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return m, nil, err
+	}
+	if t.Stored == template.Draft {
+		return m, nil, ErrDraft
+	}
+	if m, err = s.MoneyOf(ctx, t); err != nil {
+		return m, nil, err
+	}
+	hours, err = s.Money.Hours(ctx, t.ID)
+	return m, hours, err
+}
+
+// MoneyOf returns what the drop earned.
+func (s *Service) MoneyOf(ctx context.Context, t template.Template) (Money, error) {
+	c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
+	if err != nil {
+		return Money{}, err
+	}
+	return s.money(ctx, figuresOf(t, c))
+}
+
+// ordersUntil returns the end of the time in which orders are compared with those that used
+// a coupon of the drop: when the drop's last coupon expires at the latest, at most now.
+func (s *Service) ordersUntil(t template.Template) time.Time {
+	until := t.EndsAt().Add(time.Duration(t.ValidHours) * time.Hour)
+	if t.ValidUntil != nil {
+		until = *t.ValidUntil
+	}
+	if now := s.Now(); now.Before(until) {
+		return now
+	}
+	return until
+}
+
+// Overview sums up the orders of the shops (none = all that the actor may see) over the
+// days before now, and over as many days before those, by currency. Hours are of the last
+// days.
+type Overview struct {
+	Days        int
+	Now, Before []Sums // in the order of the currencies' codes
+	Hours       []Hour
+}
+
+// Earned returns the orders of the last days and of the days before them. shop 0 = all
+// shops that the actor may see.
+func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days int) (o Overview, err error) {
+	shops := by.Shops
+	if shop != 0 {
+		if err := by.May(staff.View, shop); err != nil {
+			return o, err
+		}
+		shops = []int64{shop}
+	}
+	now := s.Now()
+	o.Days = days
+	length := time.Duration(days) * 24 * time.Hour
+	// Sums are kept by hour: the present hour counts whole.
+	middle := now.Truncate(time.Hour).Add(time.Hour - length)
+	all, err := s.Money.Shops(ctx, shops, middle.Add(-length), middle.Add(length))
+	for _, h := range all {
+		if h.From.Before(middle) {
+			o.Before = added(o.Before, h.Sums)
+			continue
+		}
+		o.Now, o.Hours = added(o.Now, h.Sums), append(o.Hours, h)
+	}
+	return o, err
+}
+
+// added adds the sums to those of the same currency in list, which is sorted by currency.
+func added(list []Sums, s Sums) []Sums {
+	i, found := slices.BinarySearchFunc(list, s, func(a, b Sums) int { return strings.Compare(a.Currency, b.Currency) })
+	if !found {
+		return slices.Insert(list, i, s)
+	}
+	list[i] = list[i].Plus(s)
+	return list
+}

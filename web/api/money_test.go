@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"testing"
+	"time"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/staff"
+)
+
+func TestMoney(t *testing.T) { testMoney(t) }
+
+// testMoney: orders with coupons and orders that the shop reports, in the figures of the drop and
+// of its shop.
+func testMoney(t *testing.T) {
+	r := newFixture(t, nil)
+	till := as(r.keys[staff.ScopePayment])
+	drop := r.drop(time.Hour)
+	for _, order := range []string{"A-1", "A-2"} {
+		id := r.coupon(7, drop)
+		r.want(r.call(till, "POST", "/coupons/"+id+"/lock", map[string]any{"order_id": order, "order_amount": 6000}), 200, "")
+		r.want(r.call(till, "POST", "/coupons/"+id+"/confirm", map[string]any{"order_id": order}), 200, "")
+		if order == "A-2" {
+			r.want(r.call(till, "POST", "/coupons/"+id+"/refund", map[string]any{"order_id": order}), 200, "")
+		}
+	}
+	r.exec(`delete from outbox`) // as if all events were handled and lost
+	if _, err := couponsdb.NewCouponTallies(r.db).RecountSales(t.Context(), r.number(`select $1::bigint`, drop)); err != nil {
+		t.Fatal(err)
+	}
+	r.exec(`update templates set opens_at = date_trunc('minute', now()) where id = $1`, drop)
+	shop := r.number(`select shop_number from templates where id = $1`, drop)
+	order := map[string]any{"shop_number": "10", "order_id": "B-1", "currency": "CNY", "amount": 4000, "user_id": "8"}
+	if shop != 10 {
+		t.Fatalf("the drop's shop is %d", shop)
+	}
+	money := func() answer {
+		return r.want(r.call(r.admin(), "GET", "/admin/templates/"+drop+"/money", nil), 200, "")
+	}
+	if a := money(); a.at("without_coupon.reported") != false {
+		t.Errorf("nothing was reported: %s", a.Body)
+	}
+	a := r.want(r.call(till, "POST", "/orders", order), 200, "")
+	if b := r.want(r.call(till, "POST", "/orders", order), 200, ""); a.Body.String() != b.Body.String() {
+		t.Errorf("repeated %s, was %s", b.Body, a.Body)
+	}
+	order["refunded"] = 500
+	if a = r.want(r.call(till, "POST", "/orders", order), 200, ""); a.at("refunded") != 500.0 {
+		t.Errorf("refunded: %s", a.Body)
+	}
+	order["refunded"] = 100
+	if a = r.want(r.call(till, "POST", "/orders", order), 200, ""); a.at("refunded") != 500.0 {
+		t.Errorf("an earlier report: %s", a.Body)
+	}
+	r.want(r.call(till, "POST", "/orders", map[string]any{"shop_number": "10", "order_id": "A-1", "currency": "CNY", "amount": 6000}), 200, "")
+	a = money()
+	for at, want := range map[string]any{"currency": "CNY", "orders": 1.0, "ordered": 6000.0, "discount": 2000.0, "revenue": 4000.0, "basket": 6000.0, "paid": 2.0, "paid_amount": 12000.0,
+		"refunds": 1.0, "refunded": 4000.0, "discount_share": 0.333, "return": 2.0, "without_coupon.reported": true, "without_coupon.orders": 1.0, "without_coupon.amount": 3500.0,
+		"without_coupon.basket": 3500.0, "hours.0.orders": 1.0} {
+		if got := a.at(at); got != want {
+			t.Errorf("%s is %v, want %v: %s", at, got, want, a.Body)
+		}
+	}
+	a = r.want(r.call(r.admin(), "GET", "/admin/money?days=30&shop=10", nil), 200, "")
+	for at, want := range map[string]any{"now.0.revenue": 4000.0, "now.1": nil, "before.0": nil, "hours.0.paid": 2.0} {
+		if got := a.at(at); got != want {
+			t.Errorf("%s is %v, want %v: %s", at, got, want, a.Body)
+		}
+	}
+	for name, c := range map[string]struct {
+		change map[string]any
+		status int
+		code   string
+	}{
+		"another amount":   {map[string]any{"amount": 4001, "refunded": 0}, 409, "order_differs"},
+		"another customer": {map[string]any{"user_id": "9"}, 409, "order_differs"},
+		"no such shop":     {map[string]any{"shop_number": "999"}, 404, "shop_not_found"},
+		"no currency":      {map[string]any{"currency": "XXX"}, 422, "invalid_request"},
+		"refunded more":    {map[string]any{"refunded": 4001}, 422, "invalid_request"},
+		"in the future":    {map[string]any{"ordered_at": time.Now().Add(time.Hour).Format(time.RFC3339)}, 422, "invalid_request"},
+		"two years ago":    {map[string]any{"ordered_at": "2024-01-01T00:00:00Z"}, 422, "invalid_request"},
+		"order with space": {map[string]any{"order_id": "a b"}, 422, "invalid_request"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := map[string]any{"shop_number": "10", "order_id": "B-1", "currency": "CNY", "amount": 4000, "user_id": "8"}
+			for k, v := range c.change {
+				body[k] = v
+			}
+			r.want(r.call(till, "POST", "/orders", body), c.status, c.code)
+		})
+	}
+	r.want(r.call(r.admin(), "POST", "/orders", order), 403, "forbidden")
+	r.want(r.call(r.admin(), "GET", "/admin/templates/"+r.draft(time.Hour)+"/money", nil), 409, "report_of_draft")
+	r.exec(`insert into erased_users (user_id, erased_by) values (77, 'staff:1')`)
+	a = r.want(r.call(till, "POST", "/orders", map[string]any{"shop_number": "10", "order_id": "B-9", "currency": "CNY", "amount": 1, "user_id": "77"}), 200, "")
+	if a.at("user_id") != nil {
+		t.Errorf("an erased customer was stored: %s", a.Body)
+	}
+}
