@@ -25,11 +25,12 @@ type stack struct {
 }
 
 // up returns when everything has stopped again.
-func up(ctx context.Context) error {
+func up(ctx context.Context, past bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go watchParents(ctx, cancel)
 	s := &stack{settings: newSettings(os.Getenv)}
+	s.settings.past = past
 	err := s.start(ctx)
 	if err == nil {
 		<-ctx.Done()
