@@ -72,8 +72,8 @@ func (c *Client) AddSoon(ctx context.Context, now time.Time) (Drop, error) {
 	})
 }
 
-// named returns a drop of that name that opens at the instant, if there is one.
-func (c *Client) named(ctx context.Context, name string, opens time.Time) (Drop, error) {
+// named returns a drop of the shop and that name that opens at the instant, if there is one.
+func (c *Client) named(ctx context.Context, shop, name string, opens time.Time) (Drop, error) {
 	at := opens.UTC()
 	list, err := c.drops(ctx, url.Values{"shop": {shop}, "from": {at.Format(time.RFC3339)}, "to": {at.Add(time.Second).Format(time.RFC3339)}})
 	for _, d := range list {
@@ -126,11 +126,12 @@ type coupon struct {
 	Open       time.Duration
 	Stock      int64
 	Obtain     string // claim if empty
+	Shop       string // the demo's first shop if empty
 }
 
 func (k coupon) body() map[string]any {
 	b := map[string]any{
-		"shop_number": shop, "name": k.Name, "kind": k.Kind, "currency": "CNY", "target": "shop",
+		"shop_number": cmp.Or(k.Shop, shop), "name": k.Name, "kind": k.Kind, "currency": "CNY", "target": "shop",
 		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": cmp.Or(k.Obtain, "claim"), "claim_mode": "durable",
 		"opens_at":  k.OpensAt.UTC().Format(time.RFC3339),
 		"closes_at": k.OpensAt.Add(k.Open).UTC().Format(time.RFC3339),
@@ -149,10 +150,11 @@ func (k coupon) body() map[string]any {
 // create makes a draft, unless a drop of that name opens at that instant: a start that was killed
 // may have left it.
 func (c *Client) create(ctx context.Context, k coupon) (Drop, error) {
-	if d, err := c.named(ctx, k.Name, k.OpensAt); err != nil || d.ID != "" {
+	number := cmp.Or(k.Shop, shop)
+	if d, err := c.named(ctx, number, k.Name, k.OpensAt); err != nil || d.ID != "" {
 		return d, err
 	}
-	d := Drop{Shop: shop, Name: k.Name, OpensAt: k.OpensAt}
+	d := Drop{Shop: number, Name: k.Name, OpensAt: k.OpensAt}
 	if err := c.call(ctx, request{method: "POST", path: "/admin/templates", body: k.body()}, &d); err != nil {
 		return Drop{}, fmt.Errorf("create template %q: %w", k.Name, err)
 	}

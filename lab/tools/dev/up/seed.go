@@ -84,14 +84,32 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 		list = append(list,
 			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
 			step{"segments", client.AddSegments},
-			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }})
+			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
+			step{"shop", s.seedShop})
 	}
 	for _, next := range list {
 		if err := steps.Once(ctx, next.name, func(ctx context.Context, _ pgx.Tx) error { return next.do(ctx) }); err != nil {
 			return soon, err
 		}
 	}
-	return soon, nil
+	if !s.settings.past {
+		return soon, nil
+	}
+	return soon, steps.Once(ctx, "orders", func(ctx context.Context, tx pgx.Tx) error {
+		drop, coupons, err := past.OnSale(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return client.AddOrders(ctx, drop, coupons)
+	})
+}
+
+// seedShop lets the demo shop open its first drop, in time for a reminder.
+func (s *stack) seedShop(ctx context.Context) error {
+	if s.shop == nil {
+		return nil
+	}
+	return s.shop.AddDrop(ctx, 7*time.Minute)
 }
 
 // seedDrop adds a drop and lets users reserve. A drop that a killed start has left is completed.

@@ -57,7 +57,7 @@ func (s *stack) startShop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shop, err := shop.Start(ctx, shop.Config{Addr: s.settings.shop, Server: s.settings.url(), Key: s.settings.get("ADMIN_API_KEY"),
+	shop, err := shop.Start(ctx, shop.Config{Addr: s.settings.shop, Server: s.settings.url(), Key: s.settings.get("ADMIN_API_KEY"), Messages: s.settings.catcher,
 		Tokens: dropbell.UserTokens{Secret: s.settings.get("AUTH_JWT_SECRET"), Issuer: s.settings.get("AUTH_JWT_ISSUER"), Audience: s.settings.get("AUTH_JWT_AUDIENCE")},
 		Log:    slog.New(slog.NewTextHandler(out, nil))})
 	if err != nil {
@@ -65,6 +65,7 @@ func (s *stack) startShop(ctx context.Context) error {
 		s.settings.shop = ""
 		return out.Close()
 	}
+	s.shop = shop
 	s.stops = append(s.stops, func(ctx context.Context) error {
 		defer out.Close()
 		return shop.Close(ctx)

@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/lab/tools/dev/catcher"
+	"dropbell/lab/tools/dev/shop"
 )
 
 // stack has the running servers and programs, in the order in which they were started.
@@ -21,6 +22,7 @@ type stack struct {
 	settings *settings
 	stops    []func(context.Context) error
 	services []*service
+	shop     *shop.Shop // nil = there is none
 	running  sync.WaitGroup
 }
 

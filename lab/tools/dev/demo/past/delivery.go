@@ -81,6 +81,9 @@ var pace = [delivery.Channels]struct {
 	delivery.Webhook: {260 * time.Millisecond, 200}, delivery.WebPush: {420 * time.Millisecond, 300},
 }
 
+// follows is the share of sent reminders whose link is followed.
+var follows = [delivery.Channels]float64{delivery.App: .46, delivery.Email: .27, delivery.SMS: .31, delivery.WebPush: .38}
+
 // send delivers a message in batches.
 func (o *outbound) send(s sending) (list []*batch) {
 	slices.Sort(s.users)
@@ -368,7 +371,7 @@ func (d *made) sendSlot(o *outbound, id int64, k template.Slot, c delivery.Chann
 		}
 		for it := b.sent.Iterator(); c.Tracks() && it.HasNext(); {
 			u := known[int64(it.Next())]
-			if share := [delivery.Channels]float64{.46, .27, .31, 0, .38}[c]; u.heard == nil && d.r.Float64() < share {
+			if u.heard == nil && d.r.Float64() < follows[c] {
 				u.heard = &heard{k, c, b.finished.Add(time.Duration(20+d.r.ExpFloat64()*140) * time.Second)}
 			}
 		}

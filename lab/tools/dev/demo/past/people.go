@@ -94,7 +94,8 @@ func (h *history) readStaff(ctx context.Context) error {
 // providerKey is the request key of the provider that fails.
 const providerKey = "demo: provider"
 
-// storeProvider configures a provider of SMS that does not answer, and lets a worker test it.
+// storeProvider configures a provider of SMS that does not answer. It serves countries of which
+// the demo has no customer.
 func (h *history) storeProvider(ctx context.Context, _ pgx.Tx) error {
 	box, err := seal.New(provider.SealPurpose, h.ProvidersKeys...)
 	if err != nil {
@@ -103,24 +104,32 @@ func (h *history) storeProvider(ctx context.Context, _ pgx.Tx) error {
 	if err := h.readStaff(ctx); err != nil {
 		return err
 	}
-	all := h.actor
-	all.Role, all.Shops = staff.Admin, nil
 	s := provider.Service{Store: deliverydb.NewConfigured(h.db), Box: box, Keyed: box.Keyed(), Check: func(provider.Provider, map[string]string) error { return nil },
 		IsCountry: func(string) bool { return true }}
-	made, err := s.Create(ctx, all, provider.Input{Kind: provider.JSON, Name: "Backup gateway", Order: 1, Weight: 1, Countries: []string{"HK", "MO"}, Enabled: true,
+	_, err = s.Create(ctx, h.actor, provider.Input{Kind: provider.JSON, Name: "Backup gateway", Order: 1, Weight: 1, Countries: []string{"HK", "MO"}, Enabled: true,
 		Settings: map[string]string{"url": "http://127.0.0.1:9/sms"}, Secrets: map[string]string{"token": "demo"}}, providerKey)
-	if err != nil {
+	return err
+}
+
+// testProvider asks a worker for test messages through the provider, so that its page shows how
+// it does: the workers know the provider by now.
+func (h *history) testProvider(ctx context.Context, tx pgx.Tx) error {
+	t := testmessage.ChannelTest{Channel: delivery.SMS, Recipient: "+85255501000", CreatedBy: h.admin}
+	if err := tx.QueryRow(ctx, `select id from providers where request_key = $1`, providerKey).Scan(&t.Provider); err != nil {
 		return err
 	}
-	by := all.Label + " " + all.Name
-	_, err = deliverydb.NewChannelTests(h.db).CreateTest(ctx, testmessage.ChannelTest{Channel: delivery.SMS, Provider: made.ID, Recipient: "+85255501000", CreatedBy: by},
-		staff.Entry{Actor: all, Action: "channel.test", ObjectKind: "channel", ObjectID: delivery.SMS.String(), Reason: ""})
-	return err
+	for range testmessage.TestsPerMember / 2 {
+		if _, err := deliverydb.NewChannelTests(h.db).CreateTest(ctx, t,
+			staff.Entry{Actor: h.actor, Action: "channel.test", ObjectKind: "channel", ObjectID: delivery.SMS.String()}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // storeAlerts stores the alerts of the past; each has ended.
 func (h *history) storeAlerts(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `
+	if _, err := tx.Exec(ctx, `
 		with demo as (
 			select t.*, (select count(*) from exceptions e join batches b on b.id = e.batch_id where b.template_id = t.id and b.kind = 'reminder' and e.outcome = 'dead') as dead,
 				(select max(issued_at) from coupons c where c.template_id = t.id) as last
@@ -137,6 +146,10 @@ func (h *history) storeAlerts(ctx context.Context, tx pgx.Tx) error {
 			select 'sold_out', 'sold_out:' || id, shop_number, id, name, stock, '/templates/' || id, last, closes_at from demo where issued = stock
 		)
 		insert into alerts (kind, key, shop_number, template_id, name, count, path, raised_at, ended_at)
-		select kind, key, shop, template, name, count, path, raised, ended from told order by raised`)
+		select kind, key, shop, template, name, count, path, raised, ended from told order by raised`); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `insert into alert_readers (staff_id, read_through) select s.id, (select coalesce(max(a.id), 0) from alerts a where a.raised_at < $1) from staff s
+		on conflict do nothing`, h.now.AddDate(0, 0, -5))
 	return err
 }

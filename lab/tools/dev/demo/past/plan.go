@@ -79,7 +79,7 @@ func drops() []plan {
 		drop("cups", tea, "Weekend cups, ¥10 off", amountOff(10), 300, 72, plan{Days: 55, Hour: 10, Bookers: 520, Tries: .62, Others: .1, Rush: 4 * time.Minute, Uses: .55, Basket: 5200}),
 		drop("online", leaf, "Leaf & Kettle opens online", amountOff(15), 250, 96, plan{Days: 51, Hour: 20, Bookers: 430, Tries: .7, Others: .12, Rush: 3 * time.Minute, Uses: .58, Basket: 8800}),
 		drop("rain", tea, "满 80 减 20 · Rainy days", thresholdOff(20, 80), 450, 72, plan{Days: 47, Hour: 12, Bookers: 820, Tries: .66, Others: .1, Rush: 150 * time.Second, Uses: .6, Basket: 12800}),
-		drop("osmanthus", tea, "Osmanthus week, 15 % off", percentOff(15, 30), 700, 120, plan{Days: 42, Hour: 20, Bookers: 900, Tries: .68, Others: .15, Rush: 2 * time.Minute, Uses: .3, Basket: 13600, Campaign: waiting()}),
+		drop("osmanthus", tea, "Osmanthus week, 15 % off", percentOff(15, 30), 700, 120, plan{Days: 42, Hour: 20, Bookers: 900, Tries: .68, Others: .15, Rush: 2 * time.Minute, Uses: .5, Basket: 13600, Campaign: waiting()}),
 		drop("harvest", leaf, "新茶上市 8 折 · New harvest", percentOff(20, 40), 400, 96, plan{Days: 38, Hour: 20, Bookers: 760, Tries: .74, Others: .12, Rush: time.Minute, Uses: .63, Basket: 16800}),
 		drop("hotpot", tea, "Hot pot night, ¥30 off", thresholdOff(30, 120), 700, 72, plan{Days: 34, Hour: 18, Bookers: 1350, Tries: .7, Others: .14, Rush: 80 * time.Second, Uses: .64, Basket: 19800, Revoked: 3}),
 		drop("supper", tea, "Late supper, ¥15 off", amountOff(15), 900, 72, plan{Days: 28, Hour: 21, Bookers: 1500, Tries: .58, Others: .1, Rush: 3 * time.Minute, Uses: .57, Basket: 7600, Failing: fixed(delivery.SMS)}),
@@ -87,7 +87,7 @@ func drops() []plan {
 		drop("double", tea, "满 100 减 30 · Double day", thresholdOff(30, 100), 1200, 72, plan{Days: 19, Hour: 20, Bookers: 2300, Tries: .76, Others: .16, Rush: 35 * time.Second, Uses: .66, Basket: 16400}),
 		drop("brunch", tea, "Sunday brunch, 20 % off", percentOff(20, 50), 1300, 96, plan{Days: 13, Hour: 10, Bookers: 2500, Tries: .68, Others: .14, Rush: 45 * time.Second, Uses: .62, Basket: 14200, Failing: fixed(delivery.Email)}),
 		drop("kettle", leaf, "Kettle week, ¥40 off", thresholdOff(40, 200), 900, 120, plan{Days: 8, Hour: 20, Bookers: 1900, Tries: .74, Others: .15, Rush: 25 * time.Second, Uses: .64, Basket: 32600}),
-		drop("night", tea, "Harvest night, ¥25 off", thresholdOff(25, 100), 2000, 240, plan{Days: 4, Hour: 20, Bookers: 3400, Tries: .72, Others: .15, Rush: 18 * time.Second, Uses: .34, Basket: 18600, Campaign: twoDays()}),
+		drop("night", tea, "Harvest night, ¥25 off", thresholdOff(25, 100), 2000, 240, plan{Days: 4, Hour: 20, Bookers: 3400, Tries: .72, Others: .15, Rush: 18 * time.Second, Uses: .7, Basket: 18600, Campaign: twoDays()}),
 		drop("afternoon", tea, "Afternoon tea, 10 % off all week", percentOff(10, 20), 3000, 240, plan{Days: 1, Hour: 15, Open: 6 * 24 * time.Hour, Bookers: 1800, Tries: .6, Others: .3, Rush: 5 * time.Hour, Uses: .4, Basket: 9800, Selling: true}),
 	}
 }

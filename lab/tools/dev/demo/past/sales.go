@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
 )
@@ -137,7 +139,7 @@ func (d *made) claim() {
 // live takes the coupon through its life up to now.
 func (d *made) live(c *owned) {
 	span := c.expires.Sub(c.issued)
-	at := c.issued.Add(2*time.Minute + time.Duration(math.Pow(d.r.Float64(), 1.6)*.9*float64(span)))
+	at := c.issued.Add(2*time.Minute + time.Duration(math.Pow(d.r.Float64(), 2.4)*.9*float64(span)))
 	uses := d.r.Float64() < d.Uses
 	if k := d.campaign; k != nil && k.uses() {
 		// Owners use it before the campaign, or after it as far as it moves them.
@@ -215,4 +217,17 @@ func (d *made) revoke() {
 			left--
 		}
 	}
+}
+
+// OnSale returns the history's drop that is on sale, and a few of its coupons that no order holds.
+func OnSale(ctx context.Context, tx pgx.Tx) (drop int64, coupons []int64, err error) {
+	if err := tx.QueryRow(ctx, `select id from templates where request_key = 'demo: afternoon'`).Scan(&drop); err != nil {
+		return 0, nil, err
+	}
+	rows, err := tx.Query(ctx, `select id from coupons where template_id = $1 and state in ('unused', 'locked') and expires_at > now() + interval '1 day' order by id limit 4`, drop)
+	if err != nil {
+		return 0, nil, err
+	}
+	coupons, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+	return drop, coupons, err
 }
