@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	past := flags.Bool("past", true, "give new demo data a history: drops and campaigns of eight weeks")
 	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), usage)
+		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {

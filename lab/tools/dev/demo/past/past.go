@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/postgres/audience"
-	"dropbell/adapters/postgres/campaigns"
-	"dropbell/adapters/postgres/coupons"
-	"dropbell/adapters/postgres/delivery"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/staff"
 	"dropbell/lab/tools/dev/demo"
 )
@@ -122,16 +122,16 @@ func (h *history) count(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	tallies := coupons.NewCouponTallies(h.db)
+	tallies := couponsdb.NewCouponTallies(h.db)
 	for _, id := range ids {
 		if _, err := tallies.Recount(ctx, id); err != nil {
 			return err
 		}
 	}
-	if err := delivery.NewDeadLetters(h.db).RecountDeadLetters(ctx); err != nil {
+	if err := deliverydb.NewDeadLetters(h.db).RecountDeadLetters(ctx); err != nil {
 		return err
 	}
-	store := campaigns.NewCampaigns(h.db, audience.NewSegments(h.db))
+	store := campaignsdb.NewCampaigns(h.db, audiencedb.NewSegments(h.db))
 	for {
 		if more, err := store.CountNext(ctx); err != nil || !more {
 			return err

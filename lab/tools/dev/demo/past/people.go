@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/argon2"
-	"dropbell/adapters/postgres/access"
+	accessdb "dropbell/adapters/postgres/access"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
@@ -79,7 +79,7 @@ func (d *made) member() string {
 
 // readStaff reads the two members.
 func (h *history) readStaff(ctx context.Context) error {
-	list, err := access.NewStaff(h.db).Members(ctx)
+	list, err := accessdb.NewStaff(h.db).Members(ctx)
 	for _, m := range list {
 		a := m.Actor()
 		if label := a.Label + " " + a.Name; m.Email == MarketerEmail {
