@@ -3,6 +3,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,6 +41,7 @@ type request struct {
 	method, path string
 	user         int64 // in whose name, 0 for none
 	body         any
+	key          string // the idempotency key of a call that must not be repeated; "" = a new one
 }
 
 // refusal is an answer other than 2xx, see RFC 9457.
@@ -60,7 +62,7 @@ func (c *Client) call(ctx context.Context, q request, into any) error {
 	if err != nil {
 		return err
 	}
-	key := uuid.NewString()
+	key := cmp.Or(q.key, uuid.NewString())
 	for attempt := 1; ; attempt++ {
 		err := c.once(ctx, q, key, kind, payload, into)
 		busy, ok := err.(*refusal)

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -71,6 +72,18 @@ func (c *Client) AddSoon(ctx context.Context, now time.Time) (Drop, error) {
 	})
 }
 
+// named returns a drop of the shop and that name that opens at the instant, if there is one.
+func (c *Client) named(ctx context.Context, shop, name string, opens time.Time) (Drop, error) {
+	at := opens.UTC()
+	list, err := c.drops(ctx, url.Values{"shop": {shop}, "from": {at.Format(time.RFC3339)}, "to": {at.Add(time.Second).Format(time.RFC3339)}})
+	for _, d := range list {
+		if d.Name == name {
+			return d, err
+		}
+	}
+	return Drop{}, err
+}
+
 // AddTomorrow makes a drop at 20:00 of the next day in the shop's country.
 func (c *Client) AddTomorrow(ctx context.Context, now time.Time) (Drop, error) {
 	return c.publish(ctx, coupon{
@@ -112,12 +125,14 @@ type coupon struct {
 	OpensAt    time.Time
 	Open       time.Duration
 	Stock      int64
+	Obtain     string // claim if empty
+	Shop       string // the demo's first shop if empty
 }
 
 func (k coupon) body() map[string]any {
 	b := map[string]any{
-		"shop_number": shop, "name": k.Name, "kind": k.Kind, "currency": "CNY", "target": "shop",
-		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": "claim", "claim_mode": "durable",
+		"shop_number": cmp.Or(k.Shop, shop), "name": k.Name, "kind": k.Kind, "currency": "CNY", "target": "shop",
+		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": cmp.Or(k.Obtain, "claim"), "claim_mode": "durable",
 		"opens_at":  k.OpensAt.UTC().Format(time.RFC3339),
 		"closes_at": k.OpensAt.Add(k.Open).UTC().Format(time.RFC3339),
 	}
@@ -132,8 +147,14 @@ func (k coupon) body() map[string]any {
 	return b
 }
 
+// create makes a draft, unless a drop of that name opens at that instant: a start that was killed
+// may have left it.
 func (c *Client) create(ctx context.Context, k coupon) (Drop, error) {
-	d := Drop{Shop: shop, Name: k.Name, OpensAt: k.OpensAt}
+	number := cmp.Or(k.Shop, shop)
+	if d, err := c.named(ctx, number, k.Name, k.OpensAt); err != nil || d.ID != "" {
+		return d, err
+	}
+	d := Drop{Shop: number, Name: k.Name, OpensAt: k.OpensAt}
 	if err := c.call(ctx, request{method: "POST", path: "/admin/templates", body: k.body()}, &d); err != nil {
 		return Drop{}, fmt.Errorf("create template %q: %w", k.Name, err)
 	}
@@ -142,8 +163,8 @@ func (c *Client) create(ctx context.Context, k coupon) (Drop, error) {
 
 func (c *Client) publish(ctx context.Context, k coupon) (Drop, error) {
 	d, err := c.create(ctx, k)
-	if err != nil {
-		return Drop{}, err
+	if err != nil || d.State != "draft" {
+		return d, err
 	}
 	if err := c.call(ctx, request{method: "POST", path: "/admin/templates/" + d.ID + "/publish"}, nil); err != nil {
 		return Drop{}, fmt.Errorf("publish template %q: %w", k.Name, err)

@@ -22,6 +22,9 @@ type user struct {
 	Phone    string `json:"phone"`
 	Locale   string `json:"locale"`
 	Timezone string `json:"timezone"`
+
+	OptOuts    []string       `json:"opt_outs,omitempty"`
+	Attributes map[string]any `json:"attributes"`
 }
 
 var (
@@ -29,6 +32,8 @@ var (
 	givens    = []string{"伟", "芳", "娜", "敏", "静", "磊", "洋", "艳", "勇", "杰", "涛", "明"}
 	firsts    = []string{"Ada", "Ben", "Chloe", "Dev", "Elif", "Finn", "Grace", "Hugo", "Iris", "Jonas", "Kira", "Leo"}
 	lasts     = []string{"Adams", "Brown", "Costa", "Dubois", "Evans", "Fischer", "Garcia", "Hansen", "Ito", "Jones"}
+	cities    = []string{"Shanghai", "Hangzhou", "Suzhou", "Xiamen", "Chengdu", "Singapore", "Berlin"}
+	tiers     = []string{"bronze", "bronze", "bronze", "silver", "silver", "gold"}
 	timezones = []string{"Asia/Shanghai", "Asia/Shanghai", "Asia/Shanghai", "Asia/Singapore", "Europe/Berlin", "America/New_York"}
 )
 
@@ -47,6 +52,14 @@ func demoUser(id int) user {
 		Phone:    fmt.Sprintf("+1%d55501%02d", areas[n/100%len(areas)], n%100),
 		Locale:   "zh-CN",
 		Timezone: timezones[n%len(timezones)],
+
+		Attributes: map[string]any{"city": cities[n/3%len(cities)], "tier": tiers[n/7%len(tiers)]},
+	}
+	switch {
+	case n%37 == 5:
+		u.OptOuts = []string{"sms"}
+	case n%53 == 9:
+		u.OptOuts = []string{"email"}
 	}
 	if n%3 == 0 {
 		u.Locale = "en"

@@ -3,6 +3,7 @@ package shop_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/lab/bench/stack"
+	"dropbell/lab/tools/dev/catcher"
 	"dropbell/lab/tools/dev/shop"
 	dropbell "dropbell/sdk/go"
 	"dropbell/web/console/consoletest"
@@ -45,8 +47,9 @@ func TestDemoShop(t *testing.T) {
 	var handler atomic.Pointer[http.Handler]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
 	t.Cleanup(server.Close)
-	address := serve(t, "AUTH_JWT_SECRET="+secret, "SHOP_ORIGINS="+server.URL, "EVENTS_INSECURE=on")
-	s, err := shop.New(shop.Config{Server: address, Key: key, Tokens: dropbell.UserTokens{Secret: secret}, Log: slog.New(slog.DiscardHandler)}, server.URL)
+	messages, push := catch(t)
+	address := serve(t, append(push, "AUTH_JWT_SECRET="+secret, "SHOP_ORIGINS="+server.URL, "EVENTS_INSECURE=on")...)
+	s, err := shop.New(shop.Config{Server: address, Messages: messages, Key: key, Tokens: dropbell.UserTokens{Secret: secret}, Log: slog.New(slog.DiscardHandler)}, server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +68,10 @@ func TestDemoShop(t *testing.T) {
 	v.state("dropbell-reserve", "reserved")
 	v.open("/", "dropbell-reserve", "reserved")
 	v.state("dropbell-claim", "scheduled")
+	v.Press("main", "Put the app on your phone")
+	v.press("dropbell-reserve.push", "ready")
+	v.state("dropbell-reserve.push", "reserved")
+	v.looks("the product page with a phone")
 
 	v.wrongClock()
 
@@ -74,6 +81,15 @@ func TestDemoShop(t *testing.T) {
 			v.opensIn(5 * time.Minute)
 		}
 		return strings.Contains(v.text("dropbell-inbox"), "Opens in 5 minutes")
+	})
+	consoletest.Within(t, "the push on the phone", func() bool {
+		answer, err := http.Get(messages + "/?kind=push")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		page, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(page), "demo-shop-ph")
 	})
 	v.opensIn(0)
 	v.open("/", "dropbell-claim", "arm", "open")
@@ -94,6 +110,30 @@ func TestDemoShop(t *testing.T) {
 		v.Open(v.address + "/events")
 		return strings.Contains(v.Text("main"), "coupon.used")
 	})
+}
+
+// catch starts a catcher of pushes. It returns the address of its page, and the variables by
+// which pushes come there.
+func catch(t *testing.T) (page string, variables []string) {
+	t.Helper()
+	port, err := localstack.FreePort(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	c, err := catcher.Start(catcher.Config{Dir: t.TempDir(), SMTPAddr: "127.0.0.1:0", HTTPAddr: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.WithoutCancel(t.Context())) })
+	values, err := catcher.PushVariables("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range values {
+		variables = append(variables, name+"="+value)
+	}
+	return "http://" + address, variables
 }
 
 // serve runs `dropbell all` with the additional variables more until the test ends, and returns

@@ -14,12 +14,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	dropbell "dropbell/sdk/go"
+	"dropbell/sdk/go/api"
 )
 
 // Number is the shop's number in Dropbell.
@@ -30,8 +32,10 @@ type Config struct {
 	Addr   string // host:port to listen on
 	Server string // address of Dropbell, such as http://127.0.0.1:8080
 	Key    string // service key with every scope
-	Tokens dropbell.UserTokens
-	Log    *slog.Logger
+	// Messages is the address of the page that shows pushes which were sent; "" = there is none.
+	Messages string
+	Tokens   dropbell.UserTokens
+	Log      *slog.Logger
 }
 
 // Shop serves the pages of the shop. [New] makes it, [Start] also lets it listen.
@@ -47,7 +51,8 @@ type Shop struct {
 	end     context.CancelFunc
 
 	mu     sync.Mutex
-	drop   string // id of the newest drop; "" = none
+	drop   string          // id of the newest drop; "" = none
+	phones map[string]bool // users whose phone has the shop's app
 	orders map[string]order
 }
 
@@ -64,7 +69,7 @@ func New(c Config, address string) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Shop{config: c, address: address, client: client, pages: pages, again: 10 * time.Second, orders: map[string]order{}}
+	s := &Shop{config: c, address: address, client: client, pages: pages, again: 10 * time.Second, orders: map[string]order{}, phones: map[string]bool{}}
 	s.ended, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -111,6 +116,7 @@ func (s *Shop) Handler() http.Handler {
 	mux.HandleFunc("POST /orders/{id}/refund", s.refund)
 	mux.HandleFunc("POST /drops", s.openDrop)
 	mux.HandleFunc("POST /another-user", s.anotherUser)
+	mux.HandleFunc("POST /phone", s.phone)
 	mux.HandleFunc("GET /events", s.events)
 	mux.Handle("POST /hooks", &s.hooks)
 	mux.Handle("GET /files/", http.FileServerFS(files))
@@ -153,6 +159,22 @@ func (s *Shop) anotherUser(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
+// phone registers a phone with the shop's app for the user, as the app would after its start.
+func (s *Shop) phone(w http.ResponseWriter, r *http.Request) {
+	p, to := s.page(w, r), "/"
+	user, locale := p.User, p.Lang
+	if _, err := s.client.PutDeviceWithResponse(r.Context(), &api.PutDeviceParams{XUserID: &user}, api.DeviceChange{Platform: api.DeviceChangePlatformAndroid,
+		Token: "demo-shop-phone-" + user, AppVersion: new("1.0"), Locale: &locale}); err != nil {
+		s.config.Log.Warn("the phone is not registered", "err", err)
+		to = "/?error=" + url.QueryEscape(refusalText(err))
+	} else {
+		s.mu.Lock()
+		s.phones[user] = true
+		s.mu.Unlock()
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
 // token is where the components get the token of the signed-in user.
 func (s *Shop) token(w http.ResponseWriter, r *http.Request) {
 	c, err := r.Cookie(userCookie)
@@ -173,6 +195,8 @@ func (s *Shop) token(w http.ResponseWriter, r *http.Request) {
 // page has the data that every page shows.
 type page struct {
 	Lang, Server, User string
+	Messages           string
+	Phone              bool // the user's phone has the shop's app
 	Product            product
 	Drop               string // id; "" = none
 	Error              string
@@ -188,7 +212,8 @@ func (s *Shop) page(w http.ResponseWriter, r *http.Request) page {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return page{Lang: lang, Server: s.config.Server, User: s.user(w, r), Product: tea(), Drop: s.drop}
+	user := s.user(w, r)
+	return page{Lang: lang, Server: s.config.Server, User: user, Messages: s.config.Messages, Phone: s.phones[user], Product: tea(), Drop: s.drop}
 }
 
 func (s *Shop) render(w http.ResponseWriter, name string, p page) {

@@ -25,7 +25,8 @@ Dropbell is running.
   Mail, SMS, webhooks and pushes that were sent
                    %s
   Logs and data    %s
-`, url, s.get("ADMIN_EMAIL"), password(s), url, url, s.catcher, local)
+  Commands         %s --help
+`, url, s.get("ADMIN_EMAIL"), password(s), url, url, s.catcher, local, binary(program))
 	if s.shop != "" {
 		fmt.Fprintf(&b, `  Demo shop        http://%s
                    what an end user sees, from a reminder to a paid coupon

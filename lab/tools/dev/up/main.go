@@ -2,7 +2,7 @@
 // worker, and a catcher for the messages that Dropbell sends. Ctrl-C stops all of it and keeps
 // the data under .local.
 //
-//	up        start, and stay until stopped
+//	up        start, and stay until stopped; with -past=false the demo data has no history
 //	up drop   in another terminal: add a drop that opens in a few minutes
 //	up crash  in another terminal: kill -9 the worker and see it come back
 //	up down   in another terminal: stop
@@ -11,6 +11,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -30,12 +31,29 @@ func main() {
 	}
 }
 
+const usage = `usage: up [-past=false] [drop | crash | down]
+
+Without a command, up runs everything with demo data until Ctrl-C. DEMO=0 in the
+environment leaves the database empty.
+`
+
 func run(ctx context.Context, args []string) error {
 	if err := enterRepository(); err != nil {
 		return err
 	}
-	if len(args) == 0 {
-		return up(ctx)
+	flags := flag.NewFlagSet("up", flag.ContinueOnError)
+	past := flags.Bool("past", true, "give new demo data a history: drops and campaigns of eight weeks")
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if args = flags.Args(); len(args) == 0 {
+		return up(ctx, *past)
 	}
 	switch args[0] {
 	case "drop":

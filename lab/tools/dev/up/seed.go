@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"dropbell/lab/tools/dev/demo"
+	"dropbell/lab/tools/dev/demo/past"
 )
 
 // offer is the drop of the printed examples.
@@ -15,21 +19,31 @@ type offer struct {
 	token string // of user demo.FirstUser, empty when tokens are issued elsewhere
 }
 
-// seed loads the demo data into a new database and makes sure that there is a
-// drop for the examples.
-func (s *stack) seed(ctx context.Context) (offer, error) {
+// seed loads the demo data into a new database, completes it if the start before was killed, and
+// makes sure that there is a drop for the examples.
+func (s *stack) seed(ctx context.Context) (o offer, err error) {
 	if s.settings.get("DEMO") == "0" {
-		return offer{}, nil
+		return o, nil
 	}
 	client := demo.NewClient(s.settings.url(), s.settings.get("ADMIN_API_KEY"))
-	empty, err := client.IsNew(ctx)
+	steps, err := demo.OpenSteps(ctx, s.settings.get("DATABASE_URL"))
 	if err != nil {
-		return offer{}, err
+		return o, err
 	}
-	var o offer
-	if empty {
-		o.drop, err = seedAll(ctx, client)
-	} else {
+	defer func() { err = errors.Join(err, steps.Close(context.WithoutCancel(ctx))) }()
+	begun, ours, err := steps.Begun(ctx)
+	if err == nil && !ours {
+		var empty bool
+		if empty, err = client.IsNew(ctx); err == nil && empty {
+			say("new database: loading demo data (DEMO=0 leaves it empty, -past=false leaves out its history) …")
+			begun, err = steps.Begin(ctx)
+			ours = true
+		}
+	}
+	if err == nil && ours {
+		o.drop, err = s.seedAll(ctx, steps, begun, client)
+	}
+	if err == nil && o.drop.ID == "" {
 		o.drop, err = seedSoon(ctx, client)
 	}
 	return o, errors.Join(err, o.sign(s.settings.issuer()))
@@ -43,36 +57,85 @@ func (o *offer) sign(by demo.Issuer) (err error) {
 	return err
 }
 
-// seedAll fills a new database. The drop that opens first is made first, because its time is
-// already running.
-func seedAll(ctx context.Context, client *demo.Client) (demo.Drop, error) {
-	say("new database: loading demo data (DEMO=0 leaves it empty) …")
-	users, err := client.LoadUsers(ctx)
-	if err != nil {
-		return demo.Drop{}, err
+// seedAll carries out the steps that were not completed before, and returns the drop that opens
+// soon if it was made now. That drop is made first, because its time is already running.
+func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time, client *demo.Client) (soon demo.Drop, err error) {
+	type step struct {
+		name string
+		do   func(context.Context) error
 	}
-	say("  %d users", users)
-	if err := client.NameShop(ctx); err != nil {
-		return demo.Drop{}, err
+	list := []step{
+		{"users", func(ctx context.Context) error {
+			users, err := client.LoadUsers(ctx)
+			if err == nil {
+				say("  %d users", users)
+			}
+			return errors.Join(err, client.NameShop(ctx))
+		}},
+		{"soon", func(ctx context.Context) (err error) {
+			soon, err = addSoon(ctx, client)
+			return err
+		}},
+		{"tomorrow", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddTomorrow, begun, 4000) }},
+		{"later", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddLater, begun, 1500) }},
+		{"draft", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddDraft, begun, 0) }},
 	}
-	soon, err := addSoon(ctx, client)
-	if err != nil {
-		return soon, err
+	if s.settings.past {
+		list = append(list,
+			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
+			step{"segments", client.AddSegments},
+			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
+			step{"shop", s.seedShop})
 	}
-	for _, next := range []struct {
-		add   func(context.Context, time.Time) (demo.Drop, error)
-		users int
-	}{{client.AddTomorrow, 4000}, {client.AddLater, 1500}} {
-		d, err := next.add(ctx, time.Now())
-		if err == nil {
-			err = reserve(ctx, client, d, demo.Spread{Users: next.users})
-		}
-		if err != nil {
+	for _, next := range list {
+		if err := steps.Once(ctx, next.name, func(ctx context.Context, _ pgx.Tx) error { return next.do(ctx) }); err != nil {
 			return soon, err
 		}
 	}
-	_, err = client.AddDraft(ctx, time.Now())
-	return soon, err
+	if !s.settings.past {
+		return soon, nil
+	}
+	return soon, steps.Once(ctx, "orders", func(ctx context.Context, tx pgx.Tx) error {
+		drop, coupons, err := past.OnSale(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return client.AddOrders(ctx, drop, coupons)
+	})
+}
+
+// seedShop lets the demo shop open its first drop, in time for a reminder.
+func (s *stack) seedShop(ctx context.Context) error {
+	if s.shop == nil {
+		return nil
+	}
+	return s.shop.AddDrop(ctx, 7*time.Minute)
+}
+
+// seedDrop adds a drop and lets users reserve. A drop that a killed start has left is completed.
+func seedDrop(ctx context.Context, client *demo.Client, add func(context.Context, time.Time) (demo.Drop, error), begun time.Time, users int) error {
+	d, err := add(ctx, begun)
+	if err != nil || users == 0 || d.OpensAt.Before(time.Now().Add(time.Hour)) {
+		return err
+	}
+	return reserve(ctx, client, d, demo.Spread{Users: users})
+}
+
+// seedPast stores the history of the demo data.
+func (s *stack) seedPast(ctx context.Context, begun time.Time) error {
+	say("  drops and campaigns of the last eight weeks …")
+	began := time.Now()
+	steps, err := demo.OpenSteps(ctx, s.settings.get("DATABASE_URL"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = steps.Close(context.WithoutCancel(ctx)) }()
+	if err := past.Make(ctx, steps, begun, past.Config{DatabaseURL: s.settings.get("DATABASE_URL"), ProvidersKeys: strings.Split(s.settings.get("PROVIDERS_KEY"), ","),
+		First: demo.FirstUser, Last: demo.LastUser}); err != nil {
+		return err
+	}
+	say("    %.1f s", time.Since(began).Seconds())
+	return nil
 }
 
 // seedSoon adds a drop to an old database that has none to wait for.

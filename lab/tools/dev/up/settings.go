@@ -17,6 +17,7 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/lab/tools/dev/demo"
+	"dropbell/lab/tools/dev/demo/past"
 )
 
 // The credentials of the demo.
@@ -31,6 +32,7 @@ type settings struct {
 	given   func(string) string
 	chosen  map[string]string
 	catcher string // base URL
+	past    bool   // the demo data has a history
 	shop    string // host:port of the demo shop; "" = there is none
 }
 
@@ -113,6 +115,7 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("EVENTS_INSECURE", "on")    // endpoints on this machine
 	s.setDefault("PROVIDERS_PRIVATE", "yes") // providers on it
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
+	s.setDefault("SMS_PRICES", past.SMSPrices)
 	return nil
 }
 

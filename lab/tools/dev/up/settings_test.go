@@ -31,14 +31,23 @@ func TestGivenSettingsComeFirst(t *testing.T) {
 	}
 }
 
-// TestShopOrigins: the demo shop's pages may call the API in addition to pages of the given
-// origins.
+// TestShopOrigins: pages of the demo shop and of the examples may call the API in addition to
+// pages of the given origins.
 func TestShopOrigins(t *testing.T) {
-	for given, want := range map[string]string{"": "http://127.0.0.1:3000", "http://127.0.0.1:4001, ": "http://127.0.0.1:4001,http://127.0.0.1:3000"} {
-		s := newSettings(func(string) string { return given })
-		s.openTo("http://127.0.0.1:3000")
-		if env := s.environment(); env[len(env)-1] != "SHOP_ORIGINS="+want {
-			t.Errorf("%q: %s", given, env[len(env)-1])
+	const examples = "http://127.0.0.1:4000,http://localhost:4000,http://127.0.0.1:4001,http://localhost:4001"
+	for _, c := range []struct {
+		given string
+		ports []int
+		want  string
+	}{
+		{"", []int{3000}, "http://127.0.0.1:3000,http://localhost:3000," + examples},
+		{"http://127.0.0.1:4001, ", []int{3000}, "http://127.0.0.1:4001,http://127.0.0.1:3000,http://localhost:3000,http://127.0.0.1:4000,http://localhost:4000,http://localhost:4001"},
+		{"", nil, examples},
+	} {
+		s := newSettings(func(string) string { return c.given })
+		s.openTo(c.ports...)
+		if env := s.environment(); env[len(env)-1] != "SHOP_ORIGINS="+c.want {
+			t.Errorf("%q and %v: %s", c.given, c.ports, env[len(env)-1])
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 // is no shop without demo data, or if another issuer makes the tokens of users.
 func (s *stack) chooseShop(context.Context) error {
 	if s.settings.get("DEMO") == "0" || s.settings.get("AUTH_JWT_SECRET") == "" {
+		s.settings.openTo()
 		return nil
 	}
 	p, err := port(3000, "the demo shop", portOf(s.settings.get("HTTP_ADDR")), portOf(s.settings.get("WORKER_HTTP_ADDR")))
@@ -23,17 +24,28 @@ func (s *stack) chooseShop(context.Context) error {
 		return err
 	}
 	s.settings.shop = fmt.Sprintf("127.0.0.1:%d", p)
-	s.settings.openTo("http://" + s.settings.shop)
+	s.settings.openTo(p)
 	return nil
 }
 
-// openTo adds an origin to the origins that may call the API; the caller may have set these.
-func (s *settings) openTo(origin string) {
-	given := strings.Trim(s.get("SHOP_ORIGINS"), ", ")
-	if given != "" {
-		origin = given + "," + origin
+// examplePorts are the ports on which the programs below examples/ listen.
+var examplePorts = []int{4000, 4001}
+
+// openTo lets pages of this machine that are served on the ports, and the examples' pages, call
+// the API, beside the origins that the caller may have set.
+func (s *settings) openTo(ports ...int) {
+	var origins []string
+	if given := strings.Trim(s.get("SHOP_ORIGINS"), ", "); given != "" {
+		origins = append(origins, given)
 	}
-	s.set("SHOP_ORIGINS", origin)
+	for _, port := range append(ports, examplePorts...) {
+		for _, host := range []string{"127.0.0.1", "localhost"} {
+			if origin := fmt.Sprintf("http://%s:%d", host, port); !strings.Contains(","+strings.Join(origins, ",")+",", ","+origin+",") {
+				origins = append(origins, origin)
+			}
+		}
+	}
+	s.set("SHOP_ORIGINS", strings.Join(origins, ","))
 }
 
 // startShop starts the demo shop in this process. The rest is worth keeping without it.
@@ -45,7 +57,7 @@ func (s *stack) startShop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shop, err := shop.Start(ctx, shop.Config{Addr: s.settings.shop, Server: s.settings.url(), Key: s.settings.get("ADMIN_API_KEY"),
+	shop, err := shop.Start(ctx, shop.Config{Addr: s.settings.shop, Server: s.settings.url(), Key: s.settings.get("ADMIN_API_KEY"), Messages: s.settings.catcher,
 		Tokens: dropbell.UserTokens{Secret: s.settings.get("AUTH_JWT_SECRET"), Issuer: s.settings.get("AUTH_JWT_ISSUER"), Audience: s.settings.get("AUTH_JWT_AUDIENCE")},
 		Log:    slog.New(slog.NewTextHandler(out, nil))})
 	if err != nil {
@@ -53,6 +65,7 @@ func (s *stack) startShop(ctx context.Context) error {
 		s.settings.shop = ""
 		return out.Close()
 	}
+	s.shop = shop
 	s.stops = append(s.stops, func(ctx context.Context) error {
 		defer out.Close()
 		return shop.Close(ctx)

@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/lab/tools/dev/catcher"
+	"dropbell/lab/tools/dev/shop"
 )
 
 // stack has the running servers and programs, in the order in which they were started.
@@ -21,15 +22,17 @@ type stack struct {
 	settings *settings
 	stops    []func(context.Context) error
 	services []*service
+	shop     *shop.Shop // nil = there is none
 	running  sync.WaitGroup
 }
 
 // up returns when everything has stopped again.
-func up(ctx context.Context) error {
+func up(ctx context.Context, past bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go watchParents(ctx, cancel)
 	s := &stack{settings: newSettings(os.Getenv)}
+	s.settings.past = past
 	err := s.start(ctx)
 	if err == nil {
 		<-ctx.Done()

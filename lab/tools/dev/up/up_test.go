@@ -15,7 +15,7 @@ func TestUp(t *testing.T) {
 	c := newCheckout(t)
 	up := filepath.Join(c.dir, binary("up"))
 
-	s := c.start(t, up)
+	s := c.start(t, up, "-past=false")
 	url := s.find(t, `Console +(http://\S+)`)
 	first := c.recorded(t, url)
 	checkSeed(t, first.Users, len(first.Templates), first.Reserved)
