@@ -41,7 +41,6 @@ type Stores struct {
 	ChannelTests deliverydb.ChannelTests
 	DeadLetters  deliverydb.DeadLetters
 	Deliveries   deliverydb.Ledger
-	Inbox        deliverydb.Inbox
 	Providers    deliverydb.Configured
 	Serials      deliverydb.Serials
 	Suppressions deliverydb.Suppressions
@@ -90,7 +89,7 @@ func NewStores(db *postgres.DB) Stores {
 		Notices: couponsdb.NewNotices(db), Orders: couponsdb.NewOrders(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
 
 		Batches: batches, Channels: deliverydb.NewChannels(db), ChannelTests: deliverydb.NewChannelTests(db),
-		DeadLetters: deliverydb.NewDeadLetters(db), Deliveries: deliverydb.NewLedger(db), Inbox: deliverydb.NewInbox(db),
+		DeadLetters: deliverydb.NewDeadLetters(db), Deliveries: deliverydb.NewLedger(db),
 		Providers: deliverydb.NewConfigured(db), Serials: deliverydb.NewSerials(db), Suppressions: deliverydb.NewSuppressions(db),
 		WarmUps: deliverydb.NewWarmUps(db),
 

@@ -22,6 +22,7 @@ import (
 	"dropbell/lab/bench/curve"
 	"dropbell/lab/bench/evening"
 	"dropbell/lab/bench/fanout"
+	"dropbell/lab/bench/flood"
 	"dropbell/lab/bench/group"
 	"dropbell/lab/bench/hooks"
 	"dropbell/lab/bench/idle"
@@ -51,6 +52,7 @@ var scenarios = map[string]scenario.Scenario{
 	"curve":     curve.Scenario,
 	"evening":   evening.Scenario,
 	"fanout":    fanout.Scenario,
+	"flood":     flood.Scenario,
 	"group":     group.Scenario,
 	"hooks":     hooks.Scenario,
 	"idle":      idle.Scenario,

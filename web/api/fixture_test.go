@@ -124,7 +124,9 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	reminders := &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
-	box, err := seal.New(hook.SealPurpose)
+	box := deliverydb.NewInbox(r.db, postgres.Grouping{})
+	r.Cleanup(box.Close)
+	sealed, err := seal.New(hook.SealPurpose)
 	r.must(err)
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
@@ -139,7 +141,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 				NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }},
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},
-		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: deliverydb.NewInbox(r.db)}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
+		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: box}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
 		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
@@ -148,7 +150,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Forecaster: &forecast.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]forecast.Contacts, error) {
 				return forecasts.Contacts(ctx, ids, false)
 			}}},
-		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: box, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},
+		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: sealed, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},
 	}
 	if change != nil {
 		change(&d)

@@ -37,6 +37,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
+	"dropbell/domain/message"
 	"dropbell/domain/provider"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -140,6 +141,14 @@ func (p *program) wireStores() (err error) {
 	return nil
 }
 
+// newInbox returns the store of inboxes, whose texts have tracked links.
+func (p *program) newInbox(texts message.Source) inbox.Store {
+	store := deliverydb.NewInbox(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
+	p.OnClose(func() error { store.Close(); return nil })
+	store.Texts, store.Track, store.TrackDrop = texts, p.campaignLinks().Addresses(p.Config.PublicURL), p.dropLinks().InMessages(p.Config.PublicURL)
+	return store
+}
+
 // wireUseCases makes the use cases of users and staff, by subject.
 func (p *program) wireUseCases() error {
 	codeKeys, err := redeemcode.ParseKeys(p.Config.CodeKeys)
@@ -159,8 +168,7 @@ func (p *program) wireUseCases() error {
 	}
 	p.surroundings = wiring.Surroundings{Stores: p.Stores, Now: app.Clock, Templates: refreshingStore{p.telling(p.Stores.Templates), p.lookup}, Lookup: p.lookup,
 		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
-		Inbox: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
-			TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)},
+		Inbox:       p.newInbox(texts),
 		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
 		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has}
 	p.useCases = wiring.NewUseCases(p.surroundings)

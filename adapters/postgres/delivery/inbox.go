@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -29,65 +28,116 @@ type Inbox struct {
 	// TrackDrop, if set, returns the tracked address that replaces the link in a
 	// reminder or a correction.
 	TrackDrop func(s *delivery.Subject, c delivery.Channel, id user.ID) string
+	memory    *inboxMemory
+	texts     *inboxTexts
+	marks     *pg.Committer[user.ID, mark, time.Time]
 }
 
-// NewInbox returns the store on db.
-func NewInbox(db *pg.DB) Inbox { return Inbox{DB: db} }
+// NewInbox returns the store on db. It remembers the batches of topics that many
+// readers ask for, and stores marks of reading in groups; see [Inbox.Close].
+func NewInbox(db *pg.DB, g pg.Grouping) Inbox {
+	s := Inbox{DB: db, memory: newInboxMemory(db), texts: newInboxTexts(textsFor)}
+	s.marks = pg.NewCommitter(g.Config(db), func(m mark) user.ID { return m.user }, s.storeMarks)
+	return s
+}
+
+// Close ends the goroutines of the store, when all accepted marks are stored.
+func (s Inbox) Close() {
+	s.marks.Close()
+	s.memory.close()
+}
 
 // inboxWindow is the number of a user's newest reservations, including cancelled
 // ones, that the inbox reads.
 const inboxWindow = 200
 
+// pageSQL returns, for user $1, up to when the user has read, the data that texts need, whether
+// there are notices, and the templates of the $7 newest reservations, and the changes of
+// remembered batches; see [inboxMemory.changesSQL].
+func (m *inboxMemory) newPageSQL() string {
+	with, columns := m.changesSQL()
+	return `with ` + with + `
+select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01'),
+	coalesce(u.name, ''), coalesce(u.locale, ''), coalesce(u.timezone, ''),
+	exists (select from notices where user_id = $1 and run_id is not null),
+	array(select template_id from reservations where user_id = $1
+		union select template_id from former_reservations f where user_id = $1
+			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $7::int),` + columns + `
+from here left join users u on u.id = $1`
+}
+
 // Page derives the user's in-app messages from the batches that reached the user;
-// no message is stored separately.
+// no message is stored separately. One round trip reads the user's rows and the
+// changes of remembered batches. Batches that are not remembered cost further
+// round trips.
 func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int) (inbox.Page, error) {
-	p := paging{Page: inbox.Page{UserID: by}, before: before, limit: max(limit, 1)}
-	err := s.Pool.QueryRow(ctx, `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01')`, by).Scan(&p.ReadThrough)
+	p := paging{Page: inbox.Page{UserID: by}, before: before, limit: max(limit, 1), reader: user.User{ID: by}}
+	var templates []int64
+	var notices bool
+	var columns columns
+	changed, asks := s.memory.asks()
+	err := s.PlannedOnce(ctx, s.memory.pageSQL(), slices.Concat([]any{by}, asks, []any{inboxWindow}), func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, append([]any{&p.ReadThrough, &p.reader.Name, &p.reader.Locale, &p.reader.Timezone, &notices, &templates},
+			changed.fields(&columns)...), func() error { return changed.read(columns) })
+		return err
+	})
 	if err != nil {
 		return p.Page, pg.Translate(err)
 	}
-	for _, add := range []func(context.Context, *paging) error{s.addReminders, s.addNotices, s.addCampaigns} {
-		if err := add(ctx, &p); err != nil {
+	remembers, err := s.memory.apply(ctx, changed)
+	if err != nil {
+		return p.Page, err
+	}
+	p.remembers = remembers
+	if err := s.addReminders(ctx, &p, templates); err != nil {
+		return p.Page, err
+	}
+	if notices {
+		if err := s.addNotices(ctx, &p); err != nil {
 			return p.Page, err
 		}
 	}
-	shown := p.count()
-	p.Items, err = s.render(ctx, by, shown)
+	if err := s.addCampaigns(ctx, &p); err != nil {
+		return p.Page, err
+	}
+	p.Items, err = s.render(ctx, p.reader, p.count())
 	return p.Page, err
 }
 
-// addReminders adds the reminders, corrections and cancellations that reached the user.
-func (s Inbox) addReminders(ctx context.Context, p *paging) error {
-	rows, err := s.Pool.Query(ctx, `select template_id from reservations where user_id = $1
-		union select template_id from former_reservations f where user_id = $1
-			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $2`, p.UserID, inboxWindow)
-	if err != nil {
-		return pg.Translate(err)
+// addReminders adds the reminders, corrections and cancellations of the templates that reached
+// the user.
+func (s Inbox) addReminders(ctx context.Context, p *paging, templates []int64) error {
+	unknown := s.remembered(p, dropTopic, templates, 0)
+	if len(unknown) == 0 {
+		return nil
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil || len(ids) == 0 {
-		return pg.Translate(err)
-	}
-	all, err := pg.UserOutcomes(ctx, s.DB, p.UserID, ids, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
-	if err != nil {
-		return err
-	}
-	about, err := s.heads(ctx, ids)
+	all, err := pg.UserOutcomes(ctx, s.DB, p.UserID, unknown, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
 	for _, d := range all {
 		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
-			p.all = append(p.all, reminderOf(d, about[d.TemplateID]))
+			p.all = append(p.all, reminderOf(d))
 		}
 	}
 	return err
+}
+
+// remembered adds the user's messages of remembered topics to the page, from batches of owners
+// with ids from first on, and returns the ids of the topics that must be read from the database.
+func (s Inbox) remembered(p *paging, kind int16, ids []int64, first int64) (unknown []int64) {
+	if !p.remembers {
+		return ids
+	}
+	return s.memory.split(kind, ids, first, p.UserID, &p.all)
 }
 
 // paging is a page that is being composed. all are the messages found so far; the
 // page shows some of them and counts others as unread.
 type paging struct {
 	inbox.Page
-	before time.Time // zero = now
-	limit  int
-	all    []message
+	before    time.Time // zero = now
+	limit     int
+	all       []message
+	reader    user.User
+	remembers bool // the memory knows all changes up to this page
 }
 
 // count counts the unread messages and returns the messages that the page shows,
@@ -119,33 +169,33 @@ func (p *paging) complete(instant time.Time) bool {
 }
 
 // message is one message of a page, with the subject of its text. batch, if set,
-// is the campaign's batch from which the other fields are still to be read.
+// is the campaign's batch from which the other fields are still to be read. A
+// headless message lacks the facts about its template; see [message.about].
 type message struct {
 	inbox.Message
-	subject delivery.Subject
-	batch   int64
+	subject  delivery.Subject
+	batch    int64
+	headless bool
+	campaign campaignKey // of a remembered batch of a campaign
 }
 
-// render adds the content of campaigns and the texts of the shown messages.
-func (s Inbox) render(ctx context.Context, by user.ID, shown []message) ([]inbox.Message, error) {
+// render adds the facts about templates, the content of campaigns and the texts of
+// the shown messages.
+func (s Inbox) render(ctx context.Context, reader user.User, shown []message) ([]inbox.Message, error) {
 	shown, err := s.readCampaigns(ctx, shown)
 	if err != nil {
 		return nil, err
 	}
-	items := make([]inbox.Message, len(shown))
-	if len(shown) == 0 {
-		return items, nil
-	}
-	readers, err := s.readers(ctx, []user.ID{by})
-	if err != nil {
+	if err := s.readHeads(ctx, shown); err != nil {
 		return nil, err
 	}
+	items := make([]inbox.Message, len(shown))
 	for i, m := range shown {
-		r, err := s.renderer(ctx, m.subject)
+		text, err := s.text(ctx, m)
 		if err != nil {
 			return nil, err
 		}
-		items[i] = m.said(r, readers[by])
+		items[i] = m.said(text, reader)
 	}
 	return items, nil
 }
@@ -167,40 +217,30 @@ func (s Inbox) renderer(ctx context.Context, about delivery.Subject) (*delivery.
 	return delivery.NewRenderer(book, about, delivery.App), err
 }
 
-// said returns the message with its text for u.
-func (m message) said(r *delivery.Renderer, u user.User) inbox.Message {
-	content, item := r.For(u), m.Message
-	item.Title, item.Text, item.ClaimURL = content.Title, content.Text, m.subject.Link()
-	return item
-}
-
 // toAll returns the message for each of the users.
 func (s Inbox) toAll(ctx context.Context, m message, ids []user.ID) (map[user.ID]inbox.Message, error) {
 	readers, err := s.readers(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.renderer(ctx, m.subject)
+	text, err := s.text(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	items := make(map[user.ID]inbox.Message, len(ids))
 	for id, u := range readers {
-		items[id] = m.said(r, u)
+		items[id] = m.said(text, u)
 	}
 	return items, nil
 }
 
 // reminderOf returns a reminder, a correction or a cancellation as shown in the
-// app. The text states the time that was left when the message was recorded.
-func reminderOf(d reminder.Delivered, about delivery.Subject) message {
-	shop, _ := strconv.ParseInt(about.ShopNumber, 10, 64)
-	about.Kind, about.TemplateID, about.Slot, about.OpensAt, about.TextsUpTo = d.Kind, d.TemplateID, int(d.Slot), d.OpensAt, d.TextsUpTo
-	return message{Message: inbox.Message{
+// app, without the facts about its template.
+func reminderOf(d reminder.Delivered) message {
+	return message{headless: true, Message: inbox.Message{
 		ID:         inbox.MessageID(d.Kind, d.SlotID, d.DueAt),
-		TemplateID: d.TemplateID, ShopNumber: shop, Kind: d.Kind, Slot: d.Slot,
-		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: about.TemplateName,
-	}, subject: about.At(d.At)}
+		TemplateID: d.TemplateID, Kind: d.Kind, Slot: d.Slot, OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At,
+	}, subject: delivery.Subject{Kind: d.Kind, TemplateID: d.TemplateID, Slot: int(d.Slot), OpensAt: d.OpensAt, TextsUpTo: d.TextsUpTo}}
 }
 
 // headColumns are the facts about template t and shop h that messages show; see
@@ -213,25 +253,52 @@ func headFields(about *delivery.Subject) []any {
 
 // heads returns the facts about the templates that messages show.
 func (s Inbox) heads(ctx context.Context, ids []int64) (map[int64]delivery.Subject, error) {
-	rows, err := s.Pool.Query(ctx, `select t.id, `+headColumns+` from templates t join shops h on h.number = t.shop_number where t.id = any($1)`, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	heads := map[int64]delivery.Subject{}
+	heads := make(map[int64]delivery.Subject, len(ids))
 	var about delivery.Subject
-	_, err = pgx.ForEachRow(rows, append([]any{&about.TemplateID}, headFields(&about)...), func() error {
-		heads[about.TemplateID] = about
-		return nil
+	err := s.PlannedOnce(ctx, `select t.id, `+headColumns+` from templates t join shops h on h.number = t.shop_number where t.id = any($1)`, []any{ids}, func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, append([]any{&about.TemplateID}, headFields(&about)...), func() error {
+			heads[about.TemplateID] = about
+			return nil
+		})
+		return err
 	})
 	return heads, pg.Translate(err)
 }
 
-// MarkRead records how far the user has read; see [inbox.Store].
-func (s Inbox) MarkRead(ctx context.Context, by user.ID, through time.Time) (stands time.Time, err error) {
-	err = s.Pool.QueryRow(ctx, `insert into inbox_reads (user_id, read_through) values ($1, least($2, now()))
+// mark is how far a user has read.
+type mark struct {
+	user    user.ID
+	through time.Time
+}
+
+// MarkRead records how far the user has read; see [inbox.Store]. Concurrent marks
+// are stored in groups.
+func (s Inbox) MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error) {
+	return s.marks.Do(ctx, mark{by, through})
+}
+
+// storeMarks stores the marks of different users. Rows are locked in the order of
+// the users.
+func (s Inbox) storeMarks(ctx context.Context, marks []mark) ([]time.Time, error) {
+	users, through := make([]user.ID, len(marks)), make([]time.Time, len(marks))
+	for i, m := range marks {
+		users[i], through[i] = m.user, m.through
+	}
+	stands := make(map[user.ID]time.Time, len(marks))
+	err := s.PlannedForGroups(ctx, `insert into inbox_reads (user_id, read_through)
+		select u, least(t, now()) from unnest($1::bigint[], $2::timestamptz[]) as m (u, t) order by u
 		on conflict (user_id) do update set read_through = greatest(inbox_reads.read_through, excluded.read_through)
-		returning read_through`, by, through).Scan(&stands)
-	return stands, pg.Translate(err)
+		returning user_id, read_through`, []any{users, through}, func(rows pgx.Rows) error {
+		var id user.ID
+		var at time.Time
+		_, err := pgx.ForEachRow(rows, []any{&id, &at}, func() error { stands[id] = at; return nil })
+		return err
+	})
+	list := make([]time.Time, len(marks))
+	for i, m := range marks {
+		list[i] = stands[m.user]
+	}
+	return list, err
 }
 
 // Arrival returns the messages of a finished in-app batch for the connected
@@ -319,5 +386,7 @@ func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected in
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return s.toAll(ctx, reminderOf(d, about), ids)
+	m := reminderOf(d)
+	m.about(about)
+	return s.toAll(ctx, m, ids)
 }

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -70,39 +71,65 @@ func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
 	return l, err
 }
 
-// addCampaigns adds the campaign messages that reached the user, in the order of the
-// campaigns' ends, until the page needs no more of them.
+// addCampaigns adds the campaign messages that reached the user: of remembered campaigns first,
+// then of the other campaigns in the order of their ends, until the page needs no more of them.
 func (s Inbox) addCampaigns(ctx context.Context, p *paging) error {
-	ids, ends, err := s.recentCampaigns(ctx)
-	if err != nil || len(ids) == 0 {
+	list, err := s.recentCampaigns(ctx, p.remembers)
+	if err != nil || len(list.ids) == 0 {
 		return err
 	}
-	if err := s.probe(ctx, p, testProbeSQL, p.UserID, slices.Min(ids), slices.Max(ids)); err != nil {
-		return err
-	}
-	for n := firstProbes; len(ids) > 0 && !(ends[0].InfinityModifier == pgtype.Finite && p.complete(ends[0].Time)); n *= 2 {
-		n = min(n, len(ids))
-		if err := s.probe(ctx, p, campaignProbeSQL, p.UserID, ids[:n]); err != nil {
+	first, last := slices.Min(list.ids), slices.Max(list.ids)
+	if len(s.remembered(p, testTopic, []int64{0}, first)) > 0 {
+		if err := s.probe(ctx, p, testProbeSQL, p.UserID, first, last); err != nil {
 			return err
 		}
-		ids, ends = ids[n:], ends[n:]
+	}
+	unknown := s.remembered(p, campaignTopic, list.ids, 0)
+	for n := firstProbes; len(unknown) > 0; n *= 2 {
+		if end, known := list.ends[unknown[0]]; known && p.complete(end) {
+			return nil
+		}
+		n = min(n, len(unknown))
+		if err := s.probe(ctx, p, campaignProbeSQL, p.UserID, unknown[:n]); err != nil {
+			return err
+		}
+		unknown = unknown[n:]
 	}
 	return nil
 }
 
-// recentCampaigns returns the newest in-app campaigns, the latest ended first, and their ends.
-func (s Inbox) recentCampaigns(ctx context.Context) (ids []int64, ends []pgtype.Timestamptz, err error) {
-	rows, err := s.Pool.Query(ctx, recentCampaignsSQL, campaignWindow)
-	if err != nil {
-		return nil, nil, pg.Translate(err)
+// recentCampaigns are the newest in-app campaigns, the latest ended first.
+type recentCampaigns struct {
+	ids []int64
+	// ends are instants that are not before any message of the campaign; absent = not known.
+	ends map[int64]time.Time
+	at   time.Time // of the reading
+	// dropped counts how often the memory has dropped the list.
+	dropped int
+}
+
+// recentCampaigns returns the newest in-app campaigns. A remembered list is used for a moment: the
+// memory drops it when a message of a campaign is sent.
+func (s Inbox) recentCampaigns(ctx context.Context, remembered bool) (list recentCampaigns, err error) {
+	if list = s.memory.campaigns(); remembered && time.Since(list.at) < campaignsFor {
+		return list, nil
 	}
-	var id int64
-	var end pgtype.Timestamptz
-	_, err = pgx.ForEachRow(rows, []any{&id, &end}, func() error {
-		ids, ends = append(ids, id), append(ends, end)
-		return nil
+	list = recentCampaigns{ends: map[int64]time.Time{}, at: time.Now(), dropped: list.dropped}
+	err = s.PlannedOnce(ctx, recentCampaignsSQL, []any{campaignWindow}, func(rows pgx.Rows) error {
+		var id int64
+		var end pgtype.Timestamptz
+		_, err := pgx.ForEachRow(rows, []any{&id, &end}, func() error {
+			if list.ids = append(list.ids, id); end.InfinityModifier == pgtype.Finite {
+				list.ends[id] = end.Time
+			}
+			return nil
+		})
+		return err
 	})
-	return ids, ends, pg.Translate(err)
+	if err == nil {
+		s.memory.keepCampaigns(list)
+	}
+	return list, pg.Translate(err)
 }
 
 // probe adds the messages of the batches in the statement's result that reached the user.
@@ -130,8 +157,8 @@ func (s Inbox) probe(ctx context.Context, p *paging, sql string, args ...any) er
 // whose batches were removed since the probe.
 func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, error) {
 	var ids []int64
-	for _, m := range shown {
-		if m.batch != 0 {
+	for i := range shown {
+		if m := &shown[i]; m.batch != 0 && !s.texts.campaign(m) {
 			ids = append(ids, m.batch)
 		}
 	}
@@ -144,12 +171,16 @@ func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, e
 		return nil, pg.Translate(err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaignBatch, error) { return scanCampaignBatch(row) })
+	kept := map[campaignKey]message{}
 	for _, l := range all {
-		i := slices.IndexFunc(shown, func(m message) bool { return m.batch == l.batch })
-		l.At, l.Read = shown[i].At, shown[i].Read // as it was when the page was composed
+		m := &shown[slices.IndexFunc(shown, func(m message) bool { return m.batch == l.batch })]
+		l.At, l.Read, l.campaign = m.At, m.Read, m.campaign // as it was when the page was composed
 		l.batch = 0
-		shown[i] = l.message
+		if *m = l.message; m.campaign.campaign != 0 {
+			kept[m.campaign] = *m
+		}
 	}
+	s.texts.keep(nil, kept)
 	return slices.DeleteFunc(shown, func(m message) bool { return m.batch != 0 }), pg.Translate(err)
 }
 

@@ -47,30 +47,23 @@ func (n *notice) complete() {
 
 // addNotices adds the notices that reached the user's app.
 func (s Inbox) addNotices(ctx context.Context, p *paging) error {
-	rows, err := s.Pool.Query(ctx, noticeSQL, p.UserID, noticeWindow)
-	if err != nil {
-		return pg.Translate(err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice, err error) {
-		it := &n.Message
-		err = row.Scan(append([]any{&n.run, &n.subject.Slot, &it.ExpiresAt, &it.TemplateID, &it.OpensAt, &it.DueAt, &it.At, &n.sent, &n.subject.TextsUpTo},
-			headFields(&n.subject)...)...)
-		n.complete()
-		return n, err
-	})
-	if err != nil {
-		return pg.Translate(err)
-	}
-	for _, n := range all {
-		reached, err := pg.SetHolds(n.sent, p.UserID)
-		if err != nil {
-			return err
+	return pg.Translate(s.PlannedOnce(ctx, noticeSQL, []any{p.UserID, noticeWindow}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n notice
+			it := &n.Message
+			if err := rows.Scan(append([]any{&n.run, &n.subject.Slot, &it.ExpiresAt, &it.TemplateID, &it.OpensAt, &it.DueAt, &it.At, &n.sent, &n.subject.TextsUpTo},
+				headFields(&n.subject)...)...); err != nil {
+				return err
+			}
+			n.complete()
+			if reached, err := pg.SetHolds(n.sent, p.UserID); err != nil {
+				return err
+			} else if reached {
+				p.all = append(p.all, n.message)
+			}
 		}
-		if reached {
-			p.all = append(p.all, n.message)
-		}
-	}
-	return nil
+		return rows.Err()
+	}))
 }
 
 // noticeMessages returns the messages of a finished app batch of notices for the

@@ -68,13 +68,14 @@ func On(t *testing.T, url string) *Fixture {
 	}
 	t.Cleanup(db.Close)
 	w := &Fixture{T: t, DB: db, SQL: db.Pool, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
-		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
+		Inbox: deliverydb.NewInbox(db, postgres.Grouping{}), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
 		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db), Feedback: deliverydb.NewFeedback(db, nil),
 		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db),
 		Ledgers: couponsdb.NewLedgers(db), Tallies: couponsdb.NewCouponTallies(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	t.Cleanup(w.Feedback.Close)
+	t.Cleanup(w.Inbox.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}
 	return w
 }

@@ -162,3 +162,5 @@ insert into hook_events (shop_number, type, subject, sequence, at, payload) valu
 insert into hook_deliveries (endpoint_id, event_id, state, attempts, done_at) values (1, 1, 'delivered', 1, '2026-12-01 18:00:01Z');
 insert into hook_attempts (delivery_id, attempt, at, took_ms, status) values (1, 1, '2026-12-01 18:00:01Z', 40, 200);
 insert into hook_hours (endpoint_id, hour, delivered, took_ms) values (1, '2026-12-01 18:00Z', 1, 40);
+
+insert into inbox_history default values;

@@ -239,9 +239,11 @@ func steps(keep Retention) []step {
 		{`delete from sms_early where ctid in (select ctid from sms_early where kept_at < now() - $1::interval limit $2)`, feedback.EarlyKept},
 		{`delete from sms_replies where ctid in (select ctid from sms_replies where taken_at < now() - $1::interval limit $2)`, smsNamesKept},
 		{`delete from phone_verifications where id in (select id from phone_verifications where created_at < now() - $1::interval limit $2)`, 24 * time.Hour},
-		// A row that is seen is of a transaction that has ended: of another, a worker may yet ask for it.
+		// A row that is seen is of a transaction that has ended: of another, a program may yet ask for it.
 		{`update opt_out_changes set seen = clock_timestamp() where ctid in (select ctid from opt_out_changes where seen is null and $1::interval > '0' limit $2)`, time.Hour},
 		{`delete from opt_out_changes where ctid in (select ctid from opt_out_changes where seen < now() - $1::interval limit $2)`, time.Hour},
+		{`update inbox_changes set seen = clock_timestamp() where ctid in (select ctid from inbox_changes where seen is null and $1::interval > '0' limit $2)`, time.Hour},
+		{`delete from inbox_changes where ctid in (select ctid from inbox_changes where seen < now() - $1::interval limit $2)`, time.Hour},
 		{`delete from sms_spent where day in (select day from sms_spent where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
 		{`delete from mail_warmup where day in (select day from mail_warmup where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
 		{`delete from accepted_messages where ctid in (select a.ctid from accepted_messages a where a.at < now() - $1::interval

@@ -19,6 +19,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
+	"dropbell/adapters/postgres"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/inbox"
 	"dropbell/domain/user"
@@ -129,7 +130,8 @@ func count(ctx context.Context, s *stack.Stack) (c counted, err error) {
 }
 
 func measure(ctx context.Context, s *stack.Stack, r reader, batches int, lasting time.Duration) error {
-	box := deliverydb.NewInbox(s.DB)
+	box := deliverydb.NewInbox(s.DB, postgres.Grouping{})
+	defer box.Close()
 	before, err := count(ctx, s)
 	if err != nil {
 		return err

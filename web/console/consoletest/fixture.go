@@ -22,6 +22,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
@@ -157,7 +158,7 @@ func (g *Fixture) newDeps() console.Deps {
 	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.Now) }
 	texts, err := lookup.NewBooks(g.Stores.Messages)
 	g.Must(err)
-	surroundings := wiring.Surroundings{Stores: g.Stores, Now: g.Now, Templates: g.Stores.Templates, Lookup: g.Stores.Templates, Reservations: g.reserve, Inbox: g.Stores.Inbox,
+	surroundings := wiring.Surroundings{Stores: g.Stores, Now: g.Now, Templates: g.Stores.Templates, Lookup: g.Stores.Templates, Reservations: g.reserve, Inbox: g.inbox(),
 		Texts: texts, Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}, Channels: configured, Lock: freeLock{}, QuietCounts: g.Stores.Campaigns.Waiting,
 		Stock: gate.Accounts{Plans: g.Stores.Gates}, CodeKeys: CodeKeys(g.T), Forecaster: g.forecaster(), LinkSecret: LinkSecret, PriceCurrency: "CNY"}
 	return wiring.Console{UseCases: wiring.NewUseCases(surroundings), Surroundings: surroundings,
@@ -342,4 +343,11 @@ func (g *Fixture) Hooks() *hook.Service {
 		g.Fatal(err)
 	}
 	return &hook.Service{Store: g.Stores.Hooks, Box: box, Insecure: true, Now: g.Now, Wake: func(context.Context, int64) {}}
+}
+
+// inbox returns a store of inboxes that ends with the test.
+func (g *Fixture) inbox() deliverydb.Inbox {
+	store := deliverydb.NewInbox(g.DB, postgres.Grouping{})
+	g.Cleanup(store.Close)
+	return store
 }

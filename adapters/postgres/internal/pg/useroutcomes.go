@@ -55,22 +55,20 @@ func UserOutcomes(ctx context.Context, db *DB, by user.ID, templateIDs []int64, 
 	for i, c := range channels {
 		cs[i] = int16(c)
 	}
-	rows, err := db.Pool.Query(ctx, outcomeSQL, by, templateIDs, cs, kinds)
-	if err != nil {
-		return nil, Translate(err)
-	}
-	defer rows.Close()
 	var list []reminder.Delivered
-	for rows.Next() {
-		d, mine, err := scanOutcome(rows, by)
-		if err != nil {
-			return nil, Translate(err)
+	err := db.PlannedOnce(ctx, outcomeSQL, []any{by, templateIDs, cs, kinds}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			d, mine, err := scanOutcome(rows, by)
+			if err != nil {
+				return err
+			}
+			if mine {
+				list = append(list, d)
+			}
 		}
-		if mine {
-			list = append(list, d)
-		}
-	}
-	return list, Translate(rows.Err())
+		return rows.Err()
+	})
+	return list, Translate(err)
 }
 
 // scanOutcome reads one batch and determines the user's outcome in it; mine is

@@ -1,0 +1,142 @@
+package flood
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	messagesdb "dropbell/adapters/postgres/messages"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/inbox"
+	"dropbell/web/api"
+	apidelivery "dropbell/web/api/delivery"
+	"dropbell/web/api/pipeline"
+	"dropbell/web/middleware"
+)
+
+// server serves one kind until it is interrupted; it prints its address.
+func server(kind string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	router := chi.NewRouter()
+	srv := &http.Server{Handler: router}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	handler, closeAll, err := bareInbox(ctx)
+	if kind == "page" {
+		closeAll()
+		handler, closeAll, err = webInbox(ctx, log)
+		router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
+		srv = middleware.Server(router, log)
+	}
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	router.Mount("/api/v1", handler)
+	if path := os.Getenv("CPU_PROFILE"); path != "" {
+		f, err := os.Create(path + "." + kind)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	go func() { <-ctx.Done(); _ = srv.Close() }()
+	fmt.Println(listener.Addr())
+	if kind == "page" {
+		listener = middleware.Connections(listener)
+	}
+	_ = srv.Serve(listener)
+	return nil
+}
+
+// bareSQL reads how far the user has read, and the user's reservations.
+const bareSQL = `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01'),
+	array(select template_id from reservations where user_id = $1 order by 1 desc limit 200)`
+
+// bareInbox is the floor: it reads the rows of the user and answers as many messages as the user
+// has on average, with a constant text. It does not verify the token.
+func bareInbox(ctx context.Context) (http.Handler, func(), error) {
+	cfg, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.MaxConns = 16
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	router := chi.NewRouter()
+	next, now := atomic.Int64{}, time.Now()
+	router.Get("/inbox", func(w http.ResponseWriter, r *http.Request) {
+		var read time.Time
+		var templates []int64
+		user := 1 + next.Add(1)*7919%readers*50
+		if err := pool.QueryRow(r.Context(), bareSQL, user).Scan(&read, &templates); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		page := apidelivery.Inbox{Items: make([]apidelivery.Message, len(templates)+campaigns*2/5), ReadThrough: &read}
+		for i := range page.Items {
+			number := strconv.FormatInt(templates[i%len(templates)], 10)
+			page.Items[i] = apidelivery.Message{ID: number, TemplateID: number, ShopNumber: "10", Kind: "reminder", Minutes: 5, OpensAt: &now, DueAt: now, At: now,
+				Title: "Bench drop", Text: "Bench drop opens in 5 minutes: 10.00 off."}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(page)
+	})
+	return router, pool.Close, nil
+}
+
+// webInbox is the API's inbox as the web program composes it.
+func webInbox(ctx context.Context, log *slog.Logger) (http.Handler, func(), error) {
+	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 16, AppName: "bench", Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+	tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	texts, err := lookup.NewBooks(messagesdb.NewMessages(db))
+	if err != nil {
+		return nil, nil, err
+	}
+	box := deliverydb.NewInbox(db, postgres.Grouping{})
+	box.Texts = texts
+	keys := workdb.NewIdempotency(db)
+	handler := api.New(api.Deps{
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: log,
+			UserLimit: 1 << 20, Budget: middleware.NewBudget(1<<16, "users", nil)},
+		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: box}, Hub: &apidelivery.Hub{}},
+	})
+	return handler, func() { box.Close(); keys.Close(); db.Close() }, nil
+}
