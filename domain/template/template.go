@@ -87,30 +87,30 @@ var (
 // instants are whole seconds. The tags are read by [field.Of]; a field's place is its place in the
 // form.
 type Spec struct {
-	Name         string       `field:"name,found"`
-	ShopNumber   int64        `field:"shop_number,fixed"`
-	Description  string       `field:"description,max=4000,lines"`
-	ClaimURL     string       `field:"claim_url"`
-	Kind         Kind         `field:"kind,fixed"`
-	AmountOff    money.Amount `field:"amount_off,fixed"`
-	Threshold    money.Amount `field:"threshold,fixed"`
-	PercentOff   int          `field:"percent_off,fixed"`
-	MaxOff       money.Amount `field:"max_off,fixed"`
-	Currency     string       `field:"currency,fixed"`
-	Target       Target       `field:"target,fixed"`
-	Product      string       `field:"product,fixed"`
-	OpensAt      time.Time    `field:"opens_at"`
-	ClosesAt     time.Time    `field:"closes_at"`
-	ValidHours   int          `field:"valid_hours,fixed"`
-	ValidUntil   *time.Time   `field:"valid_until,fixed"`
-	Stock        int64        `field:"stock"`
-	PerUserLimit int          `field:"per_user_limit,fixed"`
-	Obtain       Obtain       `field:"obtain,fixed"`
-	ClaimMode    ClaimMode    `field:"claim_mode,fixed"`
+	Name        string       `field:"name,found"`
+	ShopNumber  int64        `field:"shop_number,fixed"`
+	Description string       `field:"description,max=4000,lines"`
+	ClaimURL    string       `field:"claim_url"`
+	Kind        Kind         `field:"kind,fixed"`
+	AmountOff   money.Amount `field:"amount_off,fixed"`
+	PercentOff  int          `field:"percent_off,fixed"`
+	MaxOff      money.Amount `field:"max_off,fixed"`
+	Threshold   money.Amount `field:"threshold,fixed"`
+	Currency    string       `field:"currency,fixed"`
+	Target      Target       `field:"target,fixed"`
+	Product     string       `field:"product,fixed"`
+	OpensAt     time.Time    `field:"opens_at"`
+	ClosesAt    time.Time    `field:"closes_at"`
+	ValidHours  int          `field:"valid_hours,fixed"`
+	ValidUntil  *time.Time   `field:"valid_until,fixed"`
 	// NotifyDays are the days before the expiry on which owners get a notice; NotifyOver are the
 	// channels. A change applies to coupons that are issued later.
-	NotifyDays NoticeDays          `field:"notify_days"`
-	NotifyOver delivery.ChannelSet `field:"notify_channels,kept=notify_over"`
+	NotifyDays   NoticeDays          `field:"notify_days"`
+	NotifyOver   delivery.ChannelSet `field:"notify_channels,kept=notify_over"`
+	Stock        int64               `field:"stock"`
+	PerUserLimit int                 `field:"per_user_limit,fixed"`
+	Obtain       Obtain              `field:"obtain,fixed"`
+	ClaimMode    ClaimMode           `field:"claim_mode,fixed"`
 }
 
 // Fields are the fields of a [Spec] in the order of the form.
