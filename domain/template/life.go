@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/field"
 )
 
 // Publish returns t as published at now. It returns [ErrTransition] unless t
@@ -114,44 +115,15 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 func (t Template) checkPromises(s Spec) error {
 	t.Spec = t.Own() // programs before this one kept more
 	e := &fault.Fields{}
-	fixed := func(name string, same bool) {
-		if !same {
-			e.Add(name, "rule.fixed", "cannot change once the template is published")
-		}
+	for _, name := range Fields.With(field.Fixed).Changed(s, t.Spec) {
+		e.Add(name, "rule.fixed", "cannot change once the template is published")
 	}
-	fixed("shop_number", s.ShopNumber == t.ShopNumber)
-	fixed("kind", s.Kind == t.Kind)
-	fixed("amount_off", s.AmountOff == t.AmountOff)
-	fixed("threshold", s.Threshold == t.Threshold)
-	fixed("percent_off", s.PercentOff == t.PercentOff)
-	fixed("max_off", s.MaxOff == t.MaxOff)
-	fixed("currency", s.Currency == t.Currency)
-	fixed("target", s.Target == t.Target)
-	fixed("product", s.Product == t.Product)
-	fixed("per_user_limit", s.PerUserLimit == t.PerUserLimit)
-	fixed("valid_hours", s.ValidHours == t.ValidHours)
-	fixed("valid_until", sameInstant(s.ValidUntil, t.ValidUntil))
-	fixed("obtain", s.Obtain == t.Obtain)
-	fixed("claim_mode", s.ClaimMode == t.ClaimMode)
 	return e.Err()
 }
 
 // same reports whether s and o have the same effect. Instants are compared as times, whatever
 // their zones.
-func (s Spec) same(o Spec) bool {
-	if !s.OpensAt.Equal(o.OpensAt) || !s.ClosesAt.Equal(o.ClosesAt) || !sameInstant(s.ValidUntil, o.ValidUntil) {
-		return false
-	}
-	s.OpensAt, s.ClosesAt, s.ValidUntil = o.OpensAt, o.ClosesAt, o.ValidUntil
-	return s == o
-}
-
-func sameInstant(a, b *time.Time) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Equal(*b)
-}
+func (s Spec) same(o Spec) bool { return len(Fields.Changed(s, o)) == 0 }
 
 func (t Template) in(now time.Time, legal ...State) error {
 	if s := t.State(now); !slices.Contains(legal, s) {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/field"
 	"dropbell/domain/message"
 	"dropbell/domain/money"
 	"dropbell/domain/wording"
@@ -14,11 +15,10 @@ import (
 
 // Limits of a spec.
 const (
-	MaxName        = 120
-	MaxDescription = 4000
-	MaxStock       = 1_000_000_000
-	MaxAmount      = money.Amount(1_000_000_000_000)
-	MaxHorizon     = 2 * 365 * 24 * time.Hour
+	MaxName    = 120
+	MaxStock   = 1_000_000_000
+	MaxAmount  = money.Amount(1_000_000_000_000)
+	MaxHorizon = 2 * 365 * 24 * time.Hour
 )
 
 // Check returns a [fault.Fields] that names every rule that s breaks, or nil. Whether the opening
@@ -37,7 +37,9 @@ func (s Spec) check(promised Spec) error {
 	} else {
 		checkText(e, "name", s.Name, 1, MaxName)
 	}
-	checkText(e, "description", s.Description, 0, MaxDescription)
+	for _, f := range Fields.With(field.Lines) {
+		checkText(e, f.Name, f.Of(&s).String(), 0, f.Max())
+	}
 	s.checkDiscount(e, promised.Currency)
 	s.checkReach(e)
 	s.checkTimes(e)

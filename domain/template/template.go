@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/field"
 	"dropbell/domain/message"
 	"dropbell/domain/money"
 )
@@ -83,33 +84,37 @@ var (
 )
 
 // Spec is the part of a template that staff decide. Amounts are in minor units of Currency;
-// instants are whole seconds.
+// instants are whole seconds. The tags are read by [field.Of]; a field's place is its place in the
+// form.
 type Spec struct {
-	ShopNumber   int64
-	Name         string
-	Description  string
-	Kind         Kind
-	AmountOff    money.Amount
-	Threshold    money.Amount
-	PercentOff   int
-	MaxOff       money.Amount
-	Currency     string
-	Target       Target
-	Product      string
-	Stock        int64
-	PerUserLimit int
-	OpensAt      time.Time
-	ClosesAt     time.Time
-	ValidUntil   *time.Time
-	ValidHours   int
-	Obtain       Obtain
-	ClaimMode    ClaimMode
-	ClaimURL     string
+	Name        string       `field:"name,found"`
+	ShopNumber  int64        `field:"shop_number,fixed"`
+	Description string       `field:"description,max=4000,lines"`
+	ClaimURL    string       `field:"claim_url"`
+	Kind        Kind         `field:"kind,fixed"`
+	AmountOff   money.Amount `field:"amount_off,fixed"`
+	PercentOff  int          `field:"percent_off,fixed"`
+	MaxOff      money.Amount `field:"max_off,fixed"`
+	Threshold   money.Amount `field:"threshold,fixed"`
+	Currency    string       `field:"currency,fixed"`
+	Target      Target       `field:"target,fixed"`
+	Product     string       `field:"product,fixed"`
+	OpensAt     time.Time    `field:"opens_at"`
+	ClosesAt    time.Time    `field:"closes_at"`
+	ValidHours  int          `field:"valid_hours,fixed"`
+	ValidUntil  *time.Time   `field:"valid_until,fixed"`
 	// NotifyDays are the days before the expiry on which owners get a notice; NotifyOver are the
 	// channels. A change applies to coupons that are issued later.
-	NotifyDays NoticeDays
-	NotifyOver delivery.ChannelSet
+	NotifyDays   NoticeDays          `field:"notify_days"`
+	NotifyOver   delivery.ChannelSet `field:"notify_channels,kept=notify_over"`
+	Stock        int64               `field:"stock"`
+	PerUserLimit int                 `field:"per_user_limit,fixed"`
+	Obtain       Obtain              `field:"obtain,fixed"`
+	ClaimMode    ClaimMode           `field:"claim_mode,fixed"`
 }
+
+// Fields are the fields of a [Spec] in the order of the form.
+var Fields = field.Of[Spec]()
 
 // EndsAt returns the end of claiming: closes_at, or the end of the coupons' validity if it is
 // earlier.

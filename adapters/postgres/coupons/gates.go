@@ -51,7 +51,7 @@ func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int6
 
 // planSQL reads one plan in one statement, so that the numbers of issued, settled and refused
 // claims are of one moment.
-const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
+var planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
 	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
 	coalesce((select array_agg(array[f.epoch, f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
 	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`

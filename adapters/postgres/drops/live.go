@@ -41,7 +41,7 @@ func (s Live) Due(ctx context.Context) (due bool, err error) {
 // leaseLiveSQL leases up to @limit due drops and returns them. next_at is set to the end of
 // the lease, so a leased drop is not due again before its result is recorded. A wake sets
 // next_at earlier; recordLiveSQL recognises a wake by this.
-const leaseLiveSQL = `
+var leaseLiveSQL = `
 with due as (
     select template_id from live_channels where next_at <= statement_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
     order by next_at limit @limit for update skip locked

@@ -2,15 +2,11 @@ package drops
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/delivery"
-	"dropbell/domain/money"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
@@ -21,33 +17,6 @@ type Models struct{ *pg.DB }
 // NewModels returns the models of db.
 func NewModels(db *pg.DB) Models { return Models{db} }
 
-// modelContent is a [template.Spec] in its stored form. A field that is added to the spec must
-// be added here too, with the zero value for models that were saved before.
-type modelContent struct {
-	ShopNumber   int64               `json:"shop_number"`
-	Name         string              `json:"name"`
-	Description  string              `json:"description,omitempty"`
-	Kind         template.Kind       `json:"kind"`
-	AmountOff    money.Amount        `json:"amount_off,omitempty"`
-	Threshold    money.Amount        `json:"threshold,omitempty"`
-	PercentOff   int                 `json:"percent_off,omitempty"`
-	MaxOff       money.Amount        `json:"max_off,omitempty"`
-	Currency     string              `json:"currency"`
-	Target       template.Target     `json:"target"`
-	Product      string              `json:"product,omitempty"`
-	Stock        int64               `json:"stock"`
-	PerUserLimit int                 `json:"per_user_limit"`
-	OpensAt      time.Time           `json:"opens_at"`
-	ClosesAt     time.Time           `json:"closes_at"`
-	ValidUntil   *time.Time          `json:"valid_until,omitempty"`
-	ValidHours   int                 `json:"valid_hours,omitempty"`
-	Obtain       template.Obtain     `json:"obtain"`
-	ClaimMode    template.ClaimMode  `json:"claim_mode"`
-	ClaimURL     string              `json:"claim_url,omitempty"`
-	NotifyDays   template.NoticeDays `json:"notify_days,omitempty"`
-	NotifyOver   delivery.ChannelSet `json:"notify_over,omitempty"`
-}
-
 const modelSQL = `select m.id, m.name, m.content, m.shop_number, s.name, s.timezone, s.claim_url from drop_models m join shops s on s.number = m.shop_number `
 
 func scanModel(row pgx.CollectableRow) (m template.Model, err error) {
@@ -56,12 +25,9 @@ func scanModel(row pgx.CollectableRow) (m template.Model, err error) {
 	if err := row.Scan(&m.ID, &m.Name, &content, &shop, &m.Drop.ShopName, &m.Drop.ShopTimezone, &m.Drop.ShopClaimURL); err != nil {
 		return m, err
 	}
-	var c modelContent
-	if err := json.Unmarshal(content, &c); err != nil {
-		return m, err
-	}
-	m.Drop.Spec, m.Drop.ShopNumber = template.Spec(c), shop
-	return m, nil
+	m.Drop.Spec, err = template.Fields.Unmarshal(content)
+	m.Drop.ShopNumber = shop
+	return m, err
 }
 
 // Models returns the models of the shops, ordered by name.
@@ -120,7 +86,7 @@ func roomForModel(ctx context.Context, tx pgx.Tx, shop int64, most int) error {
 // SaveModel stores m. A form that is sent twice saves one model: the second request finds the
 // name taken by a model with the same content and returns this model.
 func (s Models) SaveModel(ctx context.Context, m template.Model, most int, e staff.Entry) (template.Model, error) {
-	content, err := json.Marshal(modelContent(m.Drop.Spec))
+	content, err := template.Fields.Marshal(m.Drop.Spec)
 	if err != nil {
 		return m, err
 	}

@@ -60,25 +60,17 @@ func (s Templates) Insert(ctx context.Context, c template.Change) (template.Temp
 
 // insertTemplateSQL returns the id of the new template. It returns no row if the
 // request was stored before.
-const insertTemplateSQL = `
-insert into templates (shop_number, name, description, kind, amount_off, threshold, percent_off, max_off, currency,
-    target, product, stock, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode,
-    claim_url, state, request_key, notify_days, notify_channels)
-values (@shop, @name, @description, @kind, @amount_off, @threshold, @percent_off, @max_off, @currency,
-    @target, @product, @stock, @per_user_limit, @opens_at, @closes_at, @valid_until, @valid_hours, @obtain, @claim_mode,
-    @claim_url, 'draft', nullif(@request_key, ''), @notify_days, @notify_channels)
+var insertTemplateSQL = func() string {
+	columns, params := pg.FieldNames(template.Fields)
+	return `insert into templates (` + columns + `, state, request_key) values (` + params + `, 'draft', nullif(@request_key, ''))
 on conflict (request_key) do nothing returning id`
+}()
 
 // ruleArgs are the parameters that inserting and changing a template share.
 func ruleArgs(t template.Template) pgx.StrictNamedArgs {
-	return pgx.StrictNamedArgs{
-		"shop": t.ShopNumber, "name": t.Name, "description": t.Description,
-		"kind": t.Kind, "amount_off": t.AmountOff, "threshold": t.Threshold, "percent_off": t.PercentOff, "max_off": t.MaxOff,
-		"currency": t.Currency, "target": t.Target, "product": t.Product, "stock": t.Stock, "per_user_limit": t.PerUserLimit,
-		"opens_at": t.OpensAt, "closes_at": t.ClosesAt, "valid_until": t.ValidUntil, "valid_hours": t.ValidHours,
-		"obtain": t.Obtain, "claim_mode": t.ClaimMode, "claim_url": t.ClaimURL,
-		"notify_days": t.NotifyDays, "notify_channels": max(1, t.NotifyOver),
-	}
+	args := pg.FieldArgs(template.Fields, t.Spec)
+	args["notify_channels"] = max(1, t.NotifyOver) // see pg.TemplateColumns
+	return args
 }
 
 func (s Templates) insert(ctx context.Context, tx pgx.Tx, c template.Change, id *int64) (created bool, err error) {
@@ -97,13 +89,8 @@ func (s Templates) insert(ctx context.Context, tx pgx.Tx, c template.Change, id 
 }
 
 // saveTemplateSQL returns nothing; no row changes if the version is not @version any more.
-const saveTemplateSQL = `
-update templates set shop_number = @shop, name = @name, description = @description, kind = @kind, amount_off = @amount_off,
-    threshold = @threshold, percent_off = @percent_off, max_off = @max_off, currency = @currency, target = @target,
-    product = @product, stock = @stock, per_user_limit = @per_user_limit, opens_at = @opens_at, closes_at = @closes_at,
-    valid_until = @valid_until, valid_hours = @valid_hours, obtain = @obtain, claim_mode = @claim_mode, claim_url = @claim_url,
-    state = @state, published_at = @published_at, ended_at = @ended_at, notify_days = @notify_days,
-    notify_channels = @notify_channels, remind_once = @remind_once, version = version + 1, updated_at = now()
+var saveTemplateSQL = `
+update templates set ` + pg.FieldSets(template.Fields, "state", "published_at", "ended_at", "remind_once") + `, version = version + 1, updated_at = now()
 where id = @id and version = @version`
 
 // announceTemplate writes a template's event. The caller has locked the

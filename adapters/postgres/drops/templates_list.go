@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/field"
 	"dropbell/domain/template"
 )
 
@@ -34,7 +35,11 @@ func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.
 
 func templateConditions(c *pg.Conditions, q template.Query) {
 	if q.Search != "" {
-		c.Holds("t.name", "t.id", q.Search)
+		var names []string
+		for _, f := range template.Fields.With(field.Found) {
+			names = append(names, "t."+f.Name)
+		}
+		c.HoldsAny(names, "t.id", q.Search)
 	}
 	if len(q.IDs) > 0 {
 		c.Add("t.id = any(?)", q.IDs)

@@ -56,16 +56,18 @@ func (p TemplateForm) twice() (list []string) {
 
 // review returns all typed values that count, by step.
 func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
-	steps := [][]string{{"name", "shop_number", "description", "claim_url"}, p.discountFields(), {"opens_at", "closes_at", "valid_hours", "notify_days"},
-		{"stock", "per_user_limit", "obtain", "claim_mode"}, {"message_own"}}
+	steps, step := make([][]string, 5), 0
+	for _, name := range template.Fields.Names() {
+		if i := slices.Index([]string{"name", "kind", "opens_at", "stock"}, name); i >= 0 {
+			step = i // each step begins with the named field
+		}
+		if p.counts(name) {
+			steps[step] = append(steps[step], name)
+		}
+	}
+	steps[4] = []string{"message_own"}
 	if p.Values["message_own"] == "own" {
 		steps[4] = append(steps[4], "message_language", "message_title", "message_text")
-	}
-	if p.Values["validity"] == "until" {
-		steps[2][2] = "valid_until"
-	}
-	if strings.TrimSpace(p.Values["notify_days"]) != "" {
-		steps[2] = append(steps[2], "notify_channels")
 	}
 	titles, wrong := p.steps(ctx).Titles, ui.ErrorsOf(ctx, p.Errors)
 	list := make([]ui.ReviewPart, len(steps))
@@ -78,20 +80,26 @@ func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
 	return list
 }
 
-// discountFields are the fields that belong to the kind of discount.
-func (p TemplateForm) discountFields() []string {
-	list := []string{"kind", "amount_off"}
-	switch template.Kind(p.Values["kind"]) {
-	case template.ThresholdOff:
-		list = append(list, "threshold")
-	case template.PercentOff:
-		list = []string{"kind", "percent_off", "max_off", "threshold"}
+// counts reports whether a field belongs to the chosen kind, target, validity and notices.
+func (p TemplateForm) counts(name string) bool {
+	kind := template.Kind(p.Values["kind"])
+	switch name {
+	case "amount_off":
+		return kind != template.PercentOff
+	case "percent_off", "max_off":
+		return kind == template.PercentOff
+	case "threshold":
+		return kind == template.PercentOff || kind == template.ThresholdOff
+	case "product":
+		return template.Target(p.Values["target"]) == template.Product
+	case "valid_hours":
+		return p.Values["validity"] != "until"
+	case "valid_until":
+		return p.Values["validity"] == "until"
+	case "notify_channels":
+		return strings.TrimSpace(p.Values["notify_days"]) != ""
 	}
-	list = append(list, "currency", "target")
-	if template.Target(p.Values["target"]) == template.Product {
-		list = append(list, "product")
-	}
-	return list
+	return true
 }
 
 // shown formats one value; a value that cannot be parsed stays as it was typed.

@@ -132,7 +132,7 @@ func (h *handlers) adminTemplate(ctx context.Context, id int64) (*templateAnswer
 }
 
 func (h *handlers) changeTemplate(ctx context.Context, id, version int64, patch TemplatePatch) (*templateAnswer, error) {
-	if err := pipeline.CheckText("body.reason", patch.Reason); err != nil {
+	if err := pipeline.CheckText("body.reason", patch.More.Reason); err != nil {
 		return nil, err
 	}
 	old, err := h.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
@@ -143,7 +143,7 @@ func (h *handlers) changeTemplate(ctx context.Context, id, version int64, patch 
 	if err != nil {
 		return nil, err
 	}
-	t, err := h.Templates.Edit(ctx, pipeline.ActorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: patch.Reason, RemindOnce: patch.RemindOnce})
+	t, err := h.Templates.Edit(ctx, pipeline.ActorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: patch.More.Reason, RemindOnce: patch.More.RemindOnce})
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
-	"dropbell/domain/money"
+	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/web/api/parts"
@@ -29,8 +29,8 @@ type TemplateWish struct {
 	PerUserLimit int        `json:"per_user_limit,omitempty" default:"1" minimum:"1" doc:"How many of them one user can get."`
 	OpensAt      time.Time  `json:"opens_at" doc:"Any whole second." example:"2027-01-01T12:00:00Z"`
 	ClosesAt     time.Time  `json:"closes_at" doc:"Any whole second after the opening." example:"2027-01-02T12:00:00Z"`
-	ValidUntil   *time.Time `json:"valid_until,omitempty" doc:"How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at."`
-	ValidHours   int        `json:"valid_hours,omitempty" doc:"Hours a coupon is valid from claiming; either this or valid_until." example:"48"`
+	ValidUntil   *time.Time `json:"valid_until,omitempty" doc:"How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at." patch:"null = by valid_hours."`
+	ValidHours   int        `json:"valid_hours,omitempty" doc:"Hours a coupon is valid from claiming; either this or valid_until." patch:"null = by valid_until." example:"48"`
 	Obtain       string     `json:"obtain,omitempty" enum:"claim,code" default:"claim" doc:"How users get the coupon."`
 	ClaimMode    string     `json:"claim_mode,omitempty" enum:"durable,gate" default:"durable" doc:"Which gate decides claims."`
 	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where messages lead to."`
@@ -39,29 +39,19 @@ type TemplateWish struct {
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
 type TemplatePatch struct {
-	ShopNumber   pipeline.Optional[string]    `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
-	Name         pipeline.Optional[string]    `json:"name,omitempty"`
-	Description  pipeline.Optional[string]    `json:"description,omitempty"`
-	Kind         pipeline.Optional[string]    `json:"kind,omitempty" enum:"amount_off,threshold_off,percent_off"`
-	AmountOff    pipeline.Optional[int64]     `json:"amount_off,omitempty"`
-	Threshold    pipeline.Optional[int64]     `json:"threshold,omitempty"`
-	PercentOff   pipeline.Optional[int]       `json:"percent_off,omitempty"`
-	MaxOff       pipeline.Optional[int64]     `json:"max_off,omitempty"`
-	Currency     pipeline.Optional[string]    `json:"currency,omitempty"`
-	Target       pipeline.Optional[string]    `json:"target,omitempty" enum:"shop,product"`
-	Product      pipeline.Optional[string]    `json:"product,omitempty"`
-	Stock        pipeline.Optional[int64]     `json:"stock,omitempty"`
-	PerUserLimit pipeline.Optional[int]       `json:"per_user_limit,omitempty"`
-	OpensAt      pipeline.Optional[time.Time] `json:"opens_at,omitempty"`
-	ClosesAt     pipeline.Optional[time.Time] `json:"closes_at,omitempty"`
-	ValidUntil   pipeline.Optional[time.Time] `json:"valid_until,omitempty" doc:"null = by valid_hours."`
-	ValidHours   pipeline.Optional[int]       `json:"valid_hours,omitempty" doc:"null = by valid_until."`
-	Obtain       pipeline.Optional[string]    `json:"obtain,omitempty" enum:"claim,code"`
-	ClaimMode    pipeline.Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
-	ClaimURL     pipeline.Optional[string]    `json:"claim_url,omitempty"`
-	NoticePatch
+	pipeline.Change[TemplateWish, TemplateMove]
+}
+
+// TemplateMove has the fields of a [TemplatePatch] that are not fields of the template.
+type TemplateMove struct {
 	Reason     string `json:"reason,omitempty" maxLength:"500" doc:"Reason for the audit log; recommended when the opening moves."`
 	RemindOnce bool   `json:"remind_once,omitempty" doc:"With a moved opening: users who have been sent a reminder already are not sent it again for the new opening."`
+}
+
+// NoticeWish sets when owners get a notice of the expiry of their coupon.
+type NoticeWish struct {
+	NotifyDays     []int    `json:"notify_days,omitempty" maxItems:"31" nullable:"false" doc:"Days before the expiry of a coupon on which its owner gets a notice; 0 = its last day." patch:"null or [] = no notices; concerns coupons issued from then on." example:"[3,1]"`
+	NotifyChannels []string `json:"notify_channels,omitempty" maxItems:"5" nullable:"false" doc:"Over which channels; the app's inbox if none is named." example:"[\"app\"]"`
 }
 
 // Template is a template as staff see it.
@@ -160,65 +150,34 @@ type Cell struct {
 	parts.Account
 }
 
-func (w TemplateWish) spec() (template.Spec, error) {
-	shop, err := pipeline.ParseID("body.shop_number", w.ShopNumber)
-	return w.NoticeWish.into(template.Spec{
-		ShopNumber: shop, Name: w.Name, Description: w.Description, Kind: template.Kind(w.Kind),
-		AmountOff: money.Amount(w.AmountOff), Threshold: money.Amount(w.Threshold), PercentOff: w.PercentOff,
-		MaxOff: money.Amount(w.MaxOff), Currency: w.Currency, Target: template.Target(w.Target), Product: w.Product,
-		Stock: w.Stock, PerUserLimit: w.PerUserLimit, OpensAt: w.OpensAt.UTC(), ClosesAt: w.ClosesAt.UTC(),
-		ValidUntil: pipeline.UTC(w.ValidUntil), ValidHours: w.ValidHours, Obtain: template.Obtain(w.Obtain),
-		ClaimMode: template.ClaimMode(w.ClaimMode), ClaimURL: w.ClaimURL,
-	}), err
+// notices are the conversions of the days and channels of notices.
+var notices = []pipeline.Conversion{
+	pipeline.Converts(template.NoticeDays.List, func(days []int) template.NoticeDays { return template.NoticeDaysOf(days...) }),
+	pipeline.Converts(template.ChannelNames, func(names []string) delivery.ChannelSet { return template.ParseChannels(names...) }),
+}
+
+var (
+	wished = pipeline.Copies[template.Spec, TemplateWish](template.Fields, notices...)
+	shown  = pipeline.Copies[template.Spec, Template](template.Fields, notices...)
+)
+
+func (w TemplateWish) spec() (s template.Spec, err error) {
+	err = wished.From(&s, w)
+	return s.WithNotices(s.NotifyDays, s.NotifyOver), err
 }
 
 // apply returns s with the patch applied.
 func (p TemplatePatch) apply(s template.Spec) (template.Spec, error) {
-	if p.ShopNumber.Set {
-		shop, err := pipeline.ParseID("body.shop_number", p.ShopNumber.Value)
-		if err != nil {
-			return s, err
-		}
-		s.ShopNumber = shop
-	}
-	p.Name.Into(&s.Name)
-	p.Description.Into(&s.Description)
-	p.Kind.Into((*string)(&s.Kind))
-	p.AmountOff.Into((*int64)(&s.AmountOff))
-	p.Threshold.Into((*int64)(&s.Threshold))
-	p.PercentOff.Into(&s.PercentOff)
-	p.MaxOff.Into((*int64)(&s.MaxOff))
-	p.Currency.Into(&s.Currency)
-	p.Target.Into((*string)(&s.Target))
-	p.Product.Into(&s.Product)
-	p.Stock.Into(&s.Stock)
-	p.PerUserLimit.Into(&s.PerUserLimit)
-	p.OpensAt.Into(&s.OpensAt)
-	p.ClosesAt.Into(&s.ClosesAt)
-	s.OpensAt, s.ClosesAt = s.OpensAt.UTC(), s.ClosesAt.UTC()
-	if p.ValidUntil.Set {
-		s.ValidUntil = nil
-		if !p.ValidUntil.Null {
-			s.ValidUntil = pipeline.UTC(&p.ValidUntil.Value)
-		}
-	}
-	p.ValidHours.Into(&s.ValidHours)
-	p.Obtain.Into((*string)(&s.Obtain))
-	p.ClaimMode.Into((*string)(&s.ClaimMode))
-	p.ClaimURL.Into(&s.ClaimURL)
-	return p.NoticePatch.apply(s), nil
+	var w TemplateWish
+	wished.To(&w, s)
+	return p.On(w).spec()
 }
 
 func templateJSON(t template.Template, now time.Time) Template {
-	return Template{
-		ID: pipeline.Decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopNumber: pipeline.Decimal(t.ShopNumber),
-		ShopName: t.ShopName, ShopTimezone: t.ShopTimezone, Name: t.Name, Description: t.Description,
-		Discount: parts.DiscountOf(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
-		Ledger: ledgerJSON(t), PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
-		ClosesAt: t.ClosesAt.UTC(), ValidUntil: pipeline.UTC(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
-		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, NoticeWish: noticesJSON(t.Spec), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
-		PublishedAt: pipeline.UTC(t.PublishedAt), EndedAt: pipeline.UTC(t.EndedAt),
-	}
+	answer := Template{ID: pipeline.Decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopName: t.ShopName, ShopTimezone: t.ShopTimezone,
+		Ledger: ledgerJSON(t), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(), PublishedAt: pipeline.UTC(t.PublishedAt), EndedAt: pipeline.UTC(t.EndedAt)}
+	shown.To(&answer, t.Spec)
+	return answer
 }
 
 func slotsJSON(rows []reminder.Row) []Slot {

@@ -129,7 +129,7 @@ func (s saidSchemas) Map() map[string]*huma.Schema { return s.schemas }
 // MarshalJSON writes the schemas by their names.
 func (s saidSchemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.schemas) }
 
-// sayNull makes [Optional] fields that hold another schema accept null in the published document.
+// sayNull makes [Optional] fields and fields of a [Change] that hold another schema accept null in the published document.
 // huma accepts null for a field that is not required anyway, and validates the field better by the
 // schema alone.
 func (s saidSchemas) sayNull() {
@@ -137,6 +137,11 @@ func (s saidSchemas) sayNull() {
 		of := s.TypeFromRef("#/components/schemas/" + name)
 		if of == nil || of.Kind() != reflect.Struct {
 			continue
+		}
+		if change, ok := reflect.Zero(of).Interface().(interface{ nullable() []string }); ok {
+			for _, key := range change.nullable() {
+				schema.Properties[key] = orNull(schema.Properties[key])
+			}
 		}
 		for _, f := range reflect.VisibleFields(of) {
 			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -141,19 +141,30 @@ func (h *handlers) selected(r *http.Request) (p droppages.Templates, l shell.Lis
 	}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }, File: templateFile(h.Now())}, err
 }
 
+// released are the first columns of the file of templates, in the order of release 0.1.0.
+var released = []string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
+	"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode",
+	"description", "claim_url", "notify_days", "notify_channels"}
+
 // templateFile is the file of templates with their state at now. It has a column for each field of
-// a template that staff can set, named like the field of the API.
+// a template that staff can set, named like the field of the API; fields that came later follow the
+// columns of the release.
 func templateFile(now time.Time) shell.File[template.Template] {
-	return shell.FileOf("templates",
-		[]string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
-			"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode",
-			"description", "claim_url", "notify_days", "notify_channels"},
-		func(t template.Template) []any {
-			return []any{t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
-				int64(t.MaxOff), t.Currency, string(t.Target), t.Product, t.Stock, t.Issued, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidHours,
-				t.ValidUntil, string(t.Obtain), string(t.ClaimMode), t.Description, t.ClaimURL, t.NotifyDays.String(),
-				strings.Join(template.ChannelNames(t.NotifyOver), ", ")}
-		})
+	head := slices.Clone(released)
+	for _, name := range form.Fields.Names() {
+		if !slices.Contains(head, name) {
+			head = append(head, name)
+		}
+	}
+	return shell.FileOf("templates", head, func(t template.Template) []any {
+		cells := form.Cells(t.Spec)
+		cells["id"], cells["shop_name"], cells["state"], cells["issued"] = t.ID, t.ShopName, string(t.State(now)), t.Issued
+		row := make([]any, len(head))
+		for i, name := range head {
+			row[i] = cells[name]
+		}
+		return row
+	})
 }
 
 // templateQuery reads the filter of templates; unreadable fields are among the page's errors. If

@@ -68,3 +68,18 @@ func (c *Conditions) Holds(name, id, text string) {
 	}
 	c.Add(found, Containing(text), text)
 }
+
+// HoldsAny adds the condition of [Conditions.Holds] for several columns, of which one must contain
+// the text. Indexes may leave out rows with an empty column.
+func (c *Conditions) HoldsAny(names []string, id, text string) {
+	var found []string
+	var args []any
+	for _, name := range names {
+		found = append(found, name+" <> '' and "+name+" ilike ? and text_parts("+name+", 1) @> text_parts(?, 3)")
+		args = append(args, Containing(text), text)
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+		found, args = append(found, id+" = ?"), append(args, n)
+	}
+	c.Add("("+strings.Join(found, " or ")+")", args...)
+}

@@ -9,12 +9,10 @@ import (
 	"dropbell/domain/template"
 )
 
-// TemplateColumns are the columns of a template t of a shop s; see [ScanTemplate].
-const TemplateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.amount_off, t.threshold, t.percent_off,
-	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
-	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, t.notify_days,
-	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, s.claim_url, t.issued, t.returned, t.state, t.version,
-	t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once`
+// TemplateColumns are the columns of a template t of a shop s; see [ScanTemplate]. The column of
+// channels is never empty; without days a template has no channels.
+var TemplateColumns = FieldColumns(template.Fields, "t", map[string]string{"notify_channels": "case when t.notify_days <> 0 then t.notify_channels else 0 end"}) +
+	`, t.id, s.name, s.timezone, s.claim_url, t.issued, t.returned, t.state, t.version, t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once`
 
 // TemplateFrom is where [TemplateColumns] come from.
 const TemplateFrom = ` from templates t join shops s on s.number = t.shop_number `
@@ -51,10 +49,8 @@ func Template(ctx context.Context, db *DB, id int64) (template.Template, error) 
 
 // TemplateFields are the destinations of [TemplateColumns].
 func TemplateFields(t *template.Template) []any {
-	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
-		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
-		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.ShopClaimURL, &t.Issued,
-		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce}
+	return append(FieldPlaces(template.Fields, &t.Spec), &t.ID, &t.ShopName, &t.ShopTimezone, &t.ShopClaimURL, &t.Issued,
+		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce)
 }
 
 // TemplateEndsAt is [template.Spec.EndsAt] of the row t; least ignores nulls.
