@@ -19,10 +19,10 @@ func TestQuotasOfProjects(t *testing.T) {
 	w := pgtest.New(t)
 	store := NewStores(w.DB).Providers
 	for _, p := range []provider.Provider{
-		{Kind: provider.FCM, Enabled: true, Settings: map[string]string{"project": "first-project"}},
-		{Kind: provider.FCM, Enabled: true, Order: 1, Settings: map[string]string{"project": "second-project", "per_minute": "1200000"}},
-		{Kind: provider.FCM, Settings: map[string]string{"project": "disabled-project"}},
-		{Kind: provider.APNS, Enabled: true, Settings: map[string]string{"topic": "com.example.shop"}},
+		{Kind: provider.FCM, Spec: provider.Spec{Enabled: true, Settings: map[string]string{"project": "first-project"}}},
+		{Kind: provider.FCM, Spec: provider.Spec{Enabled: true, Order: 1, Settings: map[string]string{"project": "second-project", "per_minute": "1200000"}}},
+		{Kind: provider.FCM, Spec: provider.Spec{Settings: map[string]string{"project": "disabled-project"}}},
+		{Kind: provider.APNS, Spec: provider.Spec{Enabled: true, Settings: map[string]string{"topic": "com.example.shop"}}},
 	} {
 		var err error
 		p.ID, err = store.NewID(t.Context())

@@ -35,13 +35,16 @@ func TestExtrasOfConfiguredMailServers(t *testing.T) {
 // TestMailSenders: the page about records in DNS shows each sender that is used, once.
 func TestMailSenders(t *testing.T) {
 	server := func(address string, enabled bool) provider.Provider {
-		return provider.Provider{Channel: delivery.Email, Enabled: enabled, Settings: map[string]string{"url": address}}
+		return provider.Provider{Channel: delivery.Email, Spec: provider.Spec{Enabled: enabled, Settings: map[string]string{"url": address}}}
 	}
 	cfg := config.Config{SMTPURL: "smtp://relay.shop.example:25?from=drops@Shop.example", Mail: config.Mail{BounceAddress: "bounces@mail.shop.example"}}
 	got := MailSenders(cfg, []provider.Provider{
-		server("smtp://mail.tea.example:587?from=tea@tea.example", true), server("smtp://mail.tea.example:587?from=other@tea.example", true),
-		server("smtp://off.example:25?from=a@off.example", false), {Channel: delivery.SMS, Enabled: true, Settings: map[string]string{"url": "http://sms.example"}},
-		server("smtp://relay.shop.example:25?from=b@shop.example", true), server("not an address", true)})
+		server("smtp://mail.tea.example:587?from=tea@tea.example", true),
+		server("smtp://mail.tea.example:587?from=other@tea.example", true),
+		server("smtp://off.example:25?from=a@off.example", false),
+		{Channel: delivery.SMS, Spec: provider.Spec{Enabled: true, Settings: map[string]string{"url": "http://sms.example"}}},
+		server("smtp://relay.shop.example:25?from=b@shop.example", true),
+		server("not an address", true)})
 	want := []mailcheck.Sender{{From: "shop.example", ReturnPath: "mail.shop.example", Server: "relay.shop.example"}, {From: "tea.example", ReturnPath: "tea.example", Server: "mail.tea.example"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)

@@ -68,7 +68,7 @@ func TestProvidersOfStaffStayOutside(t *testing.T) {
 		channel, _ := c.kind.Channel()
 		for _, private := range []bool{false, true} {
 			before := connections.Load()
-			p := provider.Provider{Kind: c.kind, Settings: c.settings, Channel: channel}
+			p := provider.Provider{Kind: c.kind, Spec: provider.Spec{Settings: c.settings}, Channel: channel}
 			s, _, err := ProviderSender(config.Config{ProvidersPrivate: private}, p, c.secrets, nil, nil)
 			if err != nil {
 				t.Errorf("%s: %v", c.kind, err)

@@ -28,7 +28,7 @@ func (f *fakeOutbound) Lease(_ context.Context, id int64, limit int, _ time.Dura
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := min(limit, len(f.due))
-	l := hook.Lease{Endpoint: hook.Endpoint{ID: id, URL: "u", Secrets: f.secrets}, Token: "t", Due: f.due[:n]}
+	l := hook.Lease{Endpoint: hook.Endpoint{ID: id, Input: hook.Input{URL: "u"}, Secrets: f.secrets}, Token: "t", Due: f.due[:n]}
 	f.due = f.due[n:]
 	return l, nil
 }

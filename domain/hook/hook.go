@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/field"
 	"dropbell/domain/netrule"
 	"dropbell/domain/staff"
 	"dropbell/domain/wording"
@@ -57,14 +58,11 @@ const (
 
 // An Endpoint is an address of a shop's server that events are posted to.
 type Endpoint struct {
-	ID          int64
-	Shop        int64
-	URL         string
-	Description string
-	Types       []Type // none = all
-	Enabled     bool
-	Why         Why // "" while enabled
-	DisabledAt  *time.Time
+	ID   int64
+	Shop int64
+	Input
+	Why        Why // "" while enabled
+	DisabledAt *time.Time
 	// Failures counts failures in a row; FailingSince is nil after a success.
 	Failures      int
 	FailingSince  *time.Time
@@ -110,13 +108,16 @@ func (e Endpoint) State() State {
 	return Unused
 }
 
-// Input is the input for creating or changing an endpoint.
+// Input is the part of an endpoint that staff and shops set.
 type Input struct {
-	URL         string
-	Description string
-	Types       []Type
-	Enabled     bool
+	URL         string `json:"url"`
+	Description string `json:"description,omitempty"`
+	Types       []Type `json:"types,omitempty"` // none = all
+	Enabled     bool   `json:"enabled"`
 }
+
+// Fields are the fields of an [Input].
+var Fields = field.Tagged[Input]("json", "omitempty")
 
 // check returns the normal form of in. Insecure allows http and addresses that
 // are not public, for development.
@@ -216,15 +217,12 @@ func narrowed(host string) string {
 
 // A Shown holds the fields of an endpoint that the audit log keeps: never a secret.
 type Shown struct {
-	URL         string `json:"url"`
-	Description string `json:"description,omitempty"`
-	Types       []Type `json:"types,omitempty"`
-	Enabled     bool   `json:"enabled"`
-	Why         Why    `json:"disabled_reason,omitempty"`
+	Input
+	Why Why `json:"disabled_reason,omitempty"`
 }
 
 // Shown returns the fields of e that the audit log keeps.
-func (e Endpoint) Shown() Shown { return Shown{e.URL, e.Description, e.Types, e.Enabled, e.Why} }
+func (e Endpoint) Shown() Shown { return Shown{e.Input, e.Why} }
 
 // Entry returns the audit record of an action on the endpoint.
 func (e Endpoint) Entry(by staff.Actor, action string, before, after any) staff.Entry {

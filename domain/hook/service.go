@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"slices"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -155,7 +155,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, shop int64, in Inp
 		return Endpoint{}, "", err
 	}
 	secret, sealed := s.newSecret(id)
-	n := Endpoint{ID: id, Shop: shop, URL: in.URL, Description: in.Description, Types: in.Types, Enabled: in.Enabled, Secrets: [][]byte{sealed}}
+	n := Endpoint{ID: id, Shop: shop, Input: in, Secrets: [][]byte{sealed}}
 	if !in.Enabled {
 		n.Why = ByStaff
 	}
@@ -222,14 +222,14 @@ func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64,
 	if version != 0 && version != e.Version {
 		return e, fault.ErrStale
 	}
-	after := Endpoint{URL: in.URL, Description: in.Description, Types: in.Types, Enabled: in.Enabled}
+	after := Endpoint{Input: in}
 	if !in.Enabled {
 		after.Why = ByStaff
 		if !e.Enabled {
 			after.Why = e.Why
 		}
 	}
-	if e.URL == after.URL && e.Description == after.Description && slices.Equal(e.Types, after.Types) && e.Enabled == after.Enabled {
+	if reflect.DeepEqual(e.Input, in) {
 		return e, nil
 	}
 	changed, err := s.Store.SaveEndpoint(ctx, e, in, e.Entry(by, "change", e.Shown(), after.Shown()))

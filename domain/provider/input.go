@@ -14,14 +14,9 @@ import (
 
 // Input is the input for creating or changing a provider.
 type Input struct {
-	Shop      int64
-	Kind      Kind
-	Name      string
-	Order     int
-	Weight    int
-	Countries []string
-	Enabled   bool
-	Settings  map[string]string
+	Shop int64
+	Kind Kind
+	Spec
 	// Secrets are the new ones; an empty one stays as it is, unless Clear names it.
 	Secrets map[string]string
 	Clear   []string

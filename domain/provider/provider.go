@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/field"
 	"dropbell/domain/seal"
 )
 
@@ -36,22 +37,31 @@ var (
 	ErrInUse = fault.New(fault.Conflict, "provider_in_use", "the provider is enabled; disable it first, so that messages go to the others").Told("provider.in_use")
 )
 
+// A Spec is the part of a provider that staff can change, without its secrets. The tags are
+// the names in the audit log and in the database.
+type Spec struct {
+	Name string `json:"name" db:"name"`
+	// Order ranks providers: providers with the lowest Order are asked first. Among
+	// equal Orders Weight is the provider's share, from 1 on.
+	Order  int `json:"order" db:"priority"`
+	Weight int `json:"weight" db:"weight"`
+	// Countries are ISO 3166 codes of the recipients it is for; none = all.
+	Countries []string `json:"countries,omitempty" db:"countries"`
+	Enabled   bool     `json:"enabled" db:"enabled"`
+	// Settings are the settings that are no secrets, by the names of [Kind.Fields].
+	Settings map[string]string `json:"settings,omitempty" db:"settings"`
+}
+
+// Fields are the fields of a [Spec] with the names of their columns.
+var Fields = field.Tagged[Spec]("db")
+
 // A Provider is one account at a service that delivers the messages of a channel.
 type Provider struct {
 	ID      int64
 	Shop    int64 // the shop whose messages it delivers; 0 = all shops
 	Channel delivery.Channel
 	Kind    Kind
-	Name    string
-	// Order ranks providers: providers with the lowest Order are asked first. Among
-	// equal Orders Weight is the provider's share, from 1 on.
-	Order  int
-	Weight int
-	// Countries are ISO 3166 codes of the recipients it is for; none = all.
-	Countries []string
-	Enabled   bool
-	// Settings are the settings that are no secrets, by the names of [Kind.Fields].
-	Settings map[string]string
+	Spec
 	// Sealed are the encrypted secrets, nil = none; Secrets are their names.
 	Sealed  []byte
 	Secrets []string

@@ -21,12 +21,12 @@ func ids(list []provider.Provider) (ids []int64) {
 // provider is asked first.
 func TestCandidates(t *testing.T) {
 	all := []provider.Provider{
-		{ID: 1, Enabled: true, Order: 2, Weight: 1},
-		{ID: 2, Enabled: true, Order: 1, Weight: 1},
-		{ID: 3, Enabled: true, Order: 9, Weight: 1, Countries: []string{"CN", "HK"}},
-		{ID: 4, Enabled: false, Weight: 1},
-		{ID: 5, Enabled: true, Shop: 7, Order: 5, Weight: 1},
-		{ID: 6, Enabled: true, Shop: 8, Weight: 1, Countries: []string{"JP"}},
+		{ID: 1, Spec: provider.Spec{Enabled: true, Order: 2, Weight: 1}},
+		{ID: 2, Spec: provider.Spec{Enabled: true, Order: 1, Weight: 1}},
+		{ID: 3, Spec: provider.Spec{Enabled: true, Order: 9, Weight: 1, Countries: []string{"CN", "HK"}}},
+		{ID: 4, Spec: provider.Spec{Enabled: false, Weight: 1}},
+		{ID: 5, Spec: provider.Spec{Enabled: true, Order: 5, Weight: 1}, Shop: 7},
+		{ID: 6, Spec: provider.Spec{Enabled: true, Weight: 1, Countries: []string{"JP"}}, Shop: 8},
 	}
 	for name, c := range map[string]struct {
 		route provider.Route
@@ -56,8 +56,9 @@ func TestTheChosenIsTheFirstReady(t *testing.T) {
 		countries := rapid.SampledFrom([][]string{nil, {"CN"}, {"JP", "CN"}, {"US"}})
 		var all []provider.Provider
 		for i := range rapid.IntRange(0, 8).Draw(t, "providers") {
-			all = append(all, provider.Provider{ID: int64(i + 1), Enabled: rapid.Bool().Draw(t, "enabled"), Shop: int64(rapid.IntRange(0, 2).Draw(t, "shop")),
-				Order: rapid.IntRange(0, 2).Draw(t, "order"), Weight: rapid.IntRange(1, 5).Draw(t, "weight"), Countries: countries.Draw(t, "countries")})
+			all = append(all, provider.Provider{ID: int64(i + 1), Spec: provider.Spec{Enabled: rapid.Bool().Draw(t, "enabled"),
+				Order: rapid.IntRange(0, 2).Draw(t, "order"), Weight: rapid.IntRange(1, 5).Draw(t, "weight"), Countries: countries.Draw(t, "countries")},
+				Shop: int64(rapid.IntRange(0, 2).Draw(t, "shop"))})
 		}
 		route := provider.Route{Shop: int64(rapid.IntRange(0, 3).Draw(t, "of shop")), Country: rapid.SampledFrom([]string{"", "CN", "US"}).Draw(t, "country")}
 		open := rapid.Uint16().Draw(t, "open")
@@ -91,7 +92,10 @@ func TestTheChosenIsTheFirstReady(t *testing.T) {
 
 // TestWeightsAreShares: of many messages each provider of one order gets its share.
 func TestWeightsAreShares(t *testing.T) {
-	all := []provider.Provider{{ID: 1, Enabled: true, Weight: 1}, {ID: 2, Enabled: true, Weight: 3}, {ID: 3, Enabled: true, Weight: 6}}
+	all := []provider.Provider{
+		{ID: 1, Spec: provider.Spec{Enabled: true, Weight: 1}},
+		{ID: 2, Spec: provider.Spec{Enabled: true, Weight: 3}},
+		{ID: 3, Spec: provider.Spec{Enabled: true, Weight: 6}}}
 	const n = 20_000
 	got := map[int64]int{}
 	for seed := range uint64(n) {
@@ -107,8 +111,10 @@ func TestWeightsAreShares(t *testing.T) {
 
 // TestReached checks by example through which providers a channel's messages can go.
 func TestReached(t *testing.T) {
-	some := []provider.Provider{{ID: 1, Channel: delivery.SMS, Enabled: true, Countries: []string{"CN"}}, {ID: 2, Channel: delivery.SMS}, {ID: 3, Channel: delivery.Email, Enabled: true}}
-	all := append(slices.Clone(some), provider.Provider{ID: 4, Channel: delivery.SMS, Enabled: true})
+	some := []provider.Provider{
+		{ID: 1, Channel: delivery.SMS, Spec: provider.Spec{Enabled: true, Countries: []string{"CN"}}},
+		{ID: 2, Channel: delivery.SMS}, {ID: 3, Channel: delivery.Email, Spec: provider.Spec{Enabled: true}}}
+	all := append(slices.Clone(some), provider.Provider{ID: 4, Channel: delivery.SMS, Spec: provider.Spec{Enabled: true}})
 	for name, c := range map[string]struct {
 		list        []provider.Provider
 		environment bool
@@ -118,7 +124,7 @@ func TestReached(t *testing.T) {
 		"one country's, and the environment's":  {some, true, []int64{1, 0}},
 		"one country's":                         {some, false, []int64{1}},
 		"every country's":                       {all, true, []int64{1, 4}},
-		"a mini program beside the environment": {[]provider.Provider{{ID: 5, Channel: delivery.SMS, Kind: provider.WeChat, Enabled: true}}, true, []int64{0}},
+		"a mini program beside the environment": {[]provider.Provider{{ID: 5, Channel: delivery.SMS, Kind: provider.WeChat, Spec: provider.Spec{Enabled: true}}}, true, []int64{0}},
 	} {
 		if got := provider.Reached(c.list, delivery.SMS, c.environment); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

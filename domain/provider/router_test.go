@@ -99,7 +99,7 @@ func newRouter(circuits provider.Circuits, senders ...delivery.Sender) *provider
 	r := provider.NewRouter(delivery.SMS, nil, circuits, func(*user.User) string { return "" }, time.Now)
 	var entries []provider.Entry
 	for i, s := range senders {
-		entries = append(entries, provider.Entry{Provider: provider.Provider{ID: int64(i + 1), Enabled: true, Order: i, Weight: 1}, Sender: s})
+		entries = append(entries, provider.Entry{Provider: provider.Provider{ID: int64(i + 1), Spec: provider.Spec{Enabled: true, Order: i, Weight: 1}}, Sender: s})
 	}
 	r.Set(entries)
 	return r
@@ -180,7 +180,7 @@ func TestDivideForesees(t *testing.T) {
 	circuits := newCircuits()
 	a, b := &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}, &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}
 	r := newRouter(circuits, a, b)
-	entries := []provider.Entry{{Provider: provider.Provider{ID: 1, Enabled: true, Weight: 1}, Sender: a}, {Provider: provider.Provider{ID: 2, Enabled: true, Weight: 1}, Sender: b}}
+	entries := []provider.Entry{{Provider: provider.Provider{ID: 1, Spec: provider.Spec{Enabled: true, Weight: 1}}, Sender: a}, {Provider: provider.Provider{ID: 2, Spec: provider.Spec{Enabled: true, Weight: 1}}, Sender: b}}
 	r.Set(entries)
 	messages := messagesTo(100)
 	var all []user.ID
@@ -213,7 +213,7 @@ func TestWithoutProvidersTheEnvironmentsSends(t *testing.T) {
 	if got := r.Send(t.Context(), messagesTo(10)); got[0] != own.answer || r.Routed() || !r.Serves(3) || r.ChunkSize() != 10 {
 		t.Errorf("%+v", got[0])
 	}
-	r.Set([]provider.Entry{{Provider: provider.Provider{ID: 9, Shop: 3, Enabled: true, Weight: 1}}})
+	r.Set([]provider.Entry{{Provider: provider.Provider{ID: 9, Shop: 3, Spec: provider.Spec{Enabled: true, Weight: 1}}}})
 	if got := r.Send(t.Context(), messagesTo(1))[0]; got.Status != delivery.Throttled || !got.Unsent || r.Admit(3) <= 0 || r.Admit(4) != 0 {
 		t.Errorf("%+v, wait %v", got, r.Admit(3))
 	}
@@ -224,7 +224,7 @@ func TestWithoutProvidersTheEnvironmentsSends(t *testing.T) {
 	if got := none.Send(t.Context(), messagesTo(2)); len(got) != 2 || !got[1].Skip || got[1].Reason != delivery.ReasonNoSender || got[1].Detail != "no provider of the channel is enabled" {
 		t.Errorf("a channel without any provider: %+v", got)
 	}
-	none.Set([]provider.Entry{{Provider: provider.Provider{ID: 9, Enabled: true, Weight: 1, Countries: []string{"CN"}}, Sender: own}})
+	none.Set([]provider.Entry{{Provider: provider.Provider{ID: 9, Spec: provider.Spec{Enabled: true, Weight: 1, Countries: []string{"CN"}}}, Sender: own}})
 	if got := none.Send(t.Context(), messagesTo(1))[0]; !got.Skip || got.Reason != delivery.ReasonNoSender {
 		t.Errorf("no provider for the country: %+v", got)
 	}
@@ -324,7 +324,7 @@ func TestAdmissionsAreGivenBack(t *testing.T) {
 	a, b := &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}, &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}
 	r := newRouter(circuits, a, b)
 	shared := func(a, b delivery.Sender) []provider.Entry {
-		return []provider.Entry{{Provider: provider.Provider{ID: 1, Enabled: true, Weight: 1}, Sender: a}, {Provider: provider.Provider{ID: 2, Enabled: true, Weight: 1}, Sender: b}}
+		return []provider.Entry{{Provider: provider.Provider{ID: 1, Spec: provider.Spec{Enabled: true, Weight: 1}}, Sender: a}, {Provider: provider.Provider{ID: 2, Spec: provider.Spec{Enabled: true, Weight: 1}}, Sender: b}}
 	}
 	r.Set(shared(a, b))
 	r.Send(t.Context(), messagesTo(1))

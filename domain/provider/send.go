@@ -78,7 +78,7 @@ func (s *sending) assign(ctx context.Context, left []int) (parts []*part) {
 		m := s.messages[i]
 		candidates := routes(s.country(m.To))
 		if len(candidates) == 0 && s.environment != nil {
-			candidates = []Provider{{Weight: 1}}
+			candidates = []Provider{{Spec: Spec{Weight: 1}}}
 		}
 		p, ok := Choose(candidates, mix(seed^uint64(m.To.ID)), func(id int64) bool {
 			return !slices.Contains(s.tried[i], id) && s.ready(ctx, id)

@@ -174,8 +174,7 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64)
 func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
 	in, err := in.check(s.IsCountry)
 	err = in.elsewhere(err, p)
-	p.Shop, p.Kind, p.Name, p.Order, p.Weight = in.Shop, in.Kind, in.Name, in.Order, in.Weight
-	p.Countries, p.Enabled, p.Settings = in.Countries, in.Enabled, in.Settings
+	p.Shop, p.Kind, p.Spec = in.Shop, in.Kind, in.Spec
 	p.Channel, _ = in.Kind.Channel()
 	for _, f := range in.Kind.Fields() {
 		if v := in.Secrets[f.Name]; f.Secret && v != "" && v != secrets[f.Name] {
@@ -221,19 +220,14 @@ func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[s
 // A Shown holds the fields of a provider that the audit log keeps: of secrets the names
 // only.
 type Shown struct {
-	Name      string            `json:"name"`
-	Kind      Kind              `json:"kind"`
-	Order     int               `json:"order"`
-	Weight    int               `json:"weight"`
-	Countries []string          `json:"countries,omitempty"`
-	Enabled   bool              `json:"enabled"`
-	Settings  map[string]string `json:"settings,omitempty"`
-	Secrets   []string          `json:"secrets,omitempty"`
+	Spec
+	Kind    Kind     `json:"kind"`
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // Shown returns the fields of p that the audit log keeps.
 func (p Provider) Shown() Shown {
-	return Shown{p.Name, p.Kind, p.Order, p.Weight, p.Countries, p.Enabled, p.Settings, p.Secrets}
+	return Shown{p.Spec, p.Kind, p.Secrets}
 }
 
 // Entry returns the audit record of an action on the provider.

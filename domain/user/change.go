@@ -1,41 +1,43 @@
 package user
 
-import "maps"
+import (
+	"maps"
+
+	"dropbell/domain/field"
+)
 
 // A Change sets fields of one user. A nil field stays as it is; a pointer to the
-// zero value clears it.
+// zero value clears it. The tags are the names of fields in the audit log.
 type Change struct {
-	ID    ID
-	Name  *string
-	Email *string
-	Phone *string
+	ID    ID      `field:"-"`
+	Name  *string `field:"name"`
+	Email *string `field:"email"`
+	Phone *string `field:"phone"`
 	// PhoneVerified says whether the user has proved the number. A number that changes
 	// without PhoneVerified becomes unverified. Without a number it is always false.
-	PhoneVerified *bool
-	Locale        *string
-	Timezone      *string
-	Push          *[]PushSubscription
+	PhoneVerified *bool               `field:"phone_verified"`
+	Locale        *string             `field:"locale"`
+	Timezone      *string             `field:"timezone"`
+	Push          *[]PushSubscription `field:"push"`
 	// OptOuts is a bit per channel (1<<channel).
-	OptOuts *uint8
-	Quiet   *QuietHours
+	OptOuts *uint8      `field:"opt_outs"`
+	Quiet   *QuietHours `field:"quiet_hours"`
 	// Attributes are the shop's own fields: names with a string, a finite number,
 	// a bool or nil.
-	Attributes *map[string]any
+	Attributes *map[string]any `field:"attributes"`
 	// Patch changes single attributes and leaves all other attributes; nil removes an
 	// attribute.
-	Patch map[string]any
+	Patch map[string]any `field:"-"`
 }
+
+var changes = field.Of[Change]()
 
 // fields returns the names of the fields that c sets.
 func (c Change) fields() []string {
 	list := []string{}
-	for _, f := range []struct {
-		name string
-		told bool
-	}{{"name", c.Name != nil}, {"email", c.Email != nil}, {"phone", c.Phone != nil}, {"phone_verified", c.PhoneVerified != nil}, {"locale", c.Locale != nil}, {"timezone", c.Timezone != nil},
-		{"push", c.Push != nil}, {"opt_outs", c.OptOuts != nil}, {"quiet_hours", c.Quiet != nil}, {"attributes", c.Attributes != nil || c.Patch != nil}} {
-		if f.told {
-			list = append(list, f.name)
+	for _, f := range changes {
+		if !f.Of(&c).IsNil() || f.Name == "attributes" && c.Patch != nil {
+			list = append(list, f.Name)
 		}
 	}
 	return list
@@ -43,20 +45,16 @@ func (c Change) fields() []string {
 
 // then returns the change that has the effect of c followed by later.
 func (c Change) then(later Change) Change {
-	overlay(&c.Name, later.Name)
-	overlay(&c.Email, later.Email)
 	if later.Phone != nil && (c.Phone == nil || *c.Phone != *later.Phone) && later.PhoneVerified == nil {
 		c.PhoneVerified = nil // was said of another number
 	}
-	overlay(&c.Phone, later.Phone)
-	overlay(&c.PhoneVerified, later.PhoneVerified)
-	overlay(&c.Locale, later.Locale)
-	overlay(&c.Timezone, later.Timezone)
-	overlay(&c.Push, later.Push)
-	overlay(&c.OptOuts, later.OptOuts)
-	overlay(&c.Quiet, later.Quiet)
+	for _, f := range changes {
+		if v := f.Of(&later); !v.IsNil() {
+			f.Of(&c).Set(v)
+		}
+	}
 	if later.Attributes != nil {
-		c.Attributes, c.Patch = later.Attributes, nil
+		c.Patch = nil
 	}
 	if later.Patch != nil {
 		all := maps.Clone(c.Patch)
@@ -67,10 +65,4 @@ func (c Change) then(later Change) Change {
 		c.Patch = all
 	}
 	return c
-}
-
-func overlay[T any](old **T, later *T) {
-	if later != nil {
-		*old = later
-	}
 }

@@ -196,9 +196,9 @@ func (p *pushPlatforms) configure(db *postgres.DB) int64 {
 		p.t.Fatal(err)
 	}
 	service := &provider.Service{Store: deliverydb.NewConfigured(db), Box: box, Keyed: true, IsCountry: sms.IsCountry}
-	mini, err := service.Create(p.t.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Name: "Chaos", Weight: 1, Enabled: true,
-		Settings: map[string]string{"app_id": p.wechat.AppID, "template": p.wechat.Template, "url": p.front(""), "data": miniProgramData},
-		Secrets:  map[string]string{"app_secret": p.wechat.Secret}}, "")
+	mini, err := service.Create(p.t.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Spec: provider.Spec{Name: "Chaos", Weight: 1, Enabled: true,
+		Settings: map[string]string{"app_id": p.wechat.AppID, "template": p.wechat.Template, "url": p.front(""), "data": miniProgramData}},
+		Secrets: map[string]string{"app_secret": p.wechat.Secret}}, "")
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -11,16 +11,7 @@ import (
 
 func providerList() deliverypages.Providers {
 	return deliverypages.Providers{Keyed: true, Shops: map[int64]string{10: "Tea House"}, Environment: delivery.ChannelSetOf(delivery.App, delivery.Email),
-		List: []provider.Provider{
-			{ID: 1, Channel: delivery.SMS, Kind: provider.Twilio, Name: "Twilio, the whole world", Weight: 3, Enabled: true},
-			{ID: 2, Channel: delivery.SMS, Kind: provider.Aliyun, Name: "阿里云短信", Weight: 1, Countries: []string{"CN", "HK", "MO", "TW"}, Enabled: true},
-			{ID: 3, Channel: delivery.SMS, Kind: provider.SNS, Name: "Amazon", Order: 9, Weight: 1, Enabled: true},
-			{ID: 4, Channel: delivery.SMS, Kind: provider.JSON, Name: "An-old-gateway-with-a-long-name.telecom.example.com", Shop: 10, Weight: 1},
-			{ID: 5, Channel: delivery.Webhook, Kind: provider.Webhook, Name: "Order service", Weight: 1, Enabled: true},
-			{ID: 6, Channel: delivery.WebPush, Kind: provider.WeChat, Name: "茶馆小程序", Weight: 1, Enabled: true, Settings: map[string]string{"app_id": "wx0123456789abcdef"}},
-			{ID: 7, Channel: delivery.WebPush, Kind: provider.APNS, Name: "Tea House on iPhones", Weight: 1, Enabled: true, Settings: map[string]string{"topic": "com.example.teahouse.reservations.international"}},
-			{ID: 8, Channel: delivery.WebPush, Kind: provider.FCM, Name: "Tea House on Android", Shop: 10, Weight: 1, Enabled: true, Settings: map[string]string{"project": "tea-house-1a2b3"}},
-		},
+		List: []provider.Provider{{ID: 1, Channel: delivery.SMS, Kind: provider.Twilio, Spec: provider.Spec{Name: "Twilio, the whole world", Weight: 3, Enabled: true}}, {ID: 2, Channel: delivery.SMS, Kind: provider.Aliyun, Spec: provider.Spec{Name: "阿里云短信", Weight: 1, Countries: []string{"CN", "HK", "MO", "TW"}, Enabled: true}}, {ID: 3, Channel: delivery.SMS, Kind: provider.SNS, Spec: provider.Spec{Name: "Amazon", Order: 9, Weight: 1, Enabled: true}}, {ID: 4, Channel: delivery.SMS, Kind: provider.JSON, Spec: provider.Spec{Name: "An-old-gateway-with-a-long-name.telecom.example.com", Weight: 1}, Shop: 10}, {ID: 5, Channel: delivery.Webhook, Kind: provider.Webhook, Spec: provider.Spec{Name: "Order service", Weight: 1, Enabled: true}}, {ID: 6, Channel: delivery.WebPush, Kind: provider.WeChat, Spec: provider.Spec{Name: "茶馆小程序", Weight: 1, Enabled: true, Settings: map[string]string{"app_id": "wx0123456789abcdef"}}}, {ID: 7, Channel: delivery.WebPush, Kind: provider.APNS, Spec: provider.Spec{Name: "Tea House on iPhones", Weight: 1, Enabled: true, Settings: map[string]string{"topic": "com.example.teahouse.reservations.international"}}}, {ID: 8, Channel: delivery.WebPush, Kind: provider.FCM, Spec: provider.Spec{Name: "Tea House on Android", Weight: 1, Enabled: true, Settings: map[string]string{"project": "tea-house-1a2b3"}}, Shop: 10}},
 		Health: map[int64]provider.Health{
 			1: {ProviderHealth: delivery.ProviderHealth{Messages: 84_100, Failed: 12}, Share: 71},
 			3: {ProviderHealth: delivery.ProviderHealth{Messages: 900, Failed: 900, Error: "the provider answered HTTP 503"}, Share: 1},

@@ -12,11 +12,11 @@ import (
 func webhookEndpoints() []hook.Endpoint {
 	since, ok := Now().Add(-3*time.Hour), Now().Add(-time.Minute)
 	return []hook.Endpoint{
-		{ID: 1, Shop: 10, URL: "https://shop.example.com/hooks", Description: "Order service", Enabled: true, LastSuccessAt: &ok, Version: 1},
-		{ID: 2, Shop: 10, URL: "https://a-rather-long-name-of-a-server.warehouse.example.com/v1/dropbell/events", Enabled: true, FailingSince: &since, Failures: 6,
-			LastError: "HTTP 503", Types: []hook.Type{hook.CouponUsed, hook.CouponRefunded}, Waiting: 1240, Version: 3},
-		{ID: 3, Shop: 10, URL: "https://old.example.com/", Why: hook.ByFailing, DisabledAt: &since, Version: 2},
-		{ID: 4, Shop: 10, URL: "https://new.example.com/", Enabled: true, Version: 1},
+		{ID: 1, Shop: 10, Input: hook.Input{URL: "https://shop.example.com/hooks", Description: "Order service", Enabled: true}, LastSuccessAt: &ok, Version: 1},
+		{ID: 2, Shop: 10, Input: hook.Input{URL: "https://a-rather-long-name-of-a-server.warehouse.example.com/v1/dropbell/events", Enabled: true,
+			Types: []hook.Type{hook.CouponUsed, hook.CouponRefunded}}, FailingSince: &since, Failures: 6, LastError: "HTTP 503", Waiting: 1240, Version: 3},
+		{ID: 3, Shop: 10, Input: hook.Input{URL: "https://old.example.com/"}, Why: hook.ByFailing, DisabledAt: &since, Version: 2},
+		{ID: 4, Shop: 10, Input: hook.Input{URL: "https://new.example.com/", Enabled: true}, Version: 1},
 	}
 }
 

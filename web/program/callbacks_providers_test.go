@@ -28,8 +28,9 @@ func TestCallbacksReachTheirProvider(t *testing.T) {
 	}
 	s := &provider.Service{Store: deliverydb.NewConfigured(db), Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	for _, token := range []string{smstest.TwilioToken, "the token of another account"} {
-		if _, err := s.Create(t.Context(), staff.System(), provider.Input{Kind: provider.Twilio, Name: token[:5], Weight: 1, Enabled: true,
-			Settings: map[string]string{"key_id": smstest.TwilioAccount, "from": "MG1"}, Secrets: map[string]string{"key_secret": token}}, ""); err != nil {
+		if _, err := s.Create(t.Context(), staff.System(), provider.Input{Kind: provider.Twilio, Spec: provider.Spec{Name: token[:5], Weight: 1, Enabled: true,
+			Settings: map[string]string{"key_id": smstest.TwilioAccount, "from": "MG1"}},
+			Secrets: map[string]string{"key_secret": token}}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

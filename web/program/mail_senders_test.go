@@ -30,7 +30,8 @@ func TestSendersOfMailsAreThoseOfTheViewersShops(t *testing.T) {
 		t.Fatal(err)
 	}
 	for shop, from := range map[int64]string{0: "common.example", 10: "tea.example", 11: "coffee.example"} {
-		in := provider.Input{Shop: shop, Kind: provider.SMTP, Name: from, Order: 1, Weight: 1, Enabled: true, Settings: map[string]string{"url": "smtp://mail." + from + ":25?from=a@" + from}}
+		in := provider.Input{Shop: shop, Kind: provider.SMTP, Spec: provider.Spec{Name: from, Order: 1, Weight: 1, Enabled: true,
+			Settings: map[string]string{"url": "smtp://mail." + from + ":25?from=a@" + from}}}
 		if _, err := p.providers.Create(t.Context(), staff.System(), in, from); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestAChannelThatStaffConfigure(t *testing.T) {
 	want("at first", always)
 	create := func(kind provider.Kind, shop int64, settings, secrets map[string]string) provider.Provider {
 		t.Helper()
-		p, err := s.Create(t.Context(), staff.System(), provider.Input{Kind: kind, Name: "n", Weight: 1, Enabled: true, Shop: shop, Settings: settings, Secrets: secrets}, "")
+		p, err := s.Create(t.Context(), staff.System(), provider.Input{Kind: kind, Spec: provider.Spec{Name: "n", Weight: 1, Enabled: true, Settings: settings}, Shop: shop, Secrets: secrets}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func TestRemindersReachConfiguredApps(t *testing.T) {
 	service := &provider.Service{Store: app.NewStores(w.DB).Providers, Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	create := func(kind provider.Kind, settings, secrets map[string]string) provider.Provider {
 		t.Helper()
-		p, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: kind, Name: string(kind), Weight: 1, Enabled: true, Settings: settings, Secrets: secrets}, "")
+		p, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: kind, Spec: provider.Spec{Name: string(kind), Weight: 1, Enabled: true, Settings: settings}, Secrets: secrets}, "")
 		w.Must(err)
 		return p
 	}

@@ -123,8 +123,9 @@ func routedOn(r *campaignFixture, n int, services ...*smsService) *campaignFixtu
 	r.must(err)
 	service := &provider.Service{Store: deliverydb.NewConfigured(db), Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	for i, s := range services {
-		_, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: provider.JSON, Name: fmt.Sprintf("service %d", i+1), Order: i, Weight: 1, Enabled: true,
-			Settings: map[string]string{"url": s.URL}, Secrets: map[string]string{"token": "secret"}}, "")
+		_, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: provider.JSON, Spec: provider.Spec{Name: fmt.Sprintf("service %d", i+1), Order: i, Weight: 1, Enabled: true,
+			Settings: map[string]string{"url": s.URL}},
+			Secrets: map[string]string{"token": "secret"}}, "")
 		r.must(err)
 	}
 	return r
@@ -221,7 +222,7 @@ func TestARouterIsASender(t *testing.T) {
 						t.Fatal(err)
 					}
 					t.Cleanup(func() { _ = s.Close() })
-					entries = append(entries, provider.Entry{Provider: provider.Provider{ID: int64(i + 1), Enabled: true, Weight: w}, Sender: s})
+					entries = append(entries, provider.Entry{Provider: provider.Provider{ID: int64(i + 1), Spec: provider.Spec{Enabled: true, Weight: w}}, Sender: s})
 				}
 				p, _ := assembled(t)
 				router := provider.NewRouter(delivery.SMS, nil, senders.NewBreakers(p.Redis, p.alone, p.Log), func(*user.User) string { return "" }, time.Now)

@@ -32,9 +32,9 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 	box, err := seal.New(provider.SealPurpose, providersKey)
 	w.Must(err)
 	service := &provider.Service{Store: app.NewStores(w.DB).Providers, Box: box, Keyed: true, IsCountry: sms.IsCountry}
-	mini, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Name: "Tea House", Weight: 1, Enabled: true,
+	mini, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Spec: provider.Spec{Name: "Tea House", Weight: 1, Enabled: true,
 		Settings: map[string]string{"app_id": wechat.AppID, "template": wechat.Template, "url": wechat.URL, "per_minute": "600000",
-			"data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{user}}: {{in}}"}, Secrets: map[string]string{"app_secret": wechat.Secret}}, "")
+			"data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{user}}: {{in}}"}}, Secrets: map[string]string{"app_secret": wechat.Secret}}, "")
 	w.Must(err)
 	tpl := w.Published(30 * time.Minute)
 	for id := user.ID(1); id <= n; id++ {

@@ -41,9 +41,9 @@ func newMiniPrograms(t *testing.T) *miniPrograms {
 
 func (m *miniPrograms) create(url, secret string, of *pushtest.WeChat) int64 {
 	m.Helper()
-	p, err := m.service.Create(m.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Name: "Tea House", Weight: 1, Enabled: true,
-		Settings: map[string]string{"app_id": of.AppID, "template": of.Template, "url": url, "data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{in}}"},
-		Secrets:  map[string]string{"app_secret": secret}}, "")
+	p, err := m.service.Create(m.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Spec: provider.Spec{Name: "Tea House", Weight: 1, Enabled: true,
+		Settings: map[string]string{"app_id": of.AppID, "template": of.Template, "url": url, "data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{in}}"}},
+		Secrets: map[string]string{"app_secret": secret}}, "")
 	m.Must(err)
 	return p.ID
 }

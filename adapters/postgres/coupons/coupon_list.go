@@ -11,8 +11,7 @@ import (
 	"dropbell/domain/coupon"
 )
 
-const listedColumns = ownedColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
-	t.name, t.shop_number, s.name, s.timezone, clock_timestamp()`
+var listedColumns = ownedColumns + `, ` + ruleColumns + `, t.name, t.shop_number, s.name, s.timezone, clock_timestamp()`
 
 const (
 	listedFrom = ` from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number `
@@ -23,9 +22,8 @@ const (
 )
 
 func scanListed(row pgx.CollectableRow) (l coupon.Listed, err error) {
-	r := &l.Rule
-	return l, row.Scan(append(ownedFields(&l.Coupon), &r.Kind, &r.AmountOff, &r.Threshold, &r.PercentOff, &r.MaxOff, &r.Currency,
-		&r.Target, &r.Product, &l.TemplateName, &l.ShopNumber, &l.ShopName, &l.ShopTimezone, &l.Now)...)
+	fields := append(pg.RowPlaces(&l.Coupon), pg.RowPlaces(&l.Rule)...)
+	return l, row.Scan(append(fields, &l.TemplateName, &l.ShopNumber, &l.ShopName, &l.ShopTimezone, &l.Now)...)
 }
 
 // maxOverdue is the number of overdue coupons up to which they are looked up by id. The sweep

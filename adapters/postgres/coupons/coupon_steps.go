@@ -21,19 +21,15 @@ type CouponSteps struct{ *pg.DB }
 // NewCouponSteps returns the coupons of db.
 func NewCouponSteps(db *pg.DB) CouponSteps { return CouponSteps{db} }
 
-const ownedColumns = `c.id, c.template_id, c.user_id, c.origin, c.state, c.issued_at, c.expires_at, c.order_id, c.locked_at,
-	c.locked_until, c.discount, c.used_at, c.updated_at, c.returned, c.version`
-
-func ownedFields(c *coupon.Coupon) []any {
-	return []any{&c.ID, &c.TemplateID, &c.UserID, &c.Origin, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedAt,
-		&c.LockedUntil, &c.Discount, &c.UsedAt, &c.UpdatedAt, &c.Returned, &c.Version}
-}
+var (
+	ownedColumns = pg.RowColumns[coupon.Coupon]("c")
+	ruleColumns  = pg.RowColumns[coupon.Rule]("t")
+)
 
 // caseSQL loads coupon $1 with the history of order $2 in one statement, so that
 // both are of the same moment.
-const caseSQL = `
-select ` + ownedColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
-    t.shop_number, clock_timestamp(), o.steps, o.amounts, o.eligible
+var caseSQL = `
+select ` + ownedColumns + `, ` + ruleColumns + `, t.shop_number, clock_timestamp(), o.steps, o.amounts, o.eligible
 from coupons c join templates t on t.id = c.template_id,
     lateral (select coalesce(array_agg(o.step), '{}') as steps, coalesce(array_agg(o.order_amount), '{}') as amounts,
         coalesce(array_agg(o.eligible), '{}') as eligible
@@ -42,11 +38,10 @@ where c.id = $1`
 
 // Case loads a coupon with one order's history; see [coupon.Store].
 func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon.Case, err error) {
-	r := &c.Rule
 	var steps []string
 	var amounts, eligible []int64
-	err = s.Pool.QueryRow(ctx, caseSQL, id, order).Scan(append(ownedFields(&c.Coupon), &r.Kind, &r.AmountOff, &r.Threshold,
-		&r.PercentOff, &r.MaxOff, &r.Currency, &r.Target, &r.Product, &c.ShopNumber, &c.Now, &steps, &amounts, &eligible)...)
+	fields := append(pg.RowPlaces(&c.Coupon), pg.RowPlaces(&c.Rule)...)
+	err = s.Pool.QueryRow(ctx, caseSQL, id, order).Scan(append(fields, &c.ShopNumber, &c.Now, &steps, &amounts, &eligible)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, coupon.ErrNotFound
 	}
@@ -61,7 +56,7 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 // not @version. It stores the coupon, the log, and one event for each change of
 // state. A new lock (@locking) requires a valid coupon; if the statement waited
 // for a concurrent step, the clock is read again after the wait.
-const moveSQL = `
+var moveSQL = `
 with c as (
     update coupons c set state = @state, order_id = @order, discount = @discount, version = version + 1, updated_at = clock_timestamp(),
         locked_at = case when @state <> 'locked' and @state <> 'used' then null when @locking then statement_timestamp() else locked_at end,
@@ -95,7 +90,7 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 	args["topic"], args["trace"] = event.CouponChanged, pg.TraceOf(ctx)
 	if m.Entry == nil && !m.ToStock { // one statement is a transaction
 		err = s.Apart(ctx, pg.Room{Of: "payment", ID: m.From.TemplateID}, func() error {
-			return killpoint.Around("coupons.step", func() error { return s.BrieflyOne(ctx, moveSQL, []any{args}, ownedFields(&c)...) })
+			return killpoint.Around("coupons.step", func() error { return s.BrieflyOne(ctx, moveSQL, []any{args}, pg.RowPlaces(&c)...) })
 		})
 	} else {
 		err = s.Tx(ctx, func(tx pgx.Tx) error {
@@ -104,7 +99,7 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 					return err
 				}
 			}
-			if err := tx.QueryRow(ctx, moveSQL, args).Scan(ownedFields(&c)...); err != nil {
+			if err := tx.QueryRow(ctx, moveSQL, args).Scan(pg.RowPlaces(&c)...); err != nil {
 				return err
 			}
 			if m.ToStock {

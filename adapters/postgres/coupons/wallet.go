@@ -44,7 +44,7 @@ func (s Wallet) Issue(ctx context.Context, couponID int64, google bool) error {
 }
 
 // sheetSQL returns coupon $1 with the data that its pass shows.
-const sheetSQL = `
+var sheetSQL = `
 select ` + ownedColumns + `, clock_timestamp(), t.shop_number, h.name, h.timezone, t.name, left(t.description, 1000), coalesce(u.locale, ''), newest_message(),
 	coalesce(p.modified_at, date_trunc('second', c.updated_at)), ` + pg.WorthColumns + `
 from coupons c join templates t on t.id = c.template_id join shops h on h.number = t.shop_number
@@ -53,7 +53,7 @@ where c.id = $1`
 
 // Sheet returns the coupon with the data that its pass shows; see [wallet.Store].
 func (s Wallet) Sheet(ctx context.Context, couponID int64) (x wallet.Sheet, err error) {
-	fields := append(ownedFields(&x.Coupon), &x.Now, &x.ShopNumber, &x.Shop, &x.Zone, &x.Drop, &x.About, &x.Locale, &x.TextsUpTo, &x.Modified)
+	fields := append(pg.RowPlaces(&x.Coupon), &x.Now, &x.ShopNumber, &x.Shop, &x.Zone, &x.Drop, &x.About, &x.Locale, &x.TextsUpTo, &x.Modified)
 	err = s.Pool.QueryRow(ctx, sheetSQL, couponID).Scan(append(fields, pg.WorthFields(&x.Worth)...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return x, coupon.ErrNotFound

@@ -20,14 +20,10 @@ type Configured struct{ *pg.DB }
 // NewConfigured returns the providers of db.
 func NewConfigured(db *pg.DB) Configured { return Configured{db} }
 
-const providerColumns = `p.id, coalesce(p.shop_number, 0), p.channel, p.kind, p.name, p.priority, p.weight, p.countries, p.enabled, p.settings, p.secrets,
-	p.secret_names, p.version, p.created_at, p.created_by, p.updated_at, p.deleted_at`
+var providerColumns = pg.FieldColumns(provider.Fields, "p", nil) + `, p.id, coalesce(p.shop_number, 0) as shop, p.channel, p.kind, p.secrets as sealed,
+	p.secret_names as secrets, p.version, p.created_at, p.created_by, p.updated_at, p.deleted_at`
 
-func scanProvider(row pgx.CollectableRow) (p provider.Provider, err error) {
-	err = row.Scan(&p.ID, &p.Shop, &p.Channel, &p.Kind, &p.Name, &p.Order, &p.Weight, &p.Countries, &p.Enabled, &p.Settings, &p.Sealed,
-		&p.Secrets, &p.Version, &p.CreatedAt, &p.CreatedBy, &p.UpdatedAt, &p.DeletedAt)
-	return p, err
-}
+var scanProvider = pgx.RowToStructByName[provider.Provider]
 
 func oneProvider(ctx context.Context, on pg.Querier, sql string, args ...any) (p provider.Provider, err error) {
 	rows, err := on.Query(ctx, sql, args...)
@@ -70,8 +66,10 @@ func changing(ctx context.Context, tx pgx.Tx) error {
 }
 
 func providerValues(p provider.Provider) pgx.StrictNamedArgs {
-	return pgx.StrictNamedArgs{"name": p.Name, "priority": p.Order, "weight": p.Weight, "countries": append([]string{}, p.Countries...),
-		"enabled": p.Enabled, "settings": p.Settings, "secrets": p.Sealed, "names": append([]string{}, p.Secrets...)}
+	p.Countries = append([]string{}, p.Countries...) // never null
+	args := pg.FieldArgs(provider.Fields, p.Spec)
+	args["id"], args["secrets"], args["secret_names"] = p.ID, p.Sealed, append([]string{}, p.Secrets...)
+	return args
 }
 
 // NewID draws the id of a new provider; see [provider.Store].
@@ -80,12 +78,14 @@ func (s Configured) NewID(ctx context.Context) (int64, error) {
 }
 
 // createProviderSQL returns the new provider.
-const createProviderSQL = `
-insert into providers as p (id, shop_number, channel, kind, name, priority, weight, countries, enabled, settings, secrets, secret_names, changed, request_key, created_by)
+var createProviderSQL = func() string {
+	columns, params := pg.FieldNames(provider.Fields, "id", "channel", "kind", "secrets", "secret_names", "created_by")
+	return `
+insert into providers as p (` + columns + `, shop_number, changed, request_key)
 overriding system value
-values (@id, nullif(@shop::bigint, 0), @channel, @kind, @name, @priority, @weight, @countries, @enabled, @settings, @secrets, @names,
-    nextval('provider_changes'), nullif(@key, ''), @by)
+values (` + params + `, nullif(@shop::bigint, 0), nextval('provider_changes'), nullif(@key, ''))
 returning ` + providerColumns
+}()
 
 // Create stores a new provider; see [provider.Store].
 func (s Configured) Create(ctx context.Context, p provider.Provider, requestKey string, by staff.Actor) (created provider.Provider, err error) {
@@ -113,7 +113,7 @@ func (s Configured) Create(ctx context.Context, p provider.Provider, requestKey 
 			return provider.ErrTooMany
 		}
 		args := providerValues(p)
-		args["id"], args["shop"], args["channel"], args["kind"], args["key"], args["by"] = p.ID, p.Shop, p.Channel, p.Kind, requestKey, pg.AuditActor(by)
+		args["shop"], args["channel"], args["kind"], args["key"], args["created_by"] = p.Shop, p.Channel, p.Kind, requestKey, pg.AuditActor(by)
 		if created, err = oneProvider(ctx, tx, createProviderSQL, args); err != nil {
 			return err
 		}
@@ -123,15 +123,15 @@ func (s Configured) Create(ctx context.Context, p provider.Provider, requestKey 
 }
 
 // saveProviderSQL returns the provider, or no row if its version has changed.
-const saveProviderSQL = `
-update providers p set name = @name, priority = @priority, weight = @weight, countries = @countries, enabled = @enabled, settings = @settings,
-    secrets = @secrets, secret_names = @names, version = version + 1, changed = nextval('provider_changes'), updated_at = clock_timestamp()
+var saveProviderSQL = `
+update providers p set ` + pg.FieldSets(provider.Fields, "secrets", "secret_names") + `,
+    version = version + 1, changed = nextval('provider_changes'), updated_at = clock_timestamp()
 where id = @id and version = @version and deleted_at is null returning ` + providerColumns
 
 // Save stores a change; see [provider.Store].
 func (s Configured) Save(ctx context.Context, p provider.Provider, e staff.Entry) (saved provider.Provider, err error) {
 	args := providerValues(p)
-	args["id"], args["version"] = p.ID, p.Version
+	args["version"] = p.Version
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := changing(ctx, tx); err != nil {
 			return err

@@ -27,8 +27,9 @@ func providerBox(t *testing.T, keys ...string) *seal.Box {
 }
 
 func twilioInput() provider.Input {
-	return provider.Input{Kind: provider.Twilio, Name: "Main", Weight: 2, Order: 1, Countries: []string{"de", "CN"}, Enabled: true,
-		Settings: map[string]string{"key_id": "AC1", "from": "+4915207770123"}, Secrets: map[string]string{"key_secret": "very secret token"}}
+	return provider.Input{Kind: provider.Twilio, Spec: provider.Spec{Name: "Main", Weight: 2, Order: 1, Countries: []string{"de", "CN"}, Enabled: true,
+		Settings: map[string]string{"key_id": "AC1", "from": "+4915207770123"}},
+		Secrets: map[string]string{"key_secret": "very secret token"}}
 }
 
 // TestSecretsOfProvidersAreSealed: the row does not contain the plain secrets, and another key
@@ -97,7 +98,9 @@ func TestSecretsOfProvidersAreSealed(t *testing.T) {
 func TestASecretThatNoKeyOpens(t *testing.T) {
 	w := newFixture(t)
 	s := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: providerBox(t, "key one"), Keyed: true}
-	in := provider.Input{Kind: provider.SMTP, Name: "Mail", Weight: 1, Settings: map[string]string{"url": "smtp://mail.example"}, Secrets: map[string]string{"password": "secret"}}
+	in := provider.Input{Kind: provider.SMTP, Spec: provider.Spec{Name: "Mail", Weight: 1,
+		Settings: map[string]string{"url": "smtp://mail.example"}},
+		Secrets: map[string]string{"password": "secret"}}
 	p, err := s.Create(t.Context(), staff.System(), in, "")
 	w.Must(err)
 	s.Box = providerBox(t, "key two")

@@ -20,23 +20,12 @@ type Hooks struct{ *pg.DB }
 // NewHooks returns the endpoints of db.
 func NewHooks(db *pg.DB) Hooks { return Hooks{db} }
 
-const endpointColumns = `e.id, e.shop_number, e.url, e.description, e.types, e.enabled, e.disabled_reason, e.disabled_at, e.failures, e.failing_since,
-	e.held_until, e.last_success_at, e.last_failure_at, e.last_error, case when e.old_until > clock_timestamp() then e.old_until end, e.version, e.created_at, e.created_by,
-	e.secret, case when e.old_until > clock_timestamp() then e.old_secret end`
+// endpointColumns are the columns of a [hook.Endpoint] whose waiting deliveries are not counted.
+var endpointColumns = endpointFacts + `, 0::bigint as waiting`
 
-func scanEndpoint(row pgx.CollectableRow) (e hook.Endpoint, err error) { return scanEndpointAnd(row) }
-
-// scanEndpointAnd reads endpointColumns and the columns behind them into more.
-func scanEndpointAnd(row pgx.CollectableRow, more ...any) (e hook.Endpoint, err error) {
-	var secret, old []byte
-	err = row.Scan(append([]any{&e.ID, &e.Shop, &e.URL, &e.Description, &e.Types, &e.Enabled, &e.Why, &e.DisabledAt, &e.Failures, &e.FailingSince,
-		&e.HeldUntil, &e.LastSuccessAt, &e.LastFailureAt, &e.LastError, &e.OldUntil, &e.Version, &e.CreatedAt, &e.CreatedBy, &secret, &old}, more...)...)
-	e.Secrets = [][]byte{secret}
-	if old != nil {
-		e.Secrets = append(e.Secrets, old)
-	}
-	return e, err
-}
+var endpointFacts = pg.FieldColumns(hook.Fields, "e", nil) + `, e.id, e.shop_number as shop, e.disabled_reason as why, e.disabled_at, e.failures, e.failing_since,
+	e.held_until, e.last_success_at, e.last_failure_at, e.last_error, case when e.old_until > clock_timestamp() then e.old_until end as old_until,
+	e.version, e.created_at, e.created_by, array_remove(array[e.secret, case when e.old_until > clock_timestamp() then e.old_secret end], null) as secrets`
 
 // oneEndpoint runs a statement that returns endpointColumns of at most one row.
 func oneEndpoint(ctx context.Context, on pg.Querier, sql string, args ...any) (e hook.Endpoint, err error) {
@@ -44,7 +33,7 @@ func oneEndpoint(ctx context.Context, on pg.Querier, sql string, args ...any) (e
 	if err != nil {
 		return e, pg.Translate(err)
 	}
-	e, err = pgx.CollectExactlyOneRow(rows, scanEndpoint)
+	e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[hook.Endpoint])
 	return e, pg.Translate(err)
 }
 
@@ -80,11 +69,13 @@ func (s Hooks) CreateEndpoint(ctx context.Context, n hook.Endpoint, requestKey s
 		if count >= hook.MaxEndpoints {
 			return hook.ErrTooMany
 		}
+		columns, params := pg.FieldNames(hook.Fields, "id", "shop_number", "secret", "disabled_reason", "created_by")
+		args := endpointArgs(n.Input)
+		args["id"], args["shop_number"], args["secret"], args["disabled_reason"], args["created_by"], args["key"] = n.ID, n.Shop, n.Secrets[0], n.Why, pg.AuditActor(by), requestKey
 		created, err = oneEndpoint(ctx, tx, `
-			insert into hook_endpoints as e (id, shop_number, url, description, types, secret, enabled, disabled_reason, disabled_at, request_key, created_by)
-			overriding system value values (@id, @shop, @url, @description, @types, @secret, @enabled, @why, case when not @enabled then clock_timestamp() end, nullif(@key, ''), @by)
-			returning `+endpointColumns, pgx.StrictNamedArgs{"id": n.ID, "shop": n.Shop, "url": n.URL, "description": n.Description, "types": typeNames(n.Types),
-			"secret": n.Secrets[0], "enabled": n.Enabled, "why": n.Why, "key": requestKey, "by": pg.AuditActor(by)})
+			insert into hook_endpoints as e (`+columns+`, request_key, disabled_at)
+			overriding system value values (`+params+`, nullif(@key, ''), case when not @enabled then clock_timestamp() end)
+			returning `+endpointColumns, args)
 		if err != nil {
 			return err
 		}
@@ -96,12 +87,9 @@ func (s Hooks) CreateEndpoint(ctx context.Context, n hook.Endpoint, requestKey s
 	return created, err
 }
 
-func typeNames(types []hook.Type) []string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
-	}
-	return names
+func endpointArgs(in hook.Input) pgx.StrictNamedArgs {
+	in.Types = append([]hook.Type{}, in.Types...) // never null
+	return pg.FieldArgs(hook.Fields, in)
 }
 
 // Endpoint returns one endpoint; see [hook.Store].
@@ -118,18 +106,13 @@ const maxWaitingCount = 10_000
 
 // Endpoints lists endpoints with their waiting deliveries; see [hook.Store].
 func (s Hooks) Endpoints(ctx context.Context, shops []int64) ([]hook.Endpoint, error) {
-	rows, err := s.Pool.Query(ctx, `select `+endpointColumns+`,
-			(select count(*) from (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' limit $2) w)
+	rows, err := s.Pool.Query(ctx, `select `+endpointFacts+`,
+			(select count(*) from (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' limit $2) w) as waiting
 		from hook_endpoints e where cardinality($1::bigint[]) = 0 or shop_number = any($1) order by shop_number, id`, append([]int64{}, shops...), maxWaitingCount)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (hook.Endpoint, error) {
-		var waiting int64
-		e, err := scanEndpointAnd(row, &waiting)
-		e.Waiting = waiting
-		return e, err
-	})
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByName[hook.Endpoint])
 	return list, pg.Translate(err)
 }
 
@@ -150,15 +133,16 @@ func (s Hooks) change(ctx context.Context, entry staff.Entry, sql string, args p
 
 // SaveEndpoint stores a change; see [hook.Store]. One that is enabled begins anew.
 func (s Hooks) SaveEndpoint(ctx context.Context, e hook.Endpoint, in hook.Input, entry staff.Entry) (hook.Endpoint, error) {
+	args := endpointArgs(in)
+	args["id"], args["version"] = e.ID, e.Version
 	return s.change(ctx, entry, `
-		update hook_endpoints e set url = @url, description = @description, types = @types, enabled = @enabled, version = version + 1, updated_at = clock_timestamp(),
+		update hook_endpoints e set `+pg.FieldSets(hook.Fields)+`, version = version + 1, updated_at = clock_timestamp(),
 			disabled_reason = case when @enabled then '' when e.enabled then 'staff' else disabled_reason end,
 			disabled_at = case when @enabled then null when e.enabled then clock_timestamp() else disabled_at end,
 			failures = case when @enabled and (not e.enabled or url <> @url) then 0 else failures end,
 			failing_since = case when @enabled and (not e.enabled or url <> @url) then null else failing_since end,
 			held_until = case when @enabled and (not e.enabled or url <> @url) then null else held_until end
-		where id = @id and version = @version returning `+endpointColumns,
-		pgx.StrictNamedArgs{"id": e.ID, "version": e.Version, "url": in.URL, "description": in.Description, "types": typeNames(in.Types), "enabled": in.Enabled})
+		where id = @id and version = @version returning `+endpointColumns, args)
 }
 
 // RotateSecret stores a new secret; see [hook.Store].

@@ -90,7 +90,7 @@ func (s Hooks) ReplaySince(ctx context.Context, e hook.Endpoint, since time.Time
 			select $1, v.id, 'replay' from hook_events v
 			where v.shop_number = $2 and v.at >= $3 and v.type <> '`+string(hook.TestEvent)+`' and (cardinality($4::text[]) = 0 or v.type = any($4))
 				and not exists (select from hook_deliveries d where d.event_id = v.id and d.endpoint_id = $1 and d.state = 'waiting')
-			order by v.id limit $5`, e.ID, e.Shop, since, typeNames(e.Types), limit)
+			order by v.id limit $5`, e.ID, e.Shop, since, append([]hook.Type{}, e.Types...), limit)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (s Hooks) Hours(ctx context.Context, endpointID int64, since time.Time) ([]
 // Listen renews a listener and returns events; see [hook.Store]. A renewal within a minute of
 // the last renewal writes nothing.
 func (s Hooks) Listen(ctx context.Context, l hook.Listener, after int64, limit int) ([]hook.Stored, error) {
-	types := typeNames(l.Types)
+	types := append([]hook.Type{}, l.Types...)
 	_, err := s.Pool.Exec(ctx, `
 		insert into hook_listeners as h (shop_number, listener, types, until) values ($1, $2, $3, clock_timestamp() + $4::interval)
 		on conflict (shop_number, listener) do update set types = excluded.types, until = excluded.until,
@@ -157,6 +157,6 @@ func (s Hooks) Attention(ctx context.Context, shops []int64) ([]hook.Endpoint, e
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, scanEndpoint)
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByName[hook.Endpoint])
 	return list, pg.Translate(err)
 }

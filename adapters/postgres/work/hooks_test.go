@@ -39,7 +39,7 @@ func newHooked(t *testing.T) *hooked {
 
 func (h *hooked) endpoint(types ...hook.Type) hook.Endpoint {
 	h.Helper()
-	e, err := h.create(hook.Endpoint{Shop: h.shop, URL: "https://shop.example/hooks", Types: types, Enabled: true}, "")
+	e, err := h.create(hook.Endpoint{Shop: h.shop, Input: hook.Input{URL: "https://shop.example/hooks", Types: types, Enabled: true}}, "")
 	h.Must(err)
 	return e
 }
@@ -318,7 +318,7 @@ func TestEndpointsOfAShop(t *testing.T) {
 	errs := make([]error, hook.MaxEndpoints+5)
 	for i := range errs {
 		all.Go(func() {
-			_, errs[i] = h.create(hook.Endpoint{Shop: h.shop, URL: "https://a.example", Enabled: true}, fmt.Sprintf("k%d", i/2))
+			_, errs[i] = h.create(hook.Endpoint{Shop: h.shop, Input: hook.Input{URL: "https://a.example", Enabled: true}}, fmt.Sprintf("k%d", i/2))
 		})
 	}
 	all.Wait()
@@ -339,10 +339,10 @@ func TestEndpointsOfAShop(t *testing.T) {
 	for range hook.MaxEndpoints - made {
 		h.endpoint()
 	}
-	if _, err := h.create(hook.Endpoint{Shop: h.shop, URL: "https://a.example"}, ""); !errors.Is(err, hook.ErrTooMany) {
+	if _, err := h.create(hook.Endpoint{Shop: h.shop, Input: hook.Input{URL: "https://a.example"}}, ""); !errors.Is(err, hook.ErrTooMany) {
 		t.Errorf("one too many: %v", err)
 	}
-	if _, err := h.create(hook.Endpoint{Shop: 99, URL: "https://a.example"}, ""); fault.KindOf(err) != fault.Invalid {
+	if _, err := h.create(hook.Endpoint{Shop: 99, Input: hook.Input{URL: "https://a.example"}}, ""); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("unknown shop: %v", err)
 	}
 	list, err := h.store.Endpoints(t.Context(), []int64{h.shop})

@@ -79,21 +79,27 @@ func (h *handlers) webhookRoutes() {
 		pipeline.Route{Status: http.StatusAccepted, Codes: []string{"webhook_not_found", "webhook_disabled"}}), pipeline.ByID(h.testWebhook))
 }
 
+var (
+	typeNames = pipeline.Converts(func(types []hook.Type) []string {
+		return pipeline.Each(types, func(t hook.Type) string { return string(t) })
+	}, hookTypes)
+	shownWebhook  = pipeline.Copies[hook.Input, Webhook](hook.Fields, typeNames)
+	wishedWebhook = pipeline.Copies[hook.Input, WebhookWish](hook.Fields, typeNames,
+		pipeline.Converts(func(on bool) *bool { return &on }, func(on *bool) bool { return on == nil || *on }))
+)
+
 func webhookJSON(e hook.Endpoint) Webhook {
-	types := pipeline.Each(e.Types, func(t hook.Type) string { return string(t) })
-	return Webhook{ID: pipeline.Decimal(e.ID), ShopNumber: pipeline.Decimal(e.Shop), URL: e.URL, Description: e.Description, Types: types, Enabled: e.Enabled,
-		DisabledReason: string(e.Why), State: string(e.State()), Failures: e.Failures, FailingSince: pipeline.UTC(e.FailingSince), LastError: e.LastError,
+	w := Webhook{ID: pipeline.Decimal(e.ID), ShopNumber: pipeline.Decimal(e.Shop), DisabledReason: string(e.Why), State: string(e.State()),
+		Failures: e.Failures, FailingSince: pipeline.UTC(e.FailingSince), LastError: e.LastError,
 		OldSecretUntil: pipeline.UTC(e.OldUntil), Version: e.Version, CreatedAt: e.CreatedAt.UTC()}
+	shownWebhook.To(&w, e.Input)
+	return w
 }
 
 func webhookAnswered(e hook.Endpoint, secret string) *webhookAnswer {
 	body := webhookJSON(e)
 	body.Secret = secret
 	return pipeline.AtVersion(e.Version, body)
-}
-
-func hookTypes(names []string) []hook.Type {
-	return pipeline.Each(names, func(name string) hook.Type { return hook.Type(name) })
 }
 
 func (h *handlers) listWebhooks(ctx context.Context, in *struct {
@@ -115,7 +121,10 @@ func (h *handlers) createWebhook(ctx context.Context, in *struct{ Body WebhookWi
 	if err != nil {
 		return nil, err
 	}
-	input := hook.Input{URL: in.Body.URL, Description: in.Body.Description, Types: hookTypes(in.Body.Types), Enabled: in.Body.Enabled == nil || *in.Body.Enabled}
+	var input hook.Input
+	if err := wishedWebhook.From(&input, in.Body); err != nil {
+		return nil, err
+	}
 	e, secret, err := h.Hooks.Create(ctx, pipeline.ActorOf(ctx), shop, input, pipeline.RequestKey(ctx))
 	if err != nil {
 		return nil, err
@@ -136,19 +145,8 @@ func (h *handlers) changeWebhook(ctx context.Context, id, version int64, patch W
 	if err != nil {
 		return nil, err
 	}
-	input := hook.Input{URL: old.URL, Description: old.Description, Types: old.Types, Enabled: old.Enabled}
-	if patch.URL != nil {
-		input.URL = *patch.URL
-	}
-	if patch.Description != nil {
-		input.Description = *patch.Description
-	}
-	if patch.Types != nil {
-		input.Types = hookTypes(*patch.Types)
-	}
-	if patch.Enabled != nil {
-		input.Enabled = *patch.Enabled
-	}
+	input := old.Input
+	pipeline.Overwrite(&input, patch)
 	e, err := h.Hooks.Change(ctx, pipeline.ActorOf(ctx), id, version, input)
 	if err != nil {
 		return nil, err

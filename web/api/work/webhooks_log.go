@@ -212,3 +212,7 @@ func (h *handlers) listEvents(ctx context.Context, in *struct {
 	}
 	return &struct{ Body ShopEvents }{body}, nil
 }
+
+func hookTypes(names []string) []hook.Type {
+	return pipeline.Each(names, func(name string) hook.Type { return hook.Type(name) })
+}

@@ -80,7 +80,7 @@ func (h *handlers) providerForm(w http.ResponseWriter, r *http.Request, status i
 // out of bounds.
 func typedProvider(r *http.Request, kind provider.Kind) (deliverypages.ProviderForm, provider.Input) {
 	f := deliverypages.ProviderForm{Kind: kind, Values: map[string]string{}, Enabled: r.PostFormValue("enabled") != "", RequestKey: r.PostFormValue("request_key")}
-	in := provider.Input{Kind: kind, Enabled: f.Enabled, Settings: map[string]string{}, Secrets: map[string]string{}}
+	in := provider.Input{Kind: kind, Spec: provider.Spec{Enabled: f.Enabled, Settings: map[string]string{}}, Secrets: map[string]string{}}
 	for _, name := range []string{"name", "order", "weight", "countries", "shop_number"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}

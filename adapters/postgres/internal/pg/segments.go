@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -10,18 +9,11 @@ import (
 	"dropbell/domain/segment"
 )
 
-// SegmentColumns are the columns that ScanSegment reads.
-const SegmentColumns = `id, name, kind, rule, version, members, counted_at, created_by, created_at, updated_at`
+// SegmentColumns are the columns of a [segment.Segment].
+var SegmentColumns = RowColumns[segment.Segment]("segments")
 
 // ScanSegment reads one row.
-func ScanSegment(row pgx.CollectableRow) (g segment.Segment, err error) {
-	var rule []byte
-	err = row.Scan(&g.ID, &g.Name, &g.Kind, &rule, &g.Version, &g.Members, &g.CountedAt, &g.CreatedBy, &g.CreatedAt, &g.UpdatedAt)
-	if err != nil {
-		return g, err
-	}
-	return g, json.Unmarshal(rule, &g.Rule)
-}
+var ScanSegment = pgx.RowToStructByName[segment.Segment]
 
 // OneSegment returns the segment that the statement selects, or
 // [segment.ErrNotFound].

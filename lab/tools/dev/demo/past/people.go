@@ -106,8 +106,8 @@ func (h *history) storeProvider(ctx context.Context, _ pgx.Tx) error {
 	}
 	s := provider.Service{Store: deliverydb.NewConfigured(h.db), Box: box, Keyed: box.Keyed(), Check: func(provider.Provider, map[string]string) error { return nil },
 		IsCountry: func(string) bool { return true }}
-	_, err = s.Create(ctx, h.actor, provider.Input{Kind: provider.JSON, Name: "Backup gateway", Order: 1, Weight: 1, Countries: []string{"HK", "MO"}, Enabled: true,
-		Settings: map[string]string{"url": "http://127.0.0.1:9/sms"}, Secrets: map[string]string{"token": "demo"}}, providerKey)
+	_, err = s.Create(ctx, h.actor, provider.Input{Kind: provider.JSON, Spec: provider.Spec{Name: "Backup gateway", Order: 1, Weight: 1, Countries: []string{"HK", "MO"}, Enabled: true,
+		Settings: map[string]string{"url": "http://127.0.0.1:9/sms"}}, Secrets: map[string]string{"token": "demo"}}, providerKey)
 	return err
 }
 
