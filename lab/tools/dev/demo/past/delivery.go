@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -288,5 +287,5 @@ func later(a, b time.Time) time.Time {
 // suppressedBy reports whether nothing is sent to the person's mail address at that instant.
 func (h *history) suppressedBy(p person, at time.Time) bool {
 	since, ok := h.suppressedSince(p)
-	return ok && !since.After(at) && strings.Contains(p.email, "@")
+	return ok && !since.After(at)
 }

@@ -14,10 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
-	couponsdb "dropbell/adapters/postgres/coupons"
-	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/app"
 	"dropbell/domain/staff"
 	"dropbell/lab/tools/dev/demo"
 )
@@ -122,18 +119,19 @@ func (h *history) count(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	tallies := couponsdb.NewCouponTallies(h.db)
+	stores := app.NewStores(h.db)
 	for _, id := range ids {
-		if _, err := tallies.Recount(ctx, id); err != nil {
-			return err
+		for _, figure := range stores.Figures() {
+			if _, err := figure.Recount(ctx, id); err != nil {
+				return err
+			}
 		}
 	}
-	if err := deliverydb.NewDeadLetters(h.db).RecountDeadLetters(ctx); err != nil {
+	if err := stores.DeadLetters.RecountDeadLetters(ctx); err != nil {
 		return err
 	}
-	store := campaignsdb.NewCampaigns(h.db, audiencedb.NewSegments(h.db))
 	for {
-		if more, err := store.CountNext(ctx); err != nil || !more {
+		if more, err := stores.Campaigns.CountNext(ctx); err != nil || !more {
 			return err
 		}
 	}
