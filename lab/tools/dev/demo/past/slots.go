@@ -133,7 +133,7 @@ func (d *made) storeParts(ctx context.Context, parts int64) error {
 	if parts == 0 {
 		return nil
 	}
-	if _, err := d.tx.Exec(ctx, `insert into sms_spent_drops (template_id, parts) values ($1, $2)`, d.id, parts); err != nil {
+	if _, err := d.tx.Exec(ctx, `insert into sms_spent_drops (template_id, parts, micros) values ($1, $2, $2 * $3::bigint)`, d.id, parts, partMicros); err != nil {
 		return err
 	}
 	_, err := d.tx.Exec(ctx, `insert into sms_spent as s (day, parts, micros) values ($1, $2, $2 * $3::bigint)
