@@ -64,7 +64,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 				TextCosts:     p.textCosts(),
 				Announcements: &reminder.Announcements{Store: p.Stores.Announcements, Now: app.Clock}},
 			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: p.Stores.Hooks, Sales: sales, Looks: p.messages, Setups: template.Setups{Store: p.Stores.Setups},
-			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: &p.channels},
+			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, Budgets: p.spending, States: states, Channels: &p.channels},
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: p.Stores.Messages, Tests: tests,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},

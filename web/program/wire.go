@@ -30,6 +30,7 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -100,6 +101,7 @@ type program struct {
 	redeemer     *redeemcode.Redeemer
 	staff        *staff.Service
 	reports      *report.Service
+	spending     *budget.Service
 
 	hub       *apidelivery.Hub
 	console   *console.Console
@@ -189,6 +191,8 @@ func (p *program) wireUseCases() error {
 	p.reports = &report.Service{Templates: p.templates, Reminders: p.Stores.Cockpits, Board: p.Stores.Boards, Stock: p.accounts,
 		Tallies: p.Stores.CouponTallies, Curves: p.Stores.StockLedgers, Forecasts: p.Forecaster(), Store: p.Stores.Reports, Money: p.Stores.Reports, PriceCurrency: p.Config.SMS.Prices.Currency,
 		Signed: report.Links{Links: user.NewLinks(p.Config.LinkSecret)}, Now: app.Clock}
+
+	p.spending = &budget.Service{Store: p.Stores.Budgets, Templates: p.templates}
 
 	// Audience and campaigns.
 	p.users = &user.Service{Store: users}

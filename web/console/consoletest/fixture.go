@@ -26,6 +26,7 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/app"
 	"dropbell/domain/alert"
+	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -214,7 +215,7 @@ func (g *Fixture) newDeps() console.Deps {
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: g.forecaster(),
 				Announcements: &reminder.Announcements{Store: g.Stores.Announcements, Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: g.Stores.Hooks, Sales: sales,
-			Setups: template.Setups{Store: g.Stores.Setups}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
+			Setups: template.Setups{Store: g.Stores.Setups}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, Budgets: &budget.Service{Store: g.Stores.Budgets, Templates: templates}, States: states, Channels: configured},
 		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
 		Work: work.Deps{Jobs: jobs, Alerts: alerts, Browsers: alert.Browsers{Store: g.Stores.Alerts, PublicKey: PushKey, AllowLocal: true}, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
