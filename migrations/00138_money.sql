@@ -40,6 +40,7 @@ create table orders (
     primary key (shop_number, order_id)
 );
 create index orders_time on orders (shop_number, ordered_at);
+create index orders_age on orders (ordered_at); -- for their removal
 create index orders_user on orders (user_id) where user_id is not null;
 
 alter table figure_recounts drop constraint figure_recounts_figure_check;
