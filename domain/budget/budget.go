@@ -28,7 +28,7 @@ const (
 // Errors of budgets.
 var (
 	// ErrShort says that a drop commits more than a budget has left.
-	ErrShort = fault.New(fault.Conflict, "budget_short", "the budget does not pay for so many coupons; lower the stock or raise the budget")
+	ErrShort = fault.New(fault.Conflict, "budget_short", "the budget does not cover the stock; lower the stock or raise the budget")
 	// ErrCommitted says that a budget is less than what is committed already.
 	ErrCommitted = fault.New(fault.Conflict, "budget_committed", "published drops commit more than this amount already; choose a higher amount or close a drop")
 	ErrNoShop    = fault.New(fault.NotFound, "shop_not_found", "there is no such shop; create it first")
