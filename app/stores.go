@@ -48,6 +48,7 @@ type Stores struct {
 
 	Announcements dropsdb.Announcements
 	Boards        dropsdb.Boards
+	Budgets       dropsdb.Budgets
 	Cockpits      dropsdb.Cockpits
 	Counters      dropsdb.Counters
 	Forecasts     dropsdb.Forecasts
@@ -93,7 +94,7 @@ func NewStores(db *postgres.DB) Stores {
 		Providers: deliverydb.NewConfigured(db), Serials: deliverydb.NewSerials(db), Suppressions: deliverydb.NewSuppressions(db),
 		WarmUps: deliverydb.NewWarmUps(db),
 
-		Announcements: dropsdb.NewAnnouncements(db), Boards: dropsdb.NewBoards(db), Cockpits: dropsdb.NewCockpits(db),
+		Announcements: dropsdb.NewAnnouncements(db), Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
 		Counters: dropsdb.NewCounters(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
 		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Setups: dropsdb.NewSetups(db),
 		Slots: dropsdb.NewSlots(db, batches), Templates: dropsdb.NewTemplates(db),

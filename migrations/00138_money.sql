@@ -40,6 +40,7 @@ create table orders (
     primary key (shop_number, order_id)
 );
 create index orders_time on orders (shop_number, ordered_at);
+create index orders_age on orders (ordered_at); -- for their removal
 create index orders_user on orders (user_id) where user_id is not null;
 
 alter table figure_recounts drop constraint figure_recounts_figure_check;
@@ -57,3 +58,20 @@ alter table campaign_results
     add column ordered  bigint not null default 0,
     add column discount bigint not null default 0,
     add column currency text not null default '';
+
+-- How much the coupons of a drop, or of a shop's drops in one currency, may take off.
+-- The greatest discount of every coupon counts. What is committed follows from templates,
+-- so no counter can differ from it: the stock of drops that may still give coupons away,
+-- and the issued coupons of the others. Changes that
+-- commit more are serialized by an advisory lock.
+create table budgets (
+    scope      text not null check (scope in ('drop', 'shop')),
+    subject    bigint not null, -- templates.id or shops.number
+    currency   text not null,
+    amount     bigint not null check (amount > 0), -- minor units
+    since      timestamptz not null default clock_timestamp(), -- drops that were closed before do not count
+    -- When endpoints of the shop were told that 80 % and all of it is used.
+    warned_at  timestamptz,
+    used_up_at timestamptz,
+    primary key (scope, subject, currency)
+);

@@ -24,6 +24,7 @@ const (
 	Approval    Kind = "approval" // a campaign awaits consent
 	Job         Kind = "job"      // an import or another job has ended
 	Endpoint    Kind = "endpoint" // a webhook endpoint was disabled by its failures
+	Budget      Kind = "budget"   // 80 % of a budget is used, or all of it
 	Test        Kind = "test"     // asked for by a member, to one destination
 )
 
@@ -38,12 +39,15 @@ const DetailWarmUp = "warm_up"
 // delays only the devices of this provider's app. The name is the provider's.
 const DetailProvider = "provider"
 
+// DetailUsedUp is the detail of a [Budget] that is used up.
+const DetailUsedUp = "used_up"
+
 // DetailDropBudget is the detail of a [Channel] whose budget of a drop is used up.
 const DetailDropBudget = "drop_budget"
 
 // Kinds returns the kinds that staff choose from.
 func Kinds() []Kind {
-	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint}
+	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint, Budget}
 }
 
 // A Condition is something that needs attention for as long as it lasts.
@@ -128,6 +132,12 @@ func (a Alert) Text(tag string) string {
 			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: it answered that it is gone.", a.Name), fmt.Sprintf("%s 的 Webhook 端点已停用：它答复已不存在。", a.Name))
 		} else {
 			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: every attempt failed for five days.", a.Name), fmt.Sprintf("%s 的 Webhook 端点已停用：连续五天每次尝试都失败。", a.Name))
+		}
+	case Budget:
+		if a.Detail == DetailUsedUp {
+			text = pick(fmt.Sprintf("“%s”: the budget is used up; no further coupons are given.", a.Name), fmt.Sprintf("「%s」：预算已用完，不再发券。", a.Name))
+		} else {
+			text = pick(fmt.Sprintf("“%s”: %d %% of the budget is used.", a.Name, a.Count), fmt.Sprintf("「%s」：预算已使用 %d%%。", a.Name, a.Count))
 		}
 	case Test:
 		text = pick("This is a test: notifications of Dropbell arrive here.", "这是一条测试消息：Dropbell 的通知会发到这里。")

@@ -6,6 +6,7 @@ import "time"
 const (
 	CouponChanged  = "coupon.changed.v1"
 	CouponsExpired = "coupons.expired.v1"
+	BudgetReached  = "budget.reached.v1"
 )
 
 // Coupon is the payload of [CouponChanged]: one step of one coupon that
@@ -29,6 +30,20 @@ type Coupon struct {
 	// later event has the greater number.
 	OperationID int64     `json:"operation_id,string"`
 	At          time.Time `json:"at"`
+}
+
+// Budget is the payload of [BudgetReached]: the coupons that were issued can take off 80 %
+// of a budget (Level near), or no further coupon fits (used_up). Scope is drop or shop, and
+// Subject the drop's id or the shop's number. Amounts are minor units of Currency.
+type Budget struct {
+	Scope      string    `json:"scope"`
+	Subject    int64     `json:"subject,string"`
+	ShopNumber int64     `json:"shop_number,string"`
+	Currency   string    `json:"currency"`
+	Amount     int64     `json:"amount"`
+	Used       int64     `json:"used"`
+	Level      string    `json:"level"`
+	At         time.Time `json:"at"`
 }
 
 // ExpiredCoupons says that so many coupons of a template have expired.

@@ -45,6 +45,7 @@ var golden = map[string]any{
 		{From: 9007199254740993, To: 9223372036854775807, Users: 2, Set: []byte{1, 2, 255}}}},
 	event.CouponsIssued: event.Coupons{At: at, Issued: []event.Issue{{TemplateID: 9007199254740993, Issued: 256, Total: 1024}, {TemplateID: 2, Issued: 1, Total: 1}}},
 	event.GateRefilled:  event.Gate{TemplateID: 9007199254740993},
+	event.BudgetReached: event.Budget{Scope: "shop", Subject: 10, ShopNumber: 10, Currency: "CNY", Amount: 100_000, Used: 80_000, Level: "near", At: at},
 	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
 	event.CouponChanged: event.Coupon{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1",
 		Step: "lock", From: "unused", To: "locked", Discount: 1000, OrderAmount: 6000, LockedUntil: new(due.Add(15 * time.Minute)),

@@ -26,6 +26,7 @@ const (
 	CouponExpired        Type = "coupon.expired"
 	CampaignFinished     Type = "campaign.finished"
 	DeliveryDead         Type = "delivery.dead"
+	BudgetReached        Type = "budget.reached"
 	TestEvent            Type = "endpoint.test"
 )
 
@@ -33,7 +34,7 @@ const (
 // documents.
 func Types() []Type {
 	return []Type{DropPublished, DropMoved, DropOpened, DropSoldOut, DropClosed, DropCancelled, ReservationMade, ReservationCancelled,
-		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CampaignFinished, DeliveryDead}
+		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CampaignFinished, DeliveryDead, BudgetReached}
 }
 
 // Batched reports whether one event of the type is about up to [MaxItems] users.

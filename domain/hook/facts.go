@@ -43,6 +43,16 @@ func OfCoupon(e event.Coupon) (Event, bool) {
 		Items: 1, Data: data}, ok
 }
 
+// OfBudget returns the event of a budget that was reached.
+func OfBudget(e event.Budget) Event {
+	x := Event{Type: BudgetReached, Subject: e.Scope + "/" + strconv.FormatInt(e.Subject, 10), Shop: e.ShopNumber, At: e.At, Items: 1,
+		Data: BudgetData{e.Scope, e.Subject, e.Currency, e.Amount, e.Used, e.Level}}
+	if e.Scope == "drop" {
+		x.TemplateID = e.Subject
+	}
+	return x
+}
+
 func couponSubject(id int64) string { return "coupon/" + strconv.FormatInt(id, 10) }
 
 // OfReservations returns the events of reservations or cancellations, in parts of

@@ -131,6 +131,18 @@ type CampaignData struct {
 	Dead       int64     `json:"dead"`
 }
 
+// BudgetData is the data of budget.reached. Scope is drop or shop, and Subject the drop's id or
+// the shop's number. Used is the greatest discount of the issued coupons, in minor units as
+// Amount. Level is near (from 80 % on) or used_up.
+type BudgetData struct {
+	Scope    string `json:"scope"`
+	Subject  int64  `json:"subject,string"`
+	Currency string `json:"currency"`
+	Amount   int64  `json:"amount"`
+	Used     int64  `json:"used"`
+	Level    string `json:"level"`
+}
+
 // DeadData is the data of delivery.dead: recipients whom a batch of messages did
 // not reach after all attempts. Kind is the kind of the messages, such as reminder.
 type DeadData struct {

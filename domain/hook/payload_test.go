@@ -68,6 +68,9 @@ func examples(t *testing.T) map[hook.Type]hook.Event {
 	dead := hook.OfDead(hook.DeadData{BatchID: big, Kind: "reminder", Channel: "email", TemplateID: 1, Items: []hook.DeadItem{{UserID: 7, Reason: "attempts", Attempts: 8, At: at}}}, at)[0]
 	dead.Sequence = 51
 	add(dead, true)
+	reached := hook.OfBudget(event.Budget{Scope: "drop", Subject: big, ShopNumber: 10, Currency: "CNY", Amount: 100_000, Used: 80_000, Level: "near", At: at})
+	reached.Sequence = 53
+	add(reached, true)
 	test := hook.NewTest(hook.Endpoint{ID: 3, Shop: 10}, at)
 	test.Sequence = 52
 	add(test, true)

@@ -187,7 +187,7 @@ func (s *Service) MoneyOf(ctx context.Context, t template.Template) (Money, erro
 	return s.money(ctx, figuresOf(t, c))
 }
 
-// ordersUntil returns the end of the time in which orders are compared with those that used
+// ordersUntil returns the end of the time in which orders are compared with orders that used
 // a coupon of the drop: when the drop's last coupon expires at the latest, at most now.
 func (s *Service) ordersUntil(t template.Template) time.Time {
 	until := t.EndsAt().Add(time.Duration(t.ValidHours) * time.Hour)
@@ -201,7 +201,7 @@ func (s *Service) ordersUntil(t template.Template) time.Time {
 }
 
 // Overview sums up the orders of the shops (none = all that the actor may see) over the
-// days before now, and over as many days before those, by currency. Hours are of the last
+// days before now, and over as many days before that time, by currency. Hours are of the last
 // days.
 type Overview struct {
 	Days        int
@@ -235,7 +235,7 @@ func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days i
 	return o, err
 }
 
-// added adds the sums to those of the same currency in list, which is sorted by currency.
+// added adds the sums to the sums of the same currency in list, which is sorted by currency.
 func added(list []Sums, s Sums) []Sums {
 	i, found := slices.BinarySearchFunc(list, s, func(a, b Sums) int { return strings.Compare(a.Currency, b.Currency) })
 	if !found {

@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/admin/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List budgets
+         * @description Of shops, and of drops that have not ended more than a week ago.
+         */
+        get: operations["list-budgets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/campaigns": {
         parameters: {
             query?: never;
@@ -605,6 +625,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/money": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what shops earned
+         * @description Orders that used coupons over the last days, and over as many days before.
+         */
+        get: operations["shop-money"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/segment-fields": {
         parameters: {
             query?: never;
@@ -733,6 +773,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/shops/{number}/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the budget of a shop
+         * @description A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+         */
+        put: operations["put-shop-budget"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/shops/{number}/campaign-limits": {
         parameters: {
             query?: never;
@@ -840,6 +900,26 @@ export interface paths {
          */
         get: operations["template-balance"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/templates/{id}/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the budget of a drop
+         * @description A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+         */
+        put: operations["put-template-budget"];
         post?: never;
         delete?: never;
         options?: never;
@@ -993,6 +1073,26 @@ export interface paths {
          * @description Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives a user one coupon at most.
          */
         post: operations["grant-coupons"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/templates/{id}/money": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what a drop earned
+         * @description Orders that used coupons of the drop, refunds netted, as of a few seconds ago.
+         */
+        get: operations["template-money"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1593,6 +1693,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/orders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report an order
+         * @description Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+         */
+        post: operations["report-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/phone/verification": {
         parameters: {
             query?: never;
@@ -1955,6 +2075,73 @@ export interface components {
              */
             twice: number;
         };
+        Budget: {
+            /**
+             * Format: int64
+             * @description Minor units, as all amounts here.
+             * @example 1000000
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @description The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
+             * @example 800000
+             */
+            committed: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * @description near from 80 % on; used_up when no further coupon fits.
+             * @example fine
+             * @enum {string}
+             */
+            level: "fine" | "near" | "used_up";
+            /** @example Moon cake night */
+            name: string;
+            /**
+             * @example drop
+             * @enum {string}
+             */
+            scope: "drop" | "shop";
+            /**
+             * Format: double
+             * @description used ÷ amount, to a thousandth.
+             * @example 0.64
+             */
+            share: number;
+            /**
+             * Format: date-time
+             * @description When the budget began. Drops of the shop that had ended before do not count.
+             */
+            since: string;
+            /**
+             * @description The template's id or the shop's number.
+             * @example 1
+             */
+            subject: string;
+            /**
+             * Format: int64
+             * @description The greatest discount of the issued coupons.
+             * @example 640000
+             */
+            used: number;
+        };
+        BudgetList: {
+            budgets: components["schemas"]["Budget"][];
+        };
+        BudgetWish: {
+            /**
+             * Format: int64
+             * @description Minor units; 0 removes the budget.
+             * @example 1000000
+             */
+            amount: number;
+            /**
+             * @description For the audit log.
+             * @example It goes well
+             */
+            reason: string;
+        };
         Campaign: {
             /**
              * @description The member who approved the publication; absent before.
@@ -2178,6 +2365,8 @@ export interface components {
              * @example 4800
              */
             sent: number;
+            /** @description The orders in which these users used coupons of it since the start; absent where nothing was counted. */
+            spent?: components["schemas"]["Spent"];
             /** @description Users who used one since the start, of all assigned. */
             used?: components["schemas"]["Rate"];
         };
@@ -2991,6 +3180,120 @@ export interface components {
              */
             threshold?: number;
         };
+        DropMoney: {
+            /**
+             * Format: int64
+             * @description The average amount of an order before discounts; 0 without orders.
+             * @example 10000
+             */
+            basket: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @description What coupons took off these orders.
+             * @example 612000
+             */
+            discount: number;
+            /**
+             * Format: double
+             * @description discount ÷ ordered, to a thousandth.
+             * @example 0.1
+             */
+            discount_share: number;
+            /** @description The drop's orders by hour, the earliest first, without hours without orders. */
+            hours: components["schemas"]["HourSums"][];
+            /**
+             * Format: int64
+             * @description Reminders, corrections and notices sent.
+             * @example 3900
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @description The amount of these orders before discounts, in minor units, as all amounts here.
+             * @example 6120000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @description Paid orders less refunded orders. An order with several coupons is one order.
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description Orders that were paid, refunded or not.
+             * @example 620
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Their amount before discounts.
+             * @example 6200000
+             */
+            paid_amount: number;
+            /**
+             * Format: int64
+             * @description What customers got back for them: the amount less the discount.
+             * @example 72000
+             */
+            refunded: number;
+            /**
+             * Format: int64
+             * @description Orders that were refunded.
+             * @example 8
+             */
+            refunds: number;
+            /**
+             * Format: int64
+             * @description Reminders sent about the present opening.
+             * @example 3683
+             */
+            reminders: number;
+            /**
+             * Format: double
+             * @description revenue ÷ discount, rounded down to a thousandth; absent without a discount.
+             * @example 9
+             */
+            return?: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 5508000
+             */
+            revenue: number;
+            /**
+             * Format: int64
+             * @example 1412
+             */
+            revenue_per_message: number;
+            /**
+             * Format: int64
+             * @example 1495
+             */
+            revenue_per_reminder: number;
+            /**
+             * Format: int64
+             * @description What they cost by the price list, in millionths of a unit of sms_currency.
+             * @example 13500000
+             */
+            sms_cost_micros: number;
+            /**
+             * @description Absent without a price list.
+             * @example CNY
+             */
+            sms_currency?: string;
+            /**
+             * Format: int64
+             * @example 300
+             */
+            sms_parts: number;
+            /** @example 1 */
+            template_id: string;
+            /** @description Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now. */
+            without_coupon: components["schemas"]["WithoutCoupon"];
+        };
         Estimate: {
             exact: boolean;
             /**
@@ -3290,6 +3593,69 @@ export interface components {
              */
             user_ids: string[];
         };
+        HourSums: {
+            /**
+             * Format: int64
+             * @description The average amount of an order before discounts; 0 without orders.
+             * @example 10000
+             */
+            basket: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @description What coupons took off these orders.
+             * @example 612000
+             */
+            discount: number;
+            /**
+             * Format: date-time
+             * @description Its begin. A refund counts in the hour of the refund.
+             */
+            hour: string;
+            /**
+             * Format: int64
+             * @description The amount of these orders before discounts, in minor units, as all amounts here.
+             * @example 6120000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @description Paid orders less refunded orders. An order with several coupons is one order.
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description Orders that were paid, refunded or not.
+             * @example 620
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Their amount before discounts.
+             * @example 6200000
+             */
+            paid_amount: number;
+            /**
+             * Format: int64
+             * @description What customers got back for them: the amount less the discount.
+             * @example 72000
+             */
+            refunded: number;
+            /**
+             * Format: int64
+             * @description Orders that were refunded.
+             * @example 8
+             */
+            refunds: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 5508000
+             */
+            revenue: number;
+        };
         ImportResult: {
             /** @description Lines that were left out, the first 1,000. */
             errors: components["schemas"]["LineError"][];
@@ -3515,6 +3881,42 @@ export interface components {
              */
             order_id: string;
         };
+        OrderReport: {
+            /**
+             * Format: int64
+             * @description The amount of the order before discounts, in minor units.
+             * @example 6000
+             */
+            amount: number;
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            /**
+             * @description 1 to 64 bytes without spaces, as in the lock of a coupon for the same order.
+             * @example A-1002
+             */
+            order_id: string;
+            /**
+             * Format: date-time
+             * @description When the order was paid; absent = now. At most 400 days ago.
+             */
+            ordered_at?: string;
+            /**
+             * Format: int64
+             * @description The part of amount that was paid back so far. Report the order again when it grows.
+             * @example 0
+             */
+            refunded?: number;
+            /** @example 10 */
+            shop_number: string;
+            /**
+             * @description The customer, if known.
+             * @example 1001
+             */
+            user_id?: string;
+        };
         OwnedCoupon: {
             /** @example 4611686018427387904 */
             claim_id: string;
@@ -3685,7 +4087,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -4009,6 +4411,24 @@ export interface components {
             /** @example Asia/Shanghai */
             timezone: string;
         };
+        ShopBudgetWish: {
+            /**
+             * Format: int64
+             * @description Minor units; 0 removes the budget.
+             * @example 1000000
+             */
+            amount: number;
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            /**
+             * @description For the audit log.
+             * @example It goes well
+             */
+            reason: string;
+        };
         ShopEvent: {
             /**
              * @description The header webhook-id.
@@ -4030,6 +4450,19 @@ export interface components {
         };
         ShopList: {
             shops: components["schemas"]["Shop"][];
+        };
+        ShopMoney: {
+            /** @description As many days before those. */
+            before: components["schemas"]["Sums"][];
+            /**
+             * Format: int64
+             * @example 30
+             */
+            days: number;
+            /** @description The last days by hour and currency. */
+            hours: components["schemas"]["HourSums"][];
+            /** @description The last days, by currency. Currencies are never added. An order with coupons of several drops of a shop is one order. */
+            now: components["schemas"]["Sums"][];
         };
         ShopWish: {
             /** @example Tea House */
@@ -4068,6 +4501,44 @@ export interface components {
              * @enum {string}
              */
             state: "waiting" | "firing" | "sending" | "finished" | "passed" | "moved" | "cancelled";
+        };
+        Spent: {
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @example 120000
+             */
+            discount: number;
+            /**
+             * Format: int64
+             * @description Before discounts.
+             * @example 1200000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @example 120
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 1080000
+             */
+            revenue: number;
+            /**
+             * Format: int64
+             * @description For each user who was sent to; 0 for the held out.
+             * @example 225
+             */
+            revenue_per_message: number;
+            /**
+             * Format: int64
+             * @description For each assigned user.
+             * @example 216
+             */
+            revenue_per_user: number;
         };
         StartedJob: {
             /** @example 7 */
@@ -4184,6 +4655,64 @@ export interface components {
              * @example 0
              */
             writing: number;
+        };
+        Sums: {
+            /**
+             * Format: int64
+             * @description The average amount of an order before discounts; 0 without orders.
+             * @example 10000
+             */
+            basket: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @description What coupons took off these orders.
+             * @example 612000
+             */
+            discount: number;
+            /**
+             * Format: int64
+             * @description The amount of these orders before discounts, in minor units, as all amounts here.
+             * @example 6120000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @description Paid orders less refunded orders. An order with several coupons is one order.
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description Orders that were paid, refunded or not.
+             * @example 620
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Their amount before discounts.
+             * @example 6200000
+             */
+            paid_amount: number;
+            /**
+             * Format: int64
+             * @description What customers got back for them: the amount less the discount.
+             * @example 72000
+             */
+            refunded: number;
+            /**
+             * Format: int64
+             * @description Orders that were refunded.
+             * @example 8
+             */
+            refunds: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 5508000
+             */
+            revenue: number;
         };
         Suppression: {
             /**
@@ -4856,6 +5385,26 @@ export interface components {
              */
             url: string;
         };
+        WithoutCoupon: {
+            /**
+             * Format: int64
+             * @description Refunds netted.
+             * @example 9600000
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @example 8000
+             */
+            basket: number;
+            /**
+             * Format: int64
+             * @example 1200
+             */
+            orders: number;
+            /** @description Whether the shop reported any order of that time with POST /orders. If not, nothing is known about orders without coupons. */
+            reported: boolean;
+        };
     };
     responses: never;
     parameters: never;
@@ -4865,6 +5414,26 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "list-budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetList"];
+                };
+            };
+        };
+    };
     "list-campaigns": {
         parameters: {
             query?: {
@@ -5896,6 +6465,30 @@ export interface operations {
             };
         };
     };
+    "shop-money": {
+        parameters: {
+            query?: {
+                days?: number;
+                /** @description A shop number; absent = all shops that the key may see. */
+                shop?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopMoney"];
+                };
+            };
+        };
+    };
     "list-segment-fields": {
         parameters: {
             query?: never;
@@ -6171,6 +6764,37 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Shop"];
                 };
+            };
+        };
+    };
+    "put-shop-budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 1000000,
+                 *       "currency": "CNY",
+                 *       "reason": "As planned"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShopBudgetWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -6464,6 +7088,36 @@ export interface operations {
             };
         };
     };
+    "put-template-budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 1000000,
+                 *       "reason": "As planned"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BudgetWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "cancel-template": {
         parameters: {
             query?: never;
@@ -6735,6 +7389,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Grant"];
+                };
+            };
+        };
+    };
+    "template-money": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DropMoney"];
                 };
             };
         };
@@ -7745,6 +8421,44 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    "report-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 6000,
+                 *       "currency": "CNY",
+                 *       "order_id": "A-1002",
+                 *       "shop_number": "10",
+                 *       "user_id": "1001"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderReport"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderReport"];
                 };
             };
         };

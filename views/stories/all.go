@@ -24,7 +24,7 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), providerDialogs(), webhookDialogs(), proofs(), cockpits(), gates(),
+	for _, group := range [][]Story{doors(), overviews(), budgetPages(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), providerDialogs(), webhookDialogs(), proofs(), cockpits(), gates(),
 		singleSignOn(),
 		secondFactors(),
 		couponPages(),
@@ -92,7 +92,7 @@ func overviews() []Story {
 		{Name: "overview/setup", Page: droppages.Overview{First: true, Setup: &template.Setup{Shop: true, Users: true}, Health: health(false)}.Page()},
 		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
 		{Name: "overview/one", Page: droppages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
-		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead}.Page(),
+		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead, Earned: lately()}.Page(),
 			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Customers can reserve reminders now."}}},
 	}
 }

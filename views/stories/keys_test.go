@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
@@ -108,6 +109,9 @@ func composed() map[string]bool {
 		add("channel.%s.help", c)
 	}
 	add("chart.mark.%s", reminder.StepPublished, reminder.StepMoved, reminder.StepPaused, reminder.StepResumed, reminder.StepClosed, reminder.StepCancelled)
+	add("budgets.level.%s", string(budget.Fine), string(budget.Near), string(budget.UsedUp))
+	add("budgets.scope.%s", string(budget.Drop), string(budget.Shop))
+	add("budgets.%s", "subject", "currency", "amount", "reason")
 	add("report.stage.%s", "booked", "reminded", "opened", "claimed", "used")
 	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Passed, reminder.Moved, reminder.SlotEnded,
 		reminder.Overdue, reminder.Unbooked, reminder.FellAway, reminder.Unreached, reminder.Incomplete, reminder.Reminded)
@@ -287,7 +291,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/job/*.go", "../../domain/hook/*.go", "../../domain/alert/*.go", "../../domain/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/budget/*.go", "../../domain/job/*.go", "../../domain/hook/*.go", "../../domain/alert/*.go", "../../domain/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

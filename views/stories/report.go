@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"dropbell/domain/budget"
 	"dropbell/domain/claim"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
@@ -21,11 +23,47 @@ func figures(t template.Template, users, issued int64) report.Figures {
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Expired: issued / 20, Revoked: issued / 90, Discounted: money.Amount(issued / 3 * 2000)}}
 	snapshot := snapshotOf(deliver(board(t, users), false), false)
 	f.Progress = snapshot.Progress()
+	f.Money = earned(t, issued/3, f.Progress.Sent)
 	f.Opened = users * 3 / 5
 	if issued == t.Stock {
 		f.SoldOutAfter = 58 * time.Second
 	}
 	return f
+}
+
+// earned returns what a drop earned whose coupons were used for this many orders.
+func earned(t template.Template, orders, sent int64) report.Money {
+	n := money.Amount(orders)
+	return report.Money{Sums: report.Sums{Currency: t.Currency, Paid: orders, PaidAmount: n * 18_050, PaidDiscount: n * 2000, Refunds: orders / 50,
+		RefundedAmount: n / 50 * 18_050, RefundedDiscount: n / 50 * 2000}, Without: report.Plain{Reported: true, Orders: 4 * orders, Amount: 4 * n * 14_200},
+		Reminders: sent, Messages: sent + 120, SMS: report.SMSCost{Parts: 9_000, Micros: 405_000_000, Currency: "CNY"}}
+}
+
+// lately is what the shops earned in 30 days.
+func lately() droppages.Earned {
+	return droppages.Earned{Overview: report.Overview{Days: 30,
+		Now:    []report.Sums{{Currency: "CNY", Paid: 41_200, PaidAmount: 743_660_000, PaidDiscount: 82_400_000, Refunds: 310, RefundedAmount: 5_595_500, RefundedDiscount: 620_000}, {Currency: "EUR", Paid: 9, PaidAmount: 21_450, PaidDiscount: 4500}},
+		Before: []report.Sums{{Currency: "CNY", Paid: 35_900, PaidAmount: 650_100_000, PaidDiscount: 71_800_000}}}}
+}
+
+// spending are budgets at every level.
+func spending() []budget.Budget {
+	at := func(scope budget.Scope, subject int64, name string, amount, committed, used money.Amount) budget.Budget {
+		return budget.Budget{Key: budget.Key{Scope: scope, Subject: subject, Currency: "CNY"}, Name: name, Shop: 10, Amount: amount, Committed: committed, Used: used, Least: 2000, Since: Now()}
+	}
+	return []budget.Budget{at(budget.Shop, 10, "Harbour Tea House", 200_000_000, 160_000_000, 90_000_000), at(budget.Drop, 1, "Moon cake night", 100_000_000, 100_000_000, 84_000_000),
+		at(budget.Drop, 5, "Morning rush", 10_000_000, 10_000_000, 10_000_000)}
+}
+
+// budgetPages are the pages about budgets.
+func budgetPages() []Story {
+	t := coupon(1, "Moon cake night", time.Minute)
+	return []Story{
+		{Name: "budgets/empty", Page: droppages.Budgets{Shops: shops(), Values: map[string]string{"currency": "CNY"}}.Page()},
+		{Name: "budgets/many", Page: droppages.Budgets{List: spending(), Shops: shops(), Values: map[string]string{"currency": "CNY"}}.Page()},
+		{Name: "budgets/refused", Page: droppages.Budgets{List: spending(), Drop: &t, Values: map[string]string{"scope": "drop", "subject": "1", "amount": "1"},
+			Errors: []fault.Field{{Name: "reason", Key: "rule.reason", Message: "say why"}}}.Page()},
+	}
 }
 
 // pastDrop returns a drop that opened this many days before the drop of the page.

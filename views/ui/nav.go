@@ -43,7 +43,7 @@ func navigation() []navGroup {
 			{"templates", "ticket", []navPage{{"templates", "/templates", view}}},
 			{"campaigns", "speakerphone", []navPage{{"campaigns", "/campaigns", view}}},
 			{"calendar", "calendar-event", []navPage{{"calendar", "/campaigns?view=month", view}}},
-			{"results", "chart-line", []navPage{{"results", "/results", view}}},
+			{"results", "chart-line", []navPage{{"results", "/results", view}, {"budgets", "/budgets", view}}},
 			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"suppressions", "/suppressions", view},
 				{"import", "/users/import", seesContacts}}},
 			{"coupons", "tag", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},

@@ -31,6 +31,7 @@ import (
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/sms"
 	"dropbell/app"
+	"dropbell/domain/budget"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -145,6 +146,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
 		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
+			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service},
 			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},
 			Explainer: &reminder.Explainer{Store: reservations, Coupons: steps, Reminders: reminders},
 			Forecaster: &forecast.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]forecast.Contacts, error) {

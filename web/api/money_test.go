@@ -97,3 +97,36 @@ func testMoney(t *testing.T) {
 		t.Errorf("an erased customer was stored: %s", a.Body)
 	}
 }
+
+func TestBudgets(t *testing.T) { testBudgets(t) }
+
+// testBudgets: a drop is published and its stock raised as far as the budgets of the drop and of
+// the shop pay for it.
+func testBudgets(t *testing.T) {
+	r := newFixture(t, nil)
+	put := func(path string, body map[string]any, status int, code string) {
+		t.Helper()
+		r.want(r.call(r.admin(), "PUT", path, body), status, code)
+	}
+	drop := r.drop(time.Hour)
+	stock := r.number(`select stock from templates where id = $1`, drop)
+	own, shops := "/admin/templates/"+drop+"/budget", "/admin/shops/10/budget"
+	put(own, map[string]any{"amount": 0, "reason": "none"}, 404, "budget_not_found")
+	put(shops, map[string]any{"amount": 0, "currency": "CNY", "reason": "none"}, 404, "budget_not_found")
+	put(own, map[string]any{"amount": 2000*stock - 1, "reason": "too little"}, 409, "budget_committed")
+	put(shops, map[string]any{"amount": 2000*stock - 1, "currency": "CNY", "reason": "too little"}, 409, "budget_committed")
+	put(own, map[string]any{"amount": 1, "reason": ""}, 422, "invalid_request")
+	put("/admin/templates/999/budget", map[string]any{"amount": 1, "reason": "x"}, 404, "template_not_found")
+	put(own, map[string]any{"amount": 2000 * stock, "reason": "as planned"}, 204, "")
+	put(shops, map[string]any{"amount": 2000 * stock, "currency": "CNY", "reason": "as planned"}, 204, "")
+	a := r.want(r.call(r.admin(), "GET", "/admin/budgets", nil), 200, "")
+	for at, want := range map[string]any{"budgets.0.scope": "shop", "budgets.0.subject": "10", "budgets.0.committed": float64(2000 * stock), "budgets.0.used": 0.0, "budgets.0.level": "fine",
+		"budgets.1.scope": "drop", "budgets.1.subject": drop, "budgets.1.currency": "CNY"} {
+		if got := a.at(at); got != want {
+			t.Errorf("%s is %v, want %v: %s", at, got, want, a.Body)
+		}
+	}
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+r.draft(time.Hour)+"/publish", nil), 409, "budget_short")
+	put(shops, map[string]any{"amount": 4000 * stock, "currency": "CNY", "reason": "more"}, 204, "")
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+r.draft(time.Hour)+"/publish", nil), 200, "")
+}

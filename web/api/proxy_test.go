@@ -257,7 +257,7 @@ func (p *proxy) tests(t *testing.T) {
 	}{
 		{"Codes", testCodes}, {"CodeRefusals", testCodeRefusals}, {"AdminCoupons", testAdminCoupons}, {"Grants", testGrants},
 		{"GrantIsAppliedAfterItsDryRun", testGrantIsAppliedAfterItsDryRun}, {"ChangeTemplate", testChangeTemplate},
-		{"Transitions", testTransitions}, {"ListTemplates", testListTemplates}, {"BoardAndBalance", testBoardAndBalance}, {"Forecast", testForecast}, {"Money", testMoney},
+		{"Transitions", testTransitions}, {"ListTemplates", testListTemplates}, {"BoardAndBalance", testBoardAndBalance}, {"Forecast", testForecast}, {"Money", testMoney}, {"Budgets", testBudgets},
 		{"Shops", testShops}, {"CampaignResults", testCampaignResults}, {"CampaignRecipientsAsFile", testCampaignRecipientsAsFile},
 		{"CampaignTellsWhoSleeps", testCampaignTellsWhoSleeps}, {"CreateAndChangeCampaign", testCreateAndChangeCampaign},
 		{"ListCampaigns", testListCampaigns}, {"CampaignFromDraftToInbox", testCampaignFromDraftToInbox}, {"TestSend", testTestSend},

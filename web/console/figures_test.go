@@ -329,6 +329,10 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	for _, path := range append(f.pages(), "/results", "/campaigns", page, "/", "/templates") {
 		f.check(b, path)
 	}
+	if rows := b.File(shell.TemplateURL(f.drop.ID)+"/money.csv", 1); rows[1][1] != "CNY" || rows[1][2] != "4" || rows[1][5] != "1" {
+		t.Errorf("the file of the drop's orders: %v", rows)
+	}
+	b.File("/money.csv", 1)
 	for name := range moneySQL {
 		if !f.seen["money:"+name] {
 			t.Errorf("no page shows the drop's %s", name)

@@ -35,6 +35,7 @@ type Deps struct {
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
 	Boards      dropsdb.Boards
+	Budgets     dropsdb.Budgets
 	Bookings    dropsdb.Counters
 	Queue       shell.Queue
 
@@ -70,7 +71,7 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.TellLiveActivities, Do: shell.Decoded(a.tell), Turn: true},
 		},
 		Counts:  []shell.Count{{Take: c.recount, Forget: c.forget}, {Take: c.forecast, Forget: func() {}}},
-		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}},
+		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}},
 	}
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
 		r.Handlers = append(r.Handlers, shell.On("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {

@@ -77,6 +77,12 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 	handle(event.ExpiredListed, app.Decoded(func(ctx context.Context, id string, e event.ExpiredList) error {
 		return h.store1(ctx, id, hook.OfExpired(e)...)
 	}))
+	handle(event.BudgetReached, app.Decoded(func(ctx context.Context, id string, e event.Budget) error {
+		if !h.wants.Any(ctx, hook.BudgetReached) {
+			return nil
+		}
+		return h.store1(ctx, id, hook.OfBudget(e))
+	}))
 	handle(event.CampaignChanged, app.Decoded(func(ctx context.Context, id string, e event.Campaign) error {
 		if e.State != "finished" || !h.wants.Any(ctx, hook.CampaignFinished) {
 			return nil

@@ -99,7 +99,7 @@ func (s CouponTallies) RecountSales(ctx context.Context, templateID int64) (off 
 }
 
 // SalesToRecount returns up to limit templates whose orders are to be compared with the
-// logged steps: those that were never compared, or have changed since the last comparison.
+// logged steps: templates that were never compared, or have changed since the last comparison.
 func (s CouponTallies) SalesToRecount(ctx context.Context, limit int) ([]int64, error) {
 	return s.ids(ctx, `select y.template_id from coupon_tallies y left join figure_recounts r on r.template_id = y.template_id and r.figure = 'sales'
 		where r.at is null or y.changed_at > r.at order by r.at nulls first, y.template_id limit $1`, limit)

@@ -58,7 +58,7 @@ func (s Reports) hours(ctx context.Context, sql string, args ...any) ([]report.H
 }
 
 // withoutSQL returns whether shop $1 reported any order in currency $2 from $3 to before $4,
-// and the number and amount of those that no coupon of the shop was used for, refunds
+// and the number and amount of the orders for which no coupon of the shop was used, refunds
 // netted. An order that was refunded in full does not count.
 const withoutSQL = `
 select count(*) > 0, count(*) filter (where plain), coalesce(sum(o.amount - o.refunded) filter (where plain), 0)::bigint

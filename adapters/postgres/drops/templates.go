@@ -118,6 +118,9 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		if tag.RowsAffected() == 0 {
 			return fault.ErrStale
 		}
+		if err := keepBudgets(ctx, tx, t); err != nil {
+			return err
+		}
 		if err := reschedule(ctx, tx, t, c.Schedule); err != nil {
 			return err
 		}

@@ -109,6 +109,7 @@ insert into coupon_tallies (template_id, used, revoked, discounted) values (1, 1
 insert into sale_hours (template_id, hour, refund, orders, ordered, discount) values (1, '2026-12-01 18:00Z', false, 1, 5000, 500);
 insert into removed_steps (until) values ('2026-11-01 00:00Z');
 insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, 'B-1', 1002, 'CNY', 4000, '2026-12-01 18:30Z');
+insert into budgets (scope, subject, currency, amount) values ('shop', 10, 'CNY', 100000000);
 insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 4, 4, '1');
 insert into removed_coupons (template_id, coupons, returned, counted, used, expired, revoked, discounted) values (900, 10, 1, 9, 5, 4, 1, 2500);
 insert into notice_runs (template_id, days, due_at, settled_at, told) values (1, 1, '2026-12-02 02:00Z', '2026-12-02 02:01Z', 1);

@@ -276,6 +276,8 @@ func steps(keep Retention) []step {
 		{`delete from grant_rows g where (g.sheet_id, g.line) in (select sheet_id, line from grant_rows g
 			where not exists (select from jobs j where j.id = g.sheet_id) and $1::interval > '0' limit $2)`, keep.Delivery},
 		// By id, which grows with the time, so that no index on the instant is needed.
+		// As long as the log that says which of them used coupons.
+		{`delete from orders where (shop_number, order_id) in (select shop_number, order_id from orders where ordered_at < now() - $1::interval limit $2)`, keep.Audit},
 		{`with old as materialized (select id, at from (select id, at from coupon_operations order by id limit $2) o where o.at < now() - $1::interval),
 			noted as (insert into removed_steps as r (until) select max(at) from old having count(*) > 0
 				on conflict (only_row) do update set until = greatest(r.until, excluded.until))

@@ -74,6 +74,45 @@ func (e BalanceLineState) Valid() bool {
 	}
 }
 
+// Defines values for BudgetLevel.
+const (
+	Fine   BudgetLevel = "fine"
+	Near   BudgetLevel = "near"
+	UsedUp BudgetLevel = "used_up"
+)
+
+// Valid indicates whether the value is a known member of the BudgetLevel enum.
+func (e BudgetLevel) Valid() bool {
+	switch e {
+	case Fine:
+		return true
+	case Near:
+		return true
+	case UsedUp:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BudgetScope.
+const (
+	BudgetScopeDrop BudgetScope = "drop"
+	BudgetScopeShop BudgetScope = "shop"
+)
+
+// Valid indicates whether the value is a known member of the BudgetScope enum.
+func (e BudgetScope) Valid() bool {
+	switch e {
+	case BudgetScopeDrop:
+		return true
+	case BudgetScopeShop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CampaignChannel.
 const (
 	CampaignChannelApp     CampaignChannel = "app"
@@ -2125,6 +2164,77 @@ type BalanceLine struct {
 // BalanceLineState defines model for BalanceLine.State.
 type BalanceLineState string
 
+// Budget defines model for Budget.
+type Budget struct {
+	// Amount Minor units, as all amounts here.
+	//
+	// Examples: 1000000
+	Amount int64 `json:"amount"`
+
+	// Committed The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
+	//
+	// Examples: 800000
+	Committed int64 `json:"committed"`
+
+	// Currency Examples: CNY
+	Currency string `json:"currency"`
+
+	// Level near from 80 % on; used_up when no further coupon fits.
+	//
+	// Examples: fine
+	Level BudgetLevel `json:"level"`
+
+	// Name Examples: Moon cake night
+	Name string `json:"name"`
+
+	// Scope Examples: drop
+	Scope BudgetScope `json:"scope"`
+
+	// Share used ÷ amount, to a thousandth.
+	//
+	// Examples: 0.64
+	Share float64 `json:"share"`
+
+	// Since When the budget began. Drops of the shop that had ended before do not count.
+	Since time.Time `json:"since"`
+
+	// Subject The template's id or the shop's number.
+	//
+	// Examples: 1
+	Subject string `json:"subject"`
+
+	// Used The greatest discount of the issued coupons.
+	//
+	// Examples: 640000
+	Used int64 `json:"used"`
+}
+
+// BudgetLevel near from 80 % on; used_up when no further coupon fits.
+//
+// Examples: fine
+type BudgetLevel string
+
+// BudgetScope Examples: drop
+type BudgetScope string
+
+// BudgetList defines model for BudgetList.
+type BudgetList struct {
+	Budgets []Budget `json:"budgets"`
+}
+
+// BudgetWish defines model for BudgetWish.
+type BudgetWish struct {
+	// Amount Minor units; 0 removes the budget.
+	//
+	// Examples: 1000000
+	Amount int64 `json:"amount"`
+
+	// Reason For the audit log.
+	//
+	// Examples: It goes well
+	Reason string `json:"reason"`
+}
+
 // Campaign defines model for Campaign.
 type Campaign struct {
 	// ApprovedBy The member who approved the publication; absent before.
@@ -2383,6 +2493,9 @@ type CampaignGroup struct {
 	//
 	// Examples: 4800
 	Sent int64 `json:"sent"`
+
+	// Spent The orders in which these users used coupons of it since the start; absent where nothing was counted.
+	Spent *Spent `json:"spent,omitempty"`
 
 	// Used Users who used one since the start, of all assigned.
 	Used *Rate `json:"used,omitempty"`
@@ -3283,6 +3396,105 @@ type DropKind string
 // DropState Examples: scheduled
 type DropState string
 
+// DropMoney defines model for DropMoney.
+type DropMoney struct {
+	// Basket The average amount of an order before discounts; 0 without orders.
+	//
+	// Examples: 10000
+	Basket int64 `json:"basket"`
+
+	// Currency Examples: CNY
+	Currency string `json:"currency"`
+
+	// Discount What coupons took off these orders.
+	//
+	// Examples: 612000
+	Discount int64 `json:"discount"`
+
+	// DiscountShare discount ÷ ordered, to a thousandth.
+	//
+	// Examples: 0.1
+	DiscountShare float64 `json:"discount_share"`
+
+	// Hours The drop's orders by hour, the earliest first, without hours without orders.
+	Hours []HourSums `json:"hours"`
+
+	// Messages Reminders, corrections and notices sent.
+	//
+	// Examples: 3900
+	Messages int64 `json:"messages"`
+
+	// Ordered The amount of these orders before discounts, in minor units, as all amounts here.
+	//
+	// Examples: 6120000
+	Ordered int64 `json:"ordered"`
+
+	// Orders Paid orders less refunded orders. An order with several coupons is one order.
+	//
+	// Examples: 612
+	Orders int64 `json:"orders"`
+
+	// Paid Orders that were paid, refunded or not.
+	//
+	// Examples: 620
+	Paid int64 `json:"paid"`
+
+	// PaidAmount Their amount before discounts.
+	//
+	// Examples: 6200000
+	PaidAmount int64 `json:"paid_amount"`
+
+	// Refunded What customers got back for them: the amount less the discount.
+	//
+	// Examples: 72000
+	Refunded int64 `json:"refunded"`
+
+	// Refunds Orders that were refunded.
+	//
+	// Examples: 8
+	Refunds int64 `json:"refunds"`
+
+	// Reminders Reminders sent about the present opening.
+	//
+	// Examples: 3683
+	Reminders int64 `json:"reminders"`
+
+	// Return revenue ÷ discount, rounded down to a thousandth; absent without a discount.
+	//
+	// Examples: 9
+	Return *float64 `json:"return,omitempty"`
+
+	// Revenue ordered − discount.
+	//
+	// Examples: 5508000
+	Revenue int64 `json:"revenue"`
+
+	// RevenuePerMessage Examples: 1412
+	RevenuePerMessage int64 `json:"revenue_per_message"`
+
+	// RevenuePerReminder Examples: 1495
+	RevenuePerReminder int64 `json:"revenue_per_reminder"`
+
+	// SmsCostMicros What they cost by the price list, in millionths of a unit of sms_currency.
+	//
+	// Examples: 13500000
+	SmsCostMicros int64 `json:"sms_cost_micros"`
+
+	// SmsCurrency Absent without a price list.
+	//
+	// Examples: CNY
+	SmsCurrency *string `json:"sms_currency,omitempty"`
+
+	// SmsParts Examples: 300
+	SmsParts int64 `json:"sms_parts"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+
+	// WithoutCoupon Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now.
+	WithoutCoupon WithoutCoupon `json:"without_coupon"`
+}
+
 // Estimate defines model for Estimate.
 type Estimate struct {
 	Exact bool `json:"exact"`
@@ -3527,6 +3739,60 @@ type GrantWish struct {
 	UserIds []string `json:"user_ids"`
 }
 
+// HourSums defines model for HourSums.
+type HourSums struct {
+	// Basket The average amount of an order before discounts; 0 without orders.
+	//
+	// Examples: 10000
+	Basket int64 `json:"basket"`
+
+	// Currency Examples: CNY
+	Currency string `json:"currency"`
+
+	// Discount What coupons took off these orders.
+	//
+	// Examples: 612000
+	Discount int64 `json:"discount"`
+
+	// Hour Its begin. A refund counts in the hour of the refund.
+	Hour time.Time `json:"hour"`
+
+	// Ordered The amount of these orders before discounts, in minor units, as all amounts here.
+	//
+	// Examples: 6120000
+	Ordered int64 `json:"ordered"`
+
+	// Orders Paid orders less refunded orders. An order with several coupons is one order.
+	//
+	// Examples: 612
+	Orders int64 `json:"orders"`
+
+	// Paid Orders that were paid, refunded or not.
+	//
+	// Examples: 620
+	Paid int64 `json:"paid"`
+
+	// PaidAmount Their amount before discounts.
+	//
+	// Examples: 6200000
+	PaidAmount int64 `json:"paid_amount"`
+
+	// Refunded What customers got back for them: the amount less the discount.
+	//
+	// Examples: 72000
+	Refunded int64 `json:"refunded"`
+
+	// Refunds Orders that were refunded.
+	//
+	// Examples: 8
+	Refunds int64 `json:"refunds"`
+
+	// Revenue ordered − discount.
+	//
+	// Examples: 5508000
+	Revenue int64 `json:"revenue"`
+}
+
 // ImportResult defines model for ImportResult.
 type ImportResult struct {
 	// Errors Lines that were left out, the first 1,000.
@@ -3735,6 +4001,40 @@ type OrderRef struct {
 	//
 	// Examples: A-1001
 	OrderId string `json:"order_id"`
+}
+
+// OrderReport defines model for OrderReport.
+type OrderReport struct {
+	// Amount The amount of the order before discounts, in minor units.
+	//
+	// Examples: 6000
+	Amount int64 `json:"amount"`
+
+	// Currency ISO 4217.
+	//
+	// Examples: CNY
+	Currency string `json:"currency"`
+
+	// OrderId 1 to 64 bytes without spaces, as in the lock of a coupon for the same order.
+	//
+	// Examples: A-1002
+	OrderId string `json:"order_id"`
+
+	// OrderedAt When the order was paid; absent = now. At most 400 days ago.
+	OrderedAt *time.Time `json:"ordered_at,omitempty"`
+
+	// Refunded The part of amount that was paid back so far. Report the order again when it grows.
+	//
+	// Examples: 0
+	Refunded *int64 `json:"refunded,omitempty"`
+
+	// ShopNumber Examples: 10
+	ShopNumber string `json:"shop_number"`
+
+	// UserId The customer, if known.
+	//
+	// Examples: 1001
+	UserId *string `json:"user_id,omitempty"`
 }
 
 // OwnedCoupon defines model for OwnedCoupon.
@@ -4200,6 +4500,24 @@ type Shop struct {
 	Timezone string `json:"timezone"`
 }
 
+// ShopBudgetWish defines model for ShopBudgetWish.
+type ShopBudgetWish struct {
+	// Amount Minor units; 0 removes the budget.
+	//
+	// Examples: 1000000
+	Amount int64 `json:"amount"`
+
+	// Currency ISO 4217.
+	//
+	// Examples: CNY
+	Currency string `json:"currency"`
+
+	// Reason For the audit log.
+	//
+	// Examples: It goes well
+	Reason string `json:"reason"`
+}
+
 // ShopEvent defines model for ShopEvent.
 type ShopEvent struct {
 	// Id The header webhook-id.
@@ -4227,6 +4545,21 @@ type ShopEvents struct {
 // ShopList defines model for ShopList.
 type ShopList struct {
 	Shops []Shop `json:"shops"`
+}
+
+// ShopMoney defines model for ShopMoney.
+type ShopMoney struct {
+	// Before As many days before those.
+	Before []Sums `json:"before"`
+
+	// Days Examples: 30
+	Days int64 `json:"days"`
+
+	// Hours The last days by hour and currency.
+	Hours []HourSums `json:"hours"`
+
+	// Now The last days, by currency. Currencies are never added. An order with coupons of several drops of a shop is one order.
+	Now []Sums `json:"now"`
 }
 
 // ShopWish defines model for ShopWish.
@@ -4264,6 +4597,38 @@ type Slot struct {
 
 // SlotState Examples: waiting
 type SlotState string
+
+// Spent defines model for Spent.
+type Spent struct {
+	// Currency Examples: CNY
+	Currency string `json:"currency"`
+
+	// Discount Examples: 120000
+	Discount int64 `json:"discount"`
+
+	// Ordered Before discounts.
+	//
+	// Examples: 1200000
+	Ordered int64 `json:"ordered"`
+
+	// Orders Examples: 120
+	Orders int64 `json:"orders"`
+
+	// Revenue ordered − discount.
+	//
+	// Examples: 1080000
+	Revenue int64 `json:"revenue"`
+
+	// RevenuePerMessage For each user who was sent to; 0 for the held out.
+	//
+	// Examples: 225
+	RevenuePerMessage int64 `json:"revenue_per_message"`
+
+	// RevenuePerUser For each assigned user.
+	//
+	// Examples: 216
+	RevenuePerUser int64 `json:"revenue_per_user"`
+}
 
 // StartedJob defines model for StartedJob.
 type StartedJob struct {
@@ -4374,6 +4739,57 @@ type StockSheet struct {
 	//
 	// Examples: 0
 	Writing int64 `json:"writing"`
+}
+
+// Sums defines model for Sums.
+type Sums struct {
+	// Basket The average amount of an order before discounts; 0 without orders.
+	//
+	// Examples: 10000
+	Basket int64 `json:"basket"`
+
+	// Currency Examples: CNY
+	Currency string `json:"currency"`
+
+	// Discount What coupons took off these orders.
+	//
+	// Examples: 612000
+	Discount int64 `json:"discount"`
+
+	// Ordered The amount of these orders before discounts, in minor units, as all amounts here.
+	//
+	// Examples: 6120000
+	Ordered int64 `json:"ordered"`
+
+	// Orders Paid orders less refunded orders. An order with several coupons is one order.
+	//
+	// Examples: 612
+	Orders int64 `json:"orders"`
+
+	// Paid Orders that were paid, refunded or not.
+	//
+	// Examples: 620
+	Paid int64 `json:"paid"`
+
+	// PaidAmount Their amount before discounts.
+	//
+	// Examples: 6200000
+	PaidAmount int64 `json:"paid_amount"`
+
+	// Refunded What customers got back for them: the amount less the discount.
+	//
+	// Examples: 72000
+	Refunded int64 `json:"refunded"`
+
+	// Refunds Orders that were refunded.
+	//
+	// Examples: 8
+	Refunds int64 `json:"refunds"`
+
+	// Revenue ordered − discount.
+	//
+	// Examples: 5508000
+	Revenue int64 `json:"revenue"`
 }
 
 // Suppression defines model for Suppression.
@@ -5005,6 +5421,23 @@ type WebhookWish struct {
 	Url string `json:"url"`
 }
 
+// WithoutCoupon defines model for WithoutCoupon.
+type WithoutCoupon struct {
+	// Amount Refunds netted.
+	//
+	// Examples: 9600000
+	Amount int64 `json:"amount"`
+
+	// Basket Examples: 8000
+	Basket int64 `json:"basket"`
+
+	// Orders Examples: 1200
+	Orders int64 `json:"orders"`
+
+	// Reported Whether the shop reported any order of that time with POST /orders. If not, nothing is known about orders without coupons.
+	Reported bool `json:"reported"`
+}
+
 // ListCampaignsParams defines parameters for ListCampaigns.
 type ListCampaignsParams struct {
 	// State Only these states, separated by commas.
@@ -5231,6 +5664,14 @@ type TakeBackGrantParams struct {
 type CreateListParams struct {
 	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ShopMoneyParams defines parameters for ShopMoney.
+type ShopMoneyParams struct {
+	Days *int64 `form:"days,omitempty" json:"days,omitempty"`
+
+	// Shop A shop number; absent = all shops that the key may see.
+	Shop *string `form:"shop,omitempty" json:"shop,omitempty"`
 }
 
 // ListSegmentsParams defines parameters for ListSegments.
@@ -5611,6 +6052,15 @@ type InboxStreamParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// ReportOrderParams defines parameters for ReportOrder.
+type ReportOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // RequestPhoneCodeParams defines parameters for RequestPhoneCode.
 type RequestPhoneCodeParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -5789,6 +6239,9 @@ type ChangeSegmentJSONRequestBody = SegmentPatch
 // PutShopJSONRequestBody defines body for PutShop for application/json ContentType.
 type PutShopJSONRequestBody = ShopWish
 
+// PutShopBudgetJSONRequestBody defines body for PutShopBudget for application/json ContentType.
+type PutShopBudgetJSONRequestBody = ShopBudgetWish
+
 // SetCampaignLimitsJSONRequestBody defines body for SetCampaignLimits for application/json ContentType.
 type SetCampaignLimitsJSONRequestBody = CampaignLimits
 
@@ -5800,6 +6253,9 @@ type CreateTemplateJSONRequestBody = TemplateWish
 
 // ChangeTemplateJSONRequestBody defines body for ChangeTemplate for application/json ContentType.
 type ChangeTemplateJSONRequestBody = TemplatePatch
+
+// PutTemplateBudgetJSONRequestBody defines body for PutTemplateBudget for application/json ContentType.
+type PutTemplateBudgetJSONRequestBody = BudgetWish
 
 // CancelTemplateJSONRequestBody defines body for CancelTemplate for application/json ContentType.
 type CancelTemplateJSONRequestBody = Reason
@@ -5854,6 +6310,9 @@ type PutDeviceJSONRequestBody = DeviceChange
 
 // MarkReadJSONRequestBody defines body for MarkRead for application/json ContentType.
 type MarkReadJSONRequestBody = ReadMark
+
+// ReportOrderJSONRequestBody defines body for ReportOrder for application/json ContentType.
+type ReportOrderJSONRequestBody = OrderReport
 
 // RequestPhoneCodeJSONRequestBody defines body for RequestPhoneCode for application/json ContentType.
 type RequestPhoneCodeJSONRequestBody = PhoneWish
@@ -6440,6 +6899,13 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
+	// ListBudgets List budgets
+	//
+	// Of shops, and of drops that have not ended more than a week ago.
+	//
+	// Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
+	ListBudgets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListCampaigns List campaigns
 	//
 	// The newest first.
@@ -6832,6 +7298,13 @@ type ClientInterface interface {
 	// Corresponds with PUT /admin/lists/{id}/members (the `AddListMembers` operationId).
 	AddListMembersWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ShopMoney Show what shops earned
+	//
+	// Orders that used coupons over the last days, and over as many days before.
+	//
+	// Corresponds with GET /admin/money (the `ShopMoney` operationId).
+	ShopMoney(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSegmentFields List the fields that the rules of segments can use
 	//
 	// Corresponds with GET /admin/segment-fields (the `ListSegmentFields` operationId).
@@ -6925,6 +7398,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /admin/shops/{number} (the `PutShop` operationId).
 	PutShop(ctx context.Context, number string, body PutShopJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutShopBudgetWithBody Set the budget of a shop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+	PutShopBudgetWithBody(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutShopBudget Set the budget of a shop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+	PutShopBudget(ctx context.Context, number string, body PutShopBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetCampaignLimits Show the limits of a shop's campaigns
 	//
@@ -7036,6 +7527,24 @@ type ClientInterface interface {
 	// Corresponds with GET /admin/templates/{id}/balance (the `TemplateBalance` operationId).
 	TemplateBalance(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// PutTemplateBudgetWithBody Set the budget of a drop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+	PutTemplateBudgetWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutTemplateBudget Set the budget of a drop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+	PutTemplateBudget(ctx context.Context, id string, body PutTemplateBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CancelTemplateWithBody Cancel a drop before it opens
 	//
 	// Takes any type of body and a specified content type.
@@ -7141,6 +7650,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /admin/templates/{id}/grants (the `GrantCoupons` operationId).
 	GrantCoupons(ctx context.Context, id string, params *GrantCouponsParams, body GrantCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TemplateMoney Show what a drop earned
+	//
+	// Orders that used coupons of the drop, refunds netted, as of a few seconds ago.
+	//
+	// Corresponds with GET /admin/templates/{id}/money (the `TemplateMoney` operationId).
+	TemplateMoney(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PauseTemplateWithBody Pause claims; reminders are still sent
 	//
@@ -7494,6 +8010,24 @@ type ClientInterface interface {
 	// Corresponds with GET /inbox/stream (the `InboxStream` operationId).
 	InboxStream(ctx context.Context, params *InboxStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ReportOrderWithBody Report an order
+	//
+	// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /orders (the `ReportOrder` operationId).
+	ReportOrderWithBody(ctx context.Context, params *ReportOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReportOrder Report an order
+	//
+	// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /orders (the `ReportOrder` operationId).
+	ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RequestPhoneCodeWithBody Send a code that verifies the user's phone number
 	//
 	// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
@@ -7645,6 +8179,23 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /templates/{id}/opening.ics (the `GetOpeningCalendar` operationId).
 	GetOpeningCalendar(ctx context.Context, id string, params *GetOpeningCalendarParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// ListBudgets List budgets
+//
+// Of shops, and of drops that have not ended more than a week ago.
+//
+// Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
+func (c *Client) ListBudgets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListBudgetsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // ListCampaigns List campaigns
@@ -8539,6 +9090,23 @@ func (c *Client) AddListMembersWithBody(ctx context.Context, id string, contentT
 	return c.Client.Do(req)
 }
 
+// ShopMoney Show what shops earned
+//
+// Orders that used coupons over the last days, and over as many days before.
+//
+// Corresponds with GET /admin/money (the `ShopMoney` operationId).
+func (c *Client) ShopMoney(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShopMoneyRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListSegmentFields List the fields that the rules of segments can use
 //
 // Corresponds with GET /admin/segment-fields (the `ListSegmentFields` operationId).
@@ -8763,6 +9331,44 @@ func (c *Client) PutShopWithBody(ctx context.Context, number string, contentType
 // Corresponds with PUT /admin/shops/{number} (the `PutShop` operationId).
 func (c *Client) PutShop(ctx context.Context, number string, body PutShopJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPutShopRequest(c.Server, number, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutShopBudgetWithBody Set the budget of a shop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+func (c *Client) PutShopBudgetWithBody(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutShopBudgetRequestWithBody(c.Server, number, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutShopBudget Set the budget of a shop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+func (c *Client) PutShopBudget(ctx context.Context, number string, body PutShopBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutShopBudgetRequest(c.Server, number, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9023,6 +9629,44 @@ func (c *Client) TemplateBalance(ctx context.Context, id string, reqEditors ...R
 	return c.Client.Do(req)
 }
 
+// PutTemplateBudgetWithBody Set the budget of a drop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+func (c *Client) PutTemplateBudgetWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutTemplateBudgetRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutTemplateBudget Set the budget of a drop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+func (c *Client) PutTemplateBudget(ctx context.Context, id string, body PutTemplateBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutTemplateBudgetRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CancelTemplateWithBody Cancel a drop before it opens
 //
 // Takes any type of body and a specified content type.
@@ -9259,6 +9903,23 @@ func (c *Client) GrantCouponsWithBody(ctx context.Context, id string, params *Gr
 // Corresponds with POST /admin/templates/{id}/grants (the `GrantCoupons` operationId).
 func (c *Client) GrantCoupons(ctx context.Context, id string, params *GrantCouponsParams, body GrantCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGrantCouponsRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TemplateMoney Show what a drop earned
+//
+// Orders that used coupons of the drop, refunds netted, as of a few seconds ago.
+//
+// Corresponds with GET /admin/templates/{id}/money (the `TemplateMoney` operationId).
+func (c *Client) TemplateMoney(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTemplateMoneyRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -10101,6 +10762,44 @@ func (c *Client) InboxStream(ctx context.Context, params *InboxStreamParams, req
 	return c.Client.Do(req)
 }
 
+// ReportOrderWithBody Report an order
+//
+// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /orders (the `ReportOrder` operationId).
+func (c *Client) ReportOrderWithBody(ctx context.Context, params *ReportOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportOrderRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReportOrder Report an order
+//
+// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /orders (the `ReportOrder` operationId).
+func (c *Client) ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportOrderRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RequestPhoneCodeWithBody Send a code that verifies the user's phone number
 //
 // A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
@@ -10451,6 +11150,33 @@ func (c *Client) GetOpeningCalendar(ctx context.Context, id string, params *GetO
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewListBudgetsRequest constructs an http.Request for the ListBudgets method
+func NewListBudgetsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/budgets")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
 }
 
 // NewListCampaignsRequest constructs an http.Request for the ListCampaigns method
@@ -12494,6 +13220,72 @@ func NewAddListMembersRequestWithBody(server string, id string, contentType stri
 	return req, nil
 }
 
+// NewShopMoneyRequest constructs an http.Request for the ShopMoney method
+func NewShopMoneyRequest(server string, params *ShopMoneyParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/money")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Days != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "days", *params.Days, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Shop != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "shop", *params.Shop, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListSegmentFieldsRequest constructs an http.Request for the ListSegmentFields method
 func NewListSegmentFieldsRequest(server string) (*http.Request, error) {
 	var err error
@@ -12955,6 +13747,53 @@ func NewPutShopRequestWithBody(server string, number string, contentType string,
 	}
 
 	operationPath := fmt.Sprintf("/admin/shops/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPutShopBudgetRequest calls the generic PutShopBudget builder with application/json body
+func NewPutShopBudgetRequest(server string, number string, body PutShopBudgetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutShopBudgetRequestWithBody(server, number, "application/json", bodyReader)
+}
+
+// NewPutShopBudgetRequestWithBody constructs an http.Request for the PutShopBudget method, with any body, and a specified content type
+func NewPutShopBudgetRequestWithBody(server string, number string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/budget", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -13561,6 +14400,53 @@ func NewTemplateBalanceRequest(server string, id string) (*http.Request, error) 
 	return req, nil
 }
 
+// NewPutTemplateBudgetRequest calls the generic PutTemplateBudget builder with application/json body
+func NewPutTemplateBudgetRequest(server string, id string, body PutTemplateBudgetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutTemplateBudgetRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewPutTemplateBudgetRequestWithBody constructs an http.Request for the PutTemplateBudget method, with any body, and a specified content type
+func NewPutTemplateBudgetRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/budget", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewCancelTemplateRequest calls the generic CancelTemplate builder with application/json body
 func NewCancelTemplateRequest(server string, id string, params *CancelTemplateParams, body CancelTemplateJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -14104,6 +14990,40 @@ func NewGrantCouponsRequestWithBody(server string, id string, params *GrantCoupo
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewTemplateMoneyRequest constructs an http.Request for the TemplateMoney method
+func NewTemplateMoneyRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/money", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -16139,6 +17059,72 @@ func NewInboxStreamRequest(server string, params *InboxStreamParams) (*http.Requ
 	return req, nil
 }
 
+// NewReportOrderRequest calls the generic ReportOrder builder with application/json body
+func NewReportOrderRequest(server string, params *ReportOrderParams, body ReportOrderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReportOrderRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewReportOrderRequestWithBody constructs an http.Request for the ReportOrder method, with any body, and a specified content type
+func NewReportOrderRequestWithBody(server string, params *ReportOrderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRequestPhoneCodeRequest calls the generic RequestPhoneCode builder with application/json body
 func NewRequestPhoneCodeRequest(server string, params *RequestPhoneCodeParams, body RequestPhoneCodeJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -17091,6 +18077,15 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// ListBudgetsWithResponse List budgets
+	//
+	// Of shops, and of drops that have not ended more than a week ago.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
+	ListBudgetsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListBudgetsResponse, error)
+
 	// ListCampaignsWithResponse List campaigns
 	//
 	// The newest first.
@@ -17513,6 +18508,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /admin/lists/{id}/members (the `AddListMembers` operationId).
 	AddListMembersWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddListMembersResponse, error)
 
+	// ShopMoneyWithResponse Show what shops earned
+	//
+	// Orders that used coupons over the last days, and over as many days before.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/money (the `ShopMoney` operationId).
+	ShopMoneyWithResponse(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*ShopMoneyResponse, error)
+
 	// ListSegmentFieldsWithResponse List the fields that the rules of segments can use
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -17618,6 +18622,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /admin/shops/{number} (the `PutShop` operationId).
 	PutShopWithResponse(ctx context.Context, number string, body PutShopJSONRequestBody, reqEditors ...RequestEditorFn) (*PutShopResponse, error)
+
+	// PutShopBudgetWithBodyWithResponse Set the budget of a shop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+	PutShopBudgetWithBodyWithResponse(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutShopBudgetResponse, error)
+
+	// PutShopBudgetWithResponse Set the budget of a shop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+	PutShopBudgetWithResponse(ctx context.Context, number string, body PutShopBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutShopBudgetResponse, error)
 
 	// GetCampaignLimitsWithResponse Show the limits of a shop's campaigns
 	//
@@ -17741,6 +18763,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /admin/templates/{id}/balance (the `TemplateBalance` operationId).
 	TemplateBalanceWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*TemplateBalanceResponse, error)
 
+	// PutTemplateBudgetWithBodyWithResponse Set the budget of a drop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+	PutTemplateBudgetWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutTemplateBudgetResponse, error)
+
+	// PutTemplateBudgetWithResponse Set the budget of a drop
+	//
+	// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+	PutTemplateBudgetWithResponse(ctx context.Context, id string, body PutTemplateBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutTemplateBudgetResponse, error)
+
 	// CancelTemplateWithBodyWithResponse Cancel a drop before it opens
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -17854,6 +18894,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /admin/templates/{id}/grants (the `GrantCoupons` operationId).
 	GrantCouponsWithResponse(ctx context.Context, id string, params *GrantCouponsParams, body GrantCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*GrantCouponsResponse, error)
+
+	// TemplateMoneyWithResponse Show what a drop earned
+	//
+	// Orders that used coupons of the drop, refunds netted, as of a few seconds ago.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/templates/{id}/money (the `TemplateMoney` operationId).
+	TemplateMoneyWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*TemplateMoneyResponse, error)
 
 	// PauseTemplateWithBodyWithResponse Pause claims; reminders are still sent
 	//
@@ -18249,6 +19298,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /inbox/stream (the `InboxStream` operationId).
 	InboxStreamWithResponse(ctx context.Context, params *InboxStreamParams, reqEditors ...RequestEditorFn) (*InboxStreamResponse, error)
 
+	// ReportOrderWithBodyWithResponse Report an order
+	//
+	// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders (the `ReportOrder` operationId).
+	ReportOrderWithBodyWithResponse(ctx context.Context, params *ReportOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportOrderResponse, error)
+
+	// ReportOrderWithResponse Report an order
+	//
+	// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders (the `ReportOrder` operationId).
+	ReportOrderWithResponse(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportOrderResponse, error)
+
 	// RequestPhoneCodeWithBodyWithResponse Send a code that verifies the user's phone number
 	//
 	// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
@@ -18420,6 +19487,47 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /templates/{id}/opening.ics (the `GetOpeningCalendar` operationId).
 	GetOpeningCalendarWithResponse(ctx context.Context, id string, params *GetOpeningCalendarParams, reqEditors ...RequestEditorFn) (*GetOpeningCalendarResponse, error)
+}
+
+type ListBudgetsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BudgetList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListBudgetsResponse) GetJSON200() *BudgetList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListBudgetsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListBudgetsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListBudgetsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListBudgetsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 type ListCampaignsResponse struct {
@@ -19768,6 +20876,47 @@ func (r AddListMembersResponse) ContentType() string {
 	return ""
 }
 
+type ShopMoneyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ShopMoney
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ShopMoneyResponse) GetJSON200() *ShopMoney {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ShopMoneyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ShopMoneyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShopMoneyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ShopMoneyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListSegmentFieldsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20165,6 +21314,40 @@ func (r PutShopResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r PutShopResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PutShopBudgetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r PutShopBudgetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutShopBudgetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutShopBudgetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutShopBudgetResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -20574,6 +21757,40 @@ func (r TemplateBalanceResponse) ContentType() string {
 	return ""
 }
 
+type PutTemplateBudgetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r PutTemplateBudgetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutTemplateBudgetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutTemplateBudgetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutTemplateBudgetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type CancelTemplateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20930,6 +22147,47 @@ func (r GrantCouponsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GrantCouponsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type TemplateMoneyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DropMoney
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TemplateMoneyResponse) GetJSON200() *DropMoney {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r TemplateMoneyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TemplateMoneyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TemplateMoneyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TemplateMoneyResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -22329,6 +23587,47 @@ func (r InboxStreamResponse) ContentType() string {
 	return ""
 }
 
+type ReportOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OrderReport
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReportOrderResponse) GetJSON200() *OrderReport {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ReportOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReportOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReportOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReportOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type RequestPhoneCodeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -22949,6 +24248,21 @@ func (r GetOpeningCalendarResponse) ContentType() string {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
 	return ""
+}
+
+// ListBudgetsWithResponse List budgets
+//
+// Of shops, and of drops that have not ended more than a week ago.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
+func (c *ClientWithResponses) ListBudgetsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListBudgetsResponse, error) {
+	rsp, err := c.ListBudgets(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListBudgetsResponse(rsp)
 }
 
 // ListCampaignsWithResponse List campaigns
@@ -23673,6 +24987,21 @@ func (c *ClientWithResponses) AddListMembersWithBodyWithResponse(ctx context.Con
 	return ParseAddListMembersResponse(rsp)
 }
 
+// ShopMoneyWithResponse Show what shops earned
+//
+// Orders that used coupons over the last days, and over as many days before.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/money (the `ShopMoney` operationId).
+func (c *ClientWithResponses) ShopMoneyWithResponse(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*ShopMoneyResponse, error) {
+	rsp, err := c.ShopMoney(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShopMoneyResponse(rsp)
+}
+
 // ListSegmentFieldsWithResponse List the fields that the rules of segments can use
 //
 // Returns a wrapper object for the known response body format(s).
@@ -23861,6 +25190,36 @@ func (c *ClientWithResponses) PutShopWithResponse(ctx context.Context, number st
 		return nil, err
 	}
 	return ParsePutShopResponse(rsp)
+}
+
+// PutShopBudgetWithBodyWithResponse Set the budget of a shop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+func (c *ClientWithResponses) PutShopBudgetWithBodyWithResponse(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutShopBudgetResponse, error) {
+	rsp, err := c.PutShopBudgetWithBody(ctx, number, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutShopBudgetResponse(rsp)
+}
+
+// PutShopBudgetWithResponse Set the budget of a shop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/shops/{number}/budget (the `PutShopBudget` operationId).
+func (c *ClientWithResponses) PutShopBudgetWithResponse(ctx context.Context, number string, body PutShopBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutShopBudgetResponse, error) {
+	rsp, err := c.PutShopBudget(ctx, number, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutShopBudgetResponse(rsp)
 }
 
 // GetCampaignLimitsWithResponse Show the limits of a shop's campaigns
@@ -24069,6 +25428,36 @@ func (c *ClientWithResponses) TemplateBalanceWithResponse(ctx context.Context, i
 	return ParseTemplateBalanceResponse(rsp)
 }
 
+// PutTemplateBudgetWithBodyWithResponse Set the budget of a drop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+func (c *ClientWithResponses) PutTemplateBudgetWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutTemplateBudgetResponse, error) {
+	rsp, err := c.PutTemplateBudgetWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutTemplateBudgetResponse(rsp)
+}
+
+// PutTemplateBudgetWithResponse Set the budget of a drop
+//
+// A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/templates/{id}/budget (the `PutTemplateBudget` operationId).
+func (c *ClientWithResponses) PutTemplateBudgetWithResponse(ctx context.Context, id string, body PutTemplateBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutTemplateBudgetResponse, error) {
+	rsp, err := c.PutTemplateBudget(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutTemplateBudgetResponse(rsp)
+}
+
 // CancelTemplateWithBodyWithResponse Cancel a drop before it opens
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -24265,6 +25654,21 @@ func (c *ClientWithResponses) GrantCouponsWithResponse(ctx context.Context, id s
 		return nil, err
 	}
 	return ParseGrantCouponsResponse(rsp)
+}
+
+// TemplateMoneyWithResponse Show what a drop earned
+//
+// Orders that used coupons of the drop, refunds netted, as of a few seconds ago.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/templates/{id}/money (the `TemplateMoney` operationId).
+func (c *ClientWithResponses) TemplateMoneyWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*TemplateMoneyResponse, error) {
+	rsp, err := c.TemplateMoney(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTemplateMoneyResponse(rsp)
 }
 
 // PauseTemplateWithBodyWithResponse Pause claims; reminders are still sent
@@ -24949,6 +26353,36 @@ func (c *ClientWithResponses) InboxStreamWithResponse(ctx context.Context, param
 	return ParseInboxStreamResponse(rsp)
 }
 
+// ReportOrderWithBodyWithResponse Report an order
+//
+// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders (the `ReportOrder` operationId).
+func (c *ClientWithResponses) ReportOrderWithBodyWithResponse(ctx context.Context, params *ReportOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportOrderResponse, error) {
+	rsp, err := c.ReportOrderWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportOrderResponse(rsp)
+}
+
+// ReportOrderWithResponse Report an order
+//
+// Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders (the `ReportOrder` operationId).
+func (c *ClientWithResponses) ReportOrderWithResponse(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportOrderResponse, error) {
+	rsp, err := c.ReportOrder(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportOrderResponse(rsp)
+}
+
 // RequestPhoneCodeWithBodyWithResponse Send a code that verifies the user's phone number
 //
 // A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
@@ -25239,6 +26673,32 @@ func (c *ClientWithResponses) GetOpeningCalendarWithResponse(ctx context.Context
 		return nil, err
 	}
 	return ParseGetOpeningCalendarResponse(rsp)
+}
+
+// ParseListBudgetsResponse parses an HTTP response from a ListBudgetsWithResponse call
+func ParseListBudgetsResponse(rsp *http.Response) (*ListBudgetsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListBudgetsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BudgetList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
 }
 
 // ParseListCampaignsResponse parses an HTTP response from a ListCampaignsWithResponse call
@@ -26083,6 +27543,32 @@ func ParseAddListMembersResponse(rsp *http.Response) (*AddListMembersResponse, e
 	return response, nil
 }
 
+// ParseShopMoneyResponse parses an HTTP response from a ShopMoneyWithResponse call
+func ParseShopMoneyResponse(rsp *http.Response) (*ShopMoneyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShopMoneyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ShopMoney
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListSegmentFieldsResponse parses an HTTP response from a ListSegmentFieldsWithResponse call
 func ParseListSegmentFieldsResponse(rsp *http.Response) (*ListSegmentFieldsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -26328,6 +27814,22 @@ func ParsePutShopResponse(rsp *http.Response) (*PutShopResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParsePutShopBudgetResponse parses an HTTP response from a PutShopBudgetWithResponse call
+func ParsePutShopBudgetResponse(rsp *http.Response) (*PutShopBudgetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutShopBudgetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil
@@ -26583,6 +28085,22 @@ func ParseTemplateBalanceResponse(rsp *http.Response) (*TemplateBalanceResponse,
 	return response, nil
 }
 
+// ParsePutTemplateBudgetResponse parses an HTTP response from a PutTemplateBudgetWithResponse call
+func ParsePutTemplateBudgetResponse(rsp *http.Response) (*PutTemplateBudgetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutTemplateBudgetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseCancelTemplateResponse parses an HTTP response from a CancelTemplateWithResponse call
 func ParseCancelTemplateResponse(rsp *http.Response) (*CancelTemplateResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -26801,6 +28319,32 @@ func ParseGrantCouponsResponse(rsp *http.Response) (*GrantCouponsResponse, error
 			return nil, err
 		}
 		response.JSON202 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTemplateMoneyResponse parses an HTTP response from a TemplateMoneyWithResponse call
+func ParseTemplateMoneyResponse(rsp *http.Response) (*TemplateMoneyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TemplateMoneyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DropMoney
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 
@@ -27649,6 +29193,32 @@ func ParseInboxStreamResponse(rsp *http.Response) (*InboxStreamResponse, error) 
 	response := &InboxStreamResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseReportOrderResponse parses an HTTP response from a ReportOrderWithResponse call
+func ParseReportOrderResponse(rsp *http.Response) (*ReportOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReportOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OrderReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil

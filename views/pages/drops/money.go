@@ -9,7 +9,12 @@ import (
 )
 
 // Money is what a drop earned.
-type Money struct{ report.Money }
+type Money struct {
+	report.Money
+	// BudgetURL is the page on which the drop's budget is set, and ExportURL the file of the
+	// orders by hour; empty = no link.
+	BudgetURL, ExportURL string
+}
 
 func (m Money) amount(ctx context.Context, n money.Amount) string {
 	return ui.From(ctx).Locale.Money(n, m.Currency)

@@ -757,7 +757,7 @@ func (p drawn) body() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = MoneyCard(Money{p.Money}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = MoneyCard(Money{Money: p.Money}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

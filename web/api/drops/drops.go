@@ -5,6 +5,7 @@ package drops
 import (
 	"context"
 
+	"dropbell/domain/budget"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -59,6 +60,7 @@ type Deps struct {
 	Cockpits   reminder.CockpitStore
 	Forecaster *forecast.Forecaster
 	Earnings   Earnings
+	Budgets    *budget.Service
 	Stock
 	Reminders *reminder.Service
 	Explainer *reminder.Explainer
@@ -82,6 +84,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.templateRoutes()
 	h.forecastRoute()
 	h.moneyRoutes()
+	h.budgetRoutes()
 	h.shopRoutes()
 	h.explainRoutes()
 }

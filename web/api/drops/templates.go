@@ -68,7 +68,7 @@ func (h *handlers) templateRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/templates/{id}", "change-template", "Change a template",
 		pipeline.Route{Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
 			"less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
-			Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
+			Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued", "budget_short"},
 			Example: `{"stock":200}`}), pipeline.Patching(h.changeTemplate))
 	for _, tr := range []struct {
 		name template.Transition
@@ -81,7 +81,7 @@ func (h *handlers) templateRoutes() {
 		{template.Cancelling, "Cancel a drop before it opens"},
 	} {
 		pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/"+string(tr.name), string(tr.name)+"-template", tr.text,
-			pipeline.Route{Codes: []string{"template_not_found", "stale_version", "invalid_transition"},
+			pipeline.Route{Codes: []string{"template_not_found", "stale_version", "invalid_transition", "budget_short"},
 				Example: `{"reason":"as planned"}`}), h.transition(tr.name))
 	}
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/balance", "template-balance", "Recompute a template's balance sheet",

@@ -4,6 +4,7 @@ package drops
 
 import (
 	"context"
+	"dropbell/domain/budget"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,7 @@ type Deps struct {
 	Sales        Sales
 	Limits       Limits
 	Reports      *report.Service
+	Budgets      *budget.Service
 	Looks        Looks
 	Setups       template.Setups
 	// Step is the step about messages in the form.
@@ -187,6 +189,10 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/bulk", staff.ManageTemplates, h.confirmBulk),
 		shell.Post("/templates/bulk", staff.ManageTemplates, h.startBulk),
 		shell.Report(shell.Get("/templates.csv", staff.View, shell.CSV(h.Shell, h.selected))),
+		shell.Report(shell.Get("/templates/{id}/money.csv", staff.View, h.exportMoney)),
+		shell.Report(shell.Get("/money.csv", staff.View, h.exportEarned)),
+		shell.Get("/budgets", staff.View, h.showBudgets),
+		shell.Post("/budgets", staff.ManageTemplates, h.setBudget),
 		shell.Get("/shops", staff.View, h.listShops),
 		shell.Get("/shops.csv", staff.View, h.exportShops),
 		shell.Post("/shops", staff.ManageTemplates, h.createShop),

@@ -135,6 +135,11 @@ func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 		return err
 	}
 	p.Attention = append(p.Attention, hooks...)
+	budgets, err := h.budgetConcerns(r)
+	if err != nil {
+		return err
+	}
+	p.Attention = append(p.Attention, budgets...)
 	// Failures come before warnings.
 	slices.SortStableFunc(p.Attention, func(a, b droppages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
 	return nil

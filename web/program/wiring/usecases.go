@@ -9,6 +9,7 @@ import (
 
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/app"
+	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	"dropbell/domain/campaign/approval"
 	"dropbell/domain/claim/gate"
@@ -64,6 +65,7 @@ type UseCases struct {
 	DeadLetters *delivery.DeadLetters
 	Messages    *message.Service
 	Reports     *report.Service
+	Budgets     *budget.Service
 	Users       *user.Service
 	Segments    *segment.Service
 	Approvals   *approval.Service
@@ -88,6 +90,8 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
 		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, PriceCurrency: s.PriceCurrency,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
+
+	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates}
 
 	// Audience and campaigns.
 	u.Users = &user.Service{Store: stores.Users}

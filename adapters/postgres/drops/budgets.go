@@ -1,0 +1,200 @@
+package drops
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/budget"
+	"dropbell/domain/event"
+	"dropbell/domain/money"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// Budgets keeps budgets of drops and shops.
+type Budgets struct{ *pg.DB }
+
+// NewBudgets returns the budgets of db.
+func NewBudgets(db *pg.DB) Budgets { return Budgets{db} }
+
+const (
+	// worthSQL is the greatest discount of a coupon of template t.
+	worthSQL = `(case t.kind when 'percent_off' then t.max_off else t.amount_off end)`
+	// countedSQL is true if template t counts for budget b. A drop that ended by the clock counts
+	// with its whole stock, because staff may still give its coupons away. A drop that staff
+	// closed or cancelled counts with its issued coupons.
+	countedSQL = `t.state <> 'draft' and case b.scope when 'drop' then t.id = b.subject
+        else t.shop_number = b.subject and t.currency = b.currency and (t.state in ('published', 'paused') or coalesce(t.ended_at, t.closes_at) >= b.since) end`
+	// givingSQL is true if coupons of template t can still be issued.
+	givingSQL = `(t.state in ('published', 'paused') or t.state = 'closed' and t.ended_at >= least(t.closes_at, coalesce(t.valid_until, t.closes_at))
+        and (t.valid_until is null or t.valid_until > clock_timestamp()))`
+)
+
+// budgetsSQL returns the budgets that meet the condition, with what is committed and used.
+func budgetsSQL(condition string) string {
+	return `
+select b.scope, b.subject, b.currency, coalesce(d.name, s.name, ''), coalesce(d.shop_number, s.number, 0), b.amount, b.since,
+    least(c.committed, ` + maxBig + `)::bigint, least(c.used, ` + maxBig + `)::bigint, c.least
+from budgets b left join templates d on b.scope = 'drop' and d.id = b.subject left join shops s on b.scope = 'shop' and s.number = b.subject,
+    lateral (select coalesce(sum((case when ` + givingSQL + ` then greatest(t.stock, t.issued) else t.issued end)::numeric * ` + worthSQL + `), 0) as committed,
+            coalesce(sum(t.issued::numeric * ` + worthSQL + `), 0) as used, coalesce(min(` + worthSQL + `) filter (where ` + givingSQL + `), 0)::bigint as least
+        from templates t where ` + countedSQL + `) c
+where ` + condition + ` order by b.scope desc, b.subject desc, b.currency`
+}
+
+const maxBig = `9223372036854775807`
+
+func (s Budgets) list(ctx context.Context, condition string, args ...any) ([]budget.Budget, error) {
+	rows, err := s.Pool.Query(ctx, budgetsSQL(condition), args...)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b budget.Budget, err error) {
+		err = row.Scan(&b.Scope, &b.Subject, &b.Currency, &b.Name, &b.Shop, &b.Amount, &b.Since, &b.Committed, &b.Used, &b.Least)
+		return b, err
+	})
+	return list, pg.Translate(err)
+}
+
+// Budgets returns the budgets of shops and of their drops; see [budget.Store].
+func (s Budgets) Budgets(ctx context.Context, shops []int64) ([]budget.Budget, error) {
+	return s.list(ctx, `(cardinality($1::bigint[]) = 0 or coalesce(d.shop_number, s.number) = any($1)) and (b.scope = 'shop' or d.state in ('draft', 'published', 'paused')
+		or d.ended_at > now() - interval '7 days')`, append([]int64{}, shops...))
+}
+
+// Budget returns one budget; see [budget.Store].
+func (s Budgets) Budget(ctx context.Context, k budget.Key) (budget.Budget, error) {
+	list, err := s.list(ctx, `b.scope = $1 and b.subject = $2 and b.currency = $3`, k.Scope, k.Subject, k.Currency)
+	if err == nil && len(list) == 0 {
+		err = budget.ErrNotFound
+	}
+	if err != nil {
+		return budget.Budget{}, err
+	}
+	return list[0], nil
+}
+
+// Set stores a budget; see [budget.Store]. Publishing a drop takes the same lock, so a drop that
+// is published meanwhile waits or is seen.
+func (s Budgets) Set(ctx context.Context, k budget.Key, amount money.Amount, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := lockBudgets(ctx, tx, k.Scope, k.Subject); err != nil {
+			return err
+		}
+		if k.Scope == budget.Shop {
+			if err := tx.QueryRow(ctx, `select from shops where number = $1`, k.Subject).Scan(); errors.Is(err, pgx.ErrNoRows) {
+				return budget.ErrNoShop
+			} else if err != nil {
+				return err
+			}
+		}
+		var before *int64
+		err := tx.QueryRow(ctx, `select amount from budgets where scope = $1 and subject = $2 and currency = $3`, k.Scope, k.Subject, k.Currency).Scan(&before)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if before != nil {
+			e.Before = budget.Set{Currency: k.Currency, Amount: *before}
+		}
+		if amount == 0 {
+			if before == nil {
+				return budget.ErrNotFound
+			}
+			if _, err := tx.Exec(ctx, `delete from budgets where scope = $1 and subject = $2 and currency = $3`, k.Scope, k.Subject, k.Currency); err != nil {
+				return err
+			}
+			return pg.InsertAudit(ctx, tx, e)
+		}
+		_, err = tx.Exec(ctx, `insert into budgets as b (scope, subject, currency, amount) values ($1, $2, $3, $4)
+			on conflict (scope, subject, currency) do update set amount = excluded.amount, warned_at = null, used_up_at = null`, k.Scope, k.Subject, k.Currency, int64(amount))
+		if err != nil {
+			return err
+		}
+		var b budget.Budget
+		err = tx.QueryRow(ctx, budgetsSQL(`b.scope = $1 and b.subject = $2 and b.currency = $3`), k.Scope, k.Subject, k.Currency).
+			Scan(&b.Scope, &b.Subject, &b.Currency, &b.Name, &b.Shop, &b.Amount, &b.Since, &b.Committed, &b.Used, &b.Least)
+		if err != nil {
+			return err
+		}
+		if b.Committed > amount {
+			return budget.ErrCommitted.Because("published drops commit %s %s already; choose at least this amount, or close a drop", b.Committed.Decimal(k.Currency), k.Currency)
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+}
+
+// lockBudgets serializes changes of a budget and of what is committed of it.
+func lockBudgets(ctx context.Context, tx pgx.Tx, scope budget.Scope, subject int64) error {
+	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:budget:' || $1 || ':' || $2::bigint, 0))`, string(scope), subject)
+	return err
+}
+
+// keepBudgets returns [budget.ErrShort] unless the stored template t, which may give its whole
+// stock away, fits into the budgets of its drop and of its shop. The locks of the budgets are
+// held until the transaction ends, so of two drops that are published at once the second sees
+// the first.
+func keepBudgets(ctx context.Context, tx pgx.Tx, t template.Template) error {
+	if t.Stored != template.Published && t.Stored != template.Paused {
+		return nil
+	}
+	for _, k := range []budget.Key{{Scope: budget.Drop, Subject: t.ID, Currency: t.Currency}, {Scope: budget.Shop, Subject: t.ShopNumber, Currency: t.Currency}} {
+		if err := lockBudgets(ctx, tx, k.Scope, k.Subject); err != nil {
+			return err
+		}
+		var b budget.Budget
+		err := tx.QueryRow(ctx, budgetsSQL(`b.scope = $1 and b.subject = $2 and b.currency = $3`), k.Scope, k.Subject, k.Currency).
+			Scan(&b.Scope, &b.Subject, &b.Currency, &b.Name, &b.Shop, &b.Amount, &b.Since, &b.Committed, &b.Used, &b.Least)
+		if errors.Is(err, pgx.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if b.Committed <= b.Amount {
+			continue
+		}
+		whose := "the drop's budget"
+		if k.Scope == budget.Shop {
+			whose = "the shop's budget"
+		}
+		own := money.Amount(math.MaxInt64)
+		if worth := budget.Worth(t.Spec); worth == 0 || t.Stock < math.MaxInt64/int64(worth) {
+			own = money.Amount(t.Stock) * worth
+		}
+		return budget.Room(b.Amount, max(0, b.Committed-own), budget.Worth(t.Spec), t.Stock, whose)
+	}
+	return nil
+}
+
+// markSQL stores that the budget reached a level, and announces it. It does nothing if that was
+// done before, also by another worker.
+const markSQL = `
+with marked as (
+    update budgets set warned_at = coalesce(warned_at, clock_timestamp()), used_up_at = case when @level = 'used_up' then clock_timestamp() end
+    where scope = @scope and subject = @subject and currency = @currency and amount = @amount
+        and case @level when 'used_up' then used_up_at is null else warned_at is null end
+    returning clock_timestamp() as at
+)
+insert into outbox (topic, payload)
+select @topic, jsonb_build_object('scope', @scope::text, 'subject', @subject::bigint::text, 'shop_number', @shop::bigint::text, 'currency', @currency::text,
+    'amount', @amount::bigint, 'used', @used::bigint, 'level', @level::text, 'at', at) from marked`
+
+// Reached returns the budgets of which 80 % or all is used. Each level is announced once, until
+// the budget is set again.
+func (s Budgets) Reached(ctx context.Context) (reached []budget.Budget, err error) {
+	all, err := s.Budgets(ctx, nil)
+	for _, b := range all {
+		if b.Level() == budget.Fine {
+			continue
+		}
+		reached = append(reached, b)
+		_, failed := s.Pool.Exec(ctx, markSQL, pgx.StrictNamedArgs{"level": string(b.Level()), "scope": string(b.Scope), "subject": b.Subject, "currency": b.Currency,
+			"amount": int64(b.Amount), "used": int64(b.Used), "shop": b.Shop, "topic": event.BudgetReached})
+		err = errors.Join(err, pg.Translate(failed))
+	}
+	return reached, err
+}

@@ -1,0 +1,149 @@
+package drops_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres/drops"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/budget"
+	"dropbell/domain/money"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+func (w *fixture) budgets() *budget.Service {
+	return &budget.Service{Store: drops.NewBudgets(w.DB), Templates: w.Service}
+}
+
+// drafted returns a draft with this stock, whose coupons take 20.00 off.
+func (w *fixture) drafted(stock int64) template.Template {
+	w.Helper()
+	spec := pgtest.Spec(time.Hour)
+	spec.Stock, spec.AmountOff, spec.Threshold, spec.Kind = stock, 2000, 0, template.AmountOff
+	t, err := w.Service.Create(w.Context(), staff.System(), spec, "")
+	w.Must(err)
+	return t
+}
+
+// TestDropsPublishedAtOnceKeepTheBudget: of drops that are published at once exactly as many
+// are as the shop's budget pays for.
+func TestDropsPublishedAtOnceKeepTheBudget(t *testing.T) {
+	w := newFixture(t)
+	s, by := w.budgets(), staff.System()
+	var list []template.Template
+	for range 6 {
+		list = append(list, w.drafted(10))
+	}
+	w.Must(s.SetShop(t.Context(), by, list[0].ShopNumber, "CNY", 4*10*2000+19_999, "this month"))
+	published, short := 0, 0
+	for _, err := range pgtest.Together(len(list), func(i int) error {
+		_, err := w.Service.Do(t.Context(), by, list[i].ID, list[i].Version, template.Publishing, "")
+		return err
+	}) {
+		switch {
+		case err == nil:
+			published++
+		case errors.Is(err, budget.ErrShort):
+			short++
+		default:
+			t.Error(err)
+		}
+	}
+	if published != 4 || short != 2 {
+		t.Errorf("%d are published, %d refused", published, short)
+	}
+	all, err := s.Budgets(t.Context(), by)
+	if err != nil || len(all) != 1 || all[0].Committed != 80_000 || all[0].Used != 0 || all[0].Level() != budget.Fine {
+		t.Errorf("%+v %v", all, err)
+	}
+}
+
+// TestABudgetAndAPublicationAtOnce: whichever comes first, no more is committed than the
+// budget allows.
+func TestABudgetAndAPublicationAtOnce(t *testing.T) {
+	w := newFixture(t)
+	s, by := w.budgets(), staff.System()
+	for n := range 8 {
+		tpl := w.drafted(10)
+		errs := pgtest.Together(2, func(i int) error {
+			if i == 0 {
+				return s.SetDrop(t.Context(), by, tpl.ID, 19_999, "a test")
+			}
+			_, err := w.Service.Do(t.Context(), by, tpl.ID, tpl.Version, template.Publishing, "")
+			return err
+		})
+		if errors.Is(errs[0], budget.ErrCommitted) == errors.Is(errs[1], budget.ErrShort) {
+			t.Errorf("%d: set %v, published %v", n, errs[0], errs[1])
+		}
+	}
+}
+
+// TestBudgetsAreRaised: the stock of a published drop grows as far as its budget allows, and the
+// audit log says who raised the budget. The levels follow from the issued coupons.
+func TestBudgetsAreRaised(t *testing.T) {
+	w := newFixture(t)
+	s, by := w.budgets(), staff.Actor{Label: "staff:1", Name: "Ada", Role: staff.Admin}
+	tpl := w.drafted(10)
+	w.Must(s.SetDrop(t.Context(), by, tpl.ID, 20_000, "as planned"))
+	tpl, err := w.Service.Do(t.Context(), by, tpl.ID, tpl.Version, template.Publishing, "")
+	w.Must(err)
+	more := tpl.Spec
+	more.Stock = 11
+	if _, err = w.Service.Edit(t.Context(), by, tpl.ID, template.Edition{Version: tpl.Version, Spec: more}); !errors.Is(err, budget.ErrShort) {
+		t.Errorf("more than the budget: %v", err)
+	}
+	for _, c := range []struct {
+		issued int
+		want   budget.Level
+	}{{7, budget.Fine}, {8, budget.Near}, {9, budget.Near}, {10, budget.UsedUp}} {
+		w.Exec(`update templates set issued = $2 where id = $1`, tpl.ID, c.issued)
+		b, err := s.OfDrop(t.Context(), by, tpl.ID)
+		if err != nil || b.Level() != c.want || b.Used != money.Amount(2000*c.issued) {
+			t.Errorf("%d coupons: %+v %s, %v", c.issued, b, b.Level(), err)
+		}
+		for _, err := range pgtest.Together(3, func(int) error {
+			_, err := drops.NewBudgets(w.DB).Reached(t.Context())
+			return err
+		}) {
+			w.Must(err)
+		}
+	}
+	if n := w.Number(`select count(*) from outbox where topic = 'budget.reached.v1'`); n != 2 {
+		t.Errorf("the two levels were announced %d times", n)
+	}
+	if err := s.SetDrop(t.Context(), by, tpl.ID, 19_999, "less"); !errors.Is(err, budget.ErrCommitted) {
+		t.Errorf("less than is committed: %v", err)
+	}
+	w.Must(s.SetDrop(t.Context(), by, tpl.ID, 23_000, "it goes well"))
+	if tpl, err = w.Service.Edit(t.Context(), by, tpl.ID, template.Edition{Version: tpl.Version, Spec: more}); err != nil {
+		t.Error(err)
+	}
+	if n := w.Number(`select count(*) from audit where action = 'budget.set' and actor like 'staff:1%' and reason <> '' and object_id = $1`, fmt.Sprint(tpl.ID)); n != 2 {
+		t.Errorf("%d entries in the audit log", n)
+	}
+	if n := w.Number(`select (before ->> 'amount')::bigint from audit where action = 'budget.set' and reason = 'it goes well'`); n != 20_000 {
+		t.Errorf("%d before", n)
+	}
+	// A drop that staff close commits what it has issued, and gives the other coupons back.
+	w.Must(s.SetShop(t.Context(), by, tpl.ShopNumber, "CNY", 22_000, "a test"))
+	_, err = w.Service.Do(t.Context(), by, tpl.ID, tpl.Version, template.Closing, "enough")
+	w.Must(err)
+	b, err := drops.NewBudgets(w.DB).Budget(t.Context(), budget.Key{Scope: budget.Shop, Subject: tpl.ShopNumber, Currency: "CNY"})
+	if err != nil || b.Committed != 20_000 {
+		t.Errorf("%+v %v", b, err)
+	}
+	for name, err := range map[string]error{
+		"a viewer":      s.SetDrop(t.Context(), staff.Actor{Role: staff.Viewer}, tpl.ID, 1, "x"),
+		"another shop":  s.SetShop(t.Context(), staff.Actor{Role: staff.Admin, Shops: []int64{tpl.ShopNumber + 1}}, tpl.ShopNumber, "CNY", 1, "x"),
+		"no reason":     s.SetDrop(t.Context(), by, tpl.ID, 1, ""),
+		"no currency":   s.SetShop(t.Context(), by, tpl.ShopNumber, "XXX", 1, "x"),
+		"none to clear": s.SetShop(t.Context(), by, tpl.ShopNumber, "JPY", 0, "x"),
+	} {
+		if err == nil {
+			t.Errorf("%s is not refused", name)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package report_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dropbell/domain/money"
+	"dropbell/domain/report"
+	"dropbell/domain/staff"
+)
+
+func TestSums(t *testing.T) {
+	s := report.Sums{Currency: "CNY", Paid: 4, PaidAmount: 24_462, PaidDiscount: 8000, Refunds: 1, RefundedAmount: 6231, RefundedDiscount: 2000}
+	if s.Orders() != 3 || s.Ordered() != 18_231 || s.Discount() != 6000 || s.Revenue() != 12_231 || s.Refunded() != 4231 || s.Basket() != 6077 {
+		t.Errorf("%+v", s)
+	}
+	if n, ok := s.Return(); n != 2038 || !ok || s.DiscountShare() != 329 {
+		t.Errorf("return %d %v, share %d", n, ok, s.DiscountShare())
+	}
+	var none report.Sums
+	if _, ok := none.Return(); ok || none.Basket() != 0 || none.DiscountShare() != 0 || (report.Money{Sums: s}).PerReminder() != 0 {
+		t.Error("figures of no orders")
+	}
+}
+
+func TestCostOfTextMessages(t *testing.T) {
+	for _, c := range []struct {
+		micros   int64
+		currency string
+		want     money.Amount
+	}{{0, "CNY", 0}, {45_000, "CNY", 5}, {1_350_000, "CNY", 135}, {1_000_001, "JPY", 2}, {1_500, "KWD", 2}} {
+		if got := (report.SMSCost{Micros: c.micros, Currency: c.currency}).Amount(); got != c.want {
+			t.Errorf("%d micros are %d %s, want %d", c.micros, got, c.currency, c.want)
+		}
+	}
+}
+
+// fakeHours are the orders of all shops.
+type fakeHours struct {
+	report.MoneyStore
+	list     []report.Hour
+	from, to time.Time
+}
+
+func (f *fakeHours) Shops(_ context.Context, _ []int64, from, to time.Time) ([]report.Hour, error) {
+	f.from, f.to = from, to
+	return f.list, nil
+}
+
+// Currencies are never added, and the days before are as many as the last days.
+func TestEarned(t *testing.T) {
+	now := time.Date(2026, 11, 11, 12, 30, 0, 0, time.UTC)
+	at := func(age time.Duration, currency string, paid int64) report.Hour {
+		return report.Hour{From: now.Truncate(time.Hour).Add(-age), Sums: report.Sums{Currency: currency, Paid: paid}}
+	}
+	f := &fakeHours{list: []report.Hour{at(59*24*time.Hour, "CNY", 1), at(30*24*time.Hour, "JPY", 2), at(29*24*time.Hour, "CNY", 4), at(time.Hour, "JPY", 8), at(0, "CNY", 16)}}
+	s := &report.Service{Money: f, Now: func() time.Time { return now }}
+	o, err := s.Earned(t.Context(), staff.System(), 0, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := report.Overview{Days: 30, Now: []report.Sums{{Currency: "CNY", Paid: 20}, {Currency: "JPY", Paid: 8}},
+		Before: []report.Sums{{Currency: "CNY", Paid: 1}, {Currency: "JPY", Paid: 2}}, Hours: f.list[2:]}
+	if diff := cmp.Diff(want, o); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if f.to.Sub(f.from) != 60*24*time.Hour || !f.to.Equal(now.Truncate(time.Hour).Add(time.Hour)) {
+		t.Errorf("from %s to %s", f.from, f.to)
+	}
+}

@@ -1,0 +1,38 @@
+package drops
+
+import (
+	"net/http"
+	"time"
+
+	"dropbell/domain/report"
+	"dropbell/web/console/shell"
+)
+
+// moneyFile has the orders that used coupons, by hour and currency; amounts are minor units.
+func moneyFile(name string) shell.File[report.Hour] {
+	return shell.FileOf(name, []string{"hour", "currency", "paid", "paid_amount", "paid_discount", "refunds", "refunded_amount", "refunded_discount"}, func(h report.Hour) []any {
+		return []any{h.From.UTC().Format(time.RFC3339), h.Currency, h.Paid, int64(h.PaidAmount), int64(h.PaidDiscount), h.Refunds, int64(h.RefundedAmount), int64(h.RefundedDiscount)}
+	})
+}
+
+// exportMoney sends the drop's orders by hour.
+func (h *handlers) exportMoney(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	_, hours, err := h.Reports.Earning(r.Context(), shell.Actor(r), id)
+	if err != nil {
+		return err
+	}
+	return moneyFile("money").Send(h.Shell, w, r, shell.Each(hours))
+}
+
+// exportEarned sends the orders of the member's shops over the last days, by hour.
+func (h *handlers) exportEarned(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.Reports.Earned(r.Context(), shell.Actor(r), 0, earnedDays)
+	if err != nil {
+		return err
+	}
+	return moneyFile("money").Send(h.Shell, w, r, shell.Each(o.Hours))
+}
