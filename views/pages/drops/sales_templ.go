@@ -30,8 +30,8 @@ type Sales struct {
 	Away                   bool
 	// Tally are the coupons by state.
 	Tally coupon.Tally
-	// Events are the actions of staff, which charts mark; Earlier the shop's drops before,
-	// which charts show beside.
+	// Events are the actions of staff, which charts mark. Earlier are earlier drops of the shop,
+	// whose curves charts show too.
 	Events  []reminder.TemplateStep
 	Earlier []report.Past
 }
