@@ -3,25 +3,26 @@
 -- KEYS[1]  hash of the breaker: state, since, failures (in a row), window,
 --          calls, failed (since window), backoff, until (end of the open
 --          state, or of the probe's lease), detail, held (end of the pause
---          that the provider requested), hold (its length, when the provider
---          named none), look (when one call may go all the same), looking (1
---          = it went)
+--          that the provider requested), hold (length of that pause if the
+--          provider named no time), look (when the next single call during
+--          the pause may go), looking (1 = that call is on its way)
 -- ARGV[1]  'admit', 'unused' (admitted, and no call was made), 'ok', 'fail' or
 --          'throttled'
 -- ARGV[2]  failures in a row that open it
 -- ARGV[3]  length of the counting window, ms
--- ARGV[4]  calls in a window from which on half of them failing opens it
+-- ARGV[4]  calls in a window at which the breaker opens if half of them fail
 -- ARGV[5]  first time in the open state, ms (doubles with each failed probe)
 -- ARGV[6]  longest time in the open state, ms
 -- ARGV[7]  lease of a probe, ms
 -- ARGV[8]  the provider's answer, for 'fail'
 -- ARGV[9]  how many calls succeeded, for 'ok' and 'throttled'
 -- ARGV[10] the pause that the provider requested, ms, for 'throttled'; 0 if it
---          named none
--- ARGV[11] the pause then, ms; doubles until a call succeeds
--- ARGV[12] longest pause without a time from the provider, ms
+--          named no time
+-- ARGV[11] the first pause if the provider named no time, ms; it doubles until
+--          a call succeeds
+-- ARGV[12] longest pause if the provider named no time, ms
 -- ARGV[13] longest pause that a provider can request, ms
--- ARGV[14] how often one call may go in such a pause, ms
+-- ARGV[14] interval of single calls during such a pause, ms
 --
 -- Returns {ms to wait before the call (0 = go ahead), state, or 'held'}
 
@@ -77,8 +78,8 @@ if event == 'admit' then
   return {0, 'half-open'}
 end
 
--- If it was the probe, another caller may probe at once. A caller that was admitted
--- before the circuit opened looks the same and costs a second probe.
+-- If the unused call was the probe, another caller may probe at once. A caller that was
+-- admitted before the circuit opened cannot be told from the probe; it causes a second probe.
 if event == 'unused' then
   if b.looking == 1 then save('look', now, 'looking', 0) end
   if b.state == 'half-open' then save('until', now) end

@@ -1,20 +1,22 @@
--- Mails to one domain that may go now, and turns for the others, on the clock of Redis.
+-- Decides how many mails to one domain may go now, and gives turns to the other mails, on the
+-- clock of Redis.
 --
 -- KEYS[1] hash of the domain: filled, the instant up to which the budget is used up; used,
---         the day since 1970 and the mails that went on it; and for each deadline for which
---         mails wait "<mails> <turn> <from> <again>": how many, the last turn that was given,
---         since when turns without a gap lead to it, and when mails without a turn ask again
+--         the day since 1970 and the number of mails sent on that day; and for each deadline
+--         with waiting mails "<mails> <turn> <from> <again>": the number of waiting mails, the
+--         last turn given, the beginning of the gapless row of turns that ends there, and when
+--         mails without a turn ask again
 -- ARGV[1] mails per second
--- ARGV[2] mails that waited for their turn
--- ARGV[3] further mails
--- ARGV[4] their deadline in seconds, plus 2^40 for mails that go after all others; mails
---         with a nearer one go first
+-- ARGV[2] number of mails that return because their turn has come
+-- ARGV[3] number of mails that ask for the first time
+-- ARGV[4] deadline of these mails in seconds, plus 2^40 for mails that go after all others;
+--         mails with a nearer deadline go first
 -- ARGV[5] time until the deadline, ms
 -- ARGV[6] how far ahead turns are given, ms
 -- ARGV[7] the instant in microseconds instead of Redis's, for tests; 0 = Redis's
 --
--- Returns {mails that may go, those that waited first; ms until the first turn of the
--- others; how many of these have a turn; ms after which the rest asks again}
+-- Returns {number of mails that may go, returning mails first; ms until the first turn of the
+-- other mails; number of mails with a turn; ms after which mails without a turn ask again}
 
 local second, grace = 1000000, 10000000
 local rate, back, fresh, deadline = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -25,9 +27,9 @@ if now == 0 then
 end
 local every = second / rate
 
--- Mails with a nearer deadline that have turns are ahead, or were to come in the last two
--- seconds. A deadline that is over, or whose last turn long is, has no waiting mails: they
--- have expired, or were cancelled.
+-- Mails with a nearer deadline go first if their turns lie ahead, or were within the last two
+-- seconds. A deadline that is over, or whose last turn was earlier, has no waiting mails: they
+-- have expired or were cancelled.
 local after_all = 2 ^ 40
 local today = math.floor(now / 86400 / second)
 local filled, used, ahead, waiting, turn, from, asks = 0, 0, 0, 0, 0, 0, 0
@@ -52,8 +54,8 @@ for i = 1, #all, 2 do
   end
 end
 
--- Mails that waited come in steps of two seconds, so two seconds' worth of them may go at
--- once. Others do not overtake those that have turns.
+-- Returning mails come in steps of two seconds, so the mails of two seconds may go at once.
+-- Mails without a turn do not overtake mails with turns.
 local function free(since) return math.max(0, math.floor((now + second - since) / every + 0.001)) end
 filled = math.max(filled, now - second)
 local gone = 0
@@ -70,9 +72,10 @@ if ahead == 0 then
   end
 end
 
--- The turns that are to come belong to mails that are not here. So if fewer wait than those
--- and the mails that are back, some of these were never counted: they waited for the end of
--- a pause, were admitted and not sent, or Redis was emptied.
+-- Turns that lie ahead belong to mails that have not returned yet. If the count of waiting
+-- mails is smaller than these turns and the returned mails together, some returned mails were
+-- never counted: they waited for the end of a pause, or were admitted and not sent, or Redis
+-- was emptied.
 local held = back + fresh - gone
 local away = math.max(0, math.floor((turn - math.max(now, from)) / every + 0.001))
 waiting = math.max(waiting, back + away) - math.min(back, gone) + fresh - math.max(0, gone - back)

@@ -1,18 +1,20 @@
 -- Decides a group of claims of users whose home is this shard, in order and by
--- the rules of claim.Admit, and keeps what it accepts as one entry of the stream. A refusal changes nothing.
+-- the rules of claim.Admit. All accepted claims of the group become one entry of the
+-- stream. A refusal changes nothing.
 -- All keys share one hash tag.
 -- KEYS  1 shard  2 users: claims that stand  3 keys: requests that were accepted
---       4 claims: accepted and not yet written, "user ms"  5 stream
+--       4 claims: accepted and not yet written to the database, "user ms"  5 stream
 --       6 pace: how many were accepted in a second, "second count" in a ring of 64
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
--- returns { "missing" } without a shard, { "sealed" } while it is being built, { "moved" }
+-- returns { "missing" } if there is no shard, { "sealed" } while it is being built, { "moved" }
 --       near the opening or the end if the clock of this server was not compared with the
---       database's,
---       else { "open", stock left, word per claim … }, or "first" instead of "open"
---       if nothing waited on the stream before, a word being
---       "ok <ms since 1970>" | "was <claim> <user>[ <ms>]" (accepted before; the instant while it is not written) | "ended" | "early"
---       | "draft" | "cancelled" | "otherway" (not obtained so) | "paused"
---       | "dry" (nothing left here) | "limit" | "drylimit" (both)
+--       database's clock; otherwise { "open", stock left, word per claim … }, with "first"
+--       instead of "open" if the stream was empty before. A word is
+--       "ok <ms since 1970>" (accepted)
+--       | "was <claim> <user>[ <ms>]" (accepted before; with the instant until it is written)
+--       | "ended" | "early" | "draft" | "cancelled" | "paused"
+--       | "otherway" (the coupons are obtained in another way)
+--       | "dry" (no stock left here) | "limit" (of the user) | "drylimit" (both)
 --       | "ask" (a shard that is being filled does not know the user yet)
 local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over', 'server')
 if not f[1] then return { 'missing' } end
@@ -36,7 +38,7 @@ local users, keys = {}, {}
 for i = 1, n do
   local at = 4 * i - 3
   users[i] = ARGV[at + 1]
-  -- A claim without a key has one nonetheless, so that a command that the
+  -- A claim without a key gets its id as the key, so that a command that the
   -- client library repeats after a broken connection is recognised.
   keys[i] = ARGV[at + 3] == '' and '#' .. ARGV[at] or ARGV[at + 2] .. ':' .. ARGV[at + 3]
 end

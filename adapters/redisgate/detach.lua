@@ -1,11 +1,11 @@
--- Ends the moves under way between this shard and one that is fenced and lost: a move
--- from there arrives with nothing, and moves towards there that were begun
--- before take nothing from here any more.
+-- Ends the moves under way between this shard and a fenced shard whose content is lost: a
+-- move from the lost shard arrives with no stock, and earlier moves towards the lost shard
+-- take no more stock from this shard.
 -- KEYS  1 shard  2 gone: per receiver "number amount total"  3 came: per donor the total
 -- ARGV  1 epoch  2 the lost shard  3 number from which its new moves count
--- returns { came from there, went there, number of the last move begun from
---       anywhere, 1 if all that came has a donor }, or { } if the shard is of
---       another epoch
+-- returns { stock that came from the lost shard, stock that went to it, number of the last
+--       move begun by this shard, 1 if all stock that came has a known donor }, or { } if
+--       the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'state', 'begun', 'done', 'donor', 'in')
 if f[1] ~= ARGV[1] or f[2] == 'sealed' then return {} end
 if f[3] ~= f[4] and f[5] == ARGV[2] then redis.call('HSET', KEYS[1], 'done', f[3]) end

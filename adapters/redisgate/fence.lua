@@ -1,5 +1,5 @@
--- Fences the shard against every epoch before this one; creates a fenced shard if
--- there is none.
+-- Fences the shard against all epochs before the given epoch. Without a shard it creates
+-- a fenced shard.
 -- KEYS  1 shard
 -- ARGV  1 epoch
 -- returns 1, or 0 if the shard belongs to a later epoch

@@ -1,6 +1,6 @@
--- Raises the shard's allotment to an amount in all.
+-- Raises the shard's allotment to the given total.
 -- KEYS  1 shard
--- ARGV  1 epoch  2 amount in all
+-- ARGV  1 epoch  2 new total of the allotment
 -- returns 1, or 0 if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'allot', 'state')
 if f[1] ~= ARGV[1] or f[3] == 'sealed' then return 0 end

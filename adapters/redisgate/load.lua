@@ -1,5 +1,5 @@
--- Writes fields into a hash that belongs to a shard that is being built or filled. A
--- field that is there stays as it is: claims that were accepted since are newer.
+-- Writes fields into a hash of a shard that is being built or filled. A field that exists
+-- is left unchanged: it is from a claim that was accepted meanwhile and is newer.
 -- KEYS  1 shard  2 the hash
 -- ARGV  1 epoch, then field, value …
 -- returns 1, or 0 if the shard is of another epoch

@@ -1,8 +1,8 @@
--- Says what the database's clock shows as far as the shard knows, by which it
--- judges the window, and whether the shard has lost what belongs to it.
+-- Returns the shard's estimate of the database's clock, by which the shard judges the claim
+-- window, and whether the shard has lost one of its keys.
 -- KEYS  1 shard  2 users  3 keys  4 stream
--- returns { ms since 1970, 1 if what a reset made there is gone, else 0, 1 if the clock of
---       this server was not compared, but that of another server was, else 0 }
+-- returns { ms since 1970, 1 if a key that a reset created is gone (otherwise 0), 1 if the
+--       clock of another server was compared instead of this server's (otherwise 0) }
 local time = redis.call('TIME')
 local f = redis.call('HMGET', KEYS[1], 'ahead', 'server')
 local function broken()

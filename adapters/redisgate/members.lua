@@ -1,7 +1,7 @@
--- Notes that a keeper lives and lists those that do.
--- KEYS  1 keepers, by when they were last here (ms since 1970)
--- ARGV  1 its name  2 after how many ms of silence one is gone
--- returns this server's run id ("" = unknown), then the names of all that live
+-- Records that a keeper is alive and lists all living keepers.
+-- KEYS  1 keepers, by the time of their last call (ms since 1970)
+-- ARGV  1 name of the calling keeper  2 ms of silence after which a keeper is gone
+-- returns this server's run id ("" = unknown), then the names of the living keepers
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])

@@ -1,7 +1,7 @@
--- Begins a move of stock towards this shard, or names the one under way: there
--- is one at a time, and the next caller finishes it.
+-- Begins a move of stock towards this shard, or returns the move under way: a shard has one
+-- move at a time, and the next caller finishes it.
 -- KEYS  1 shard of the receiver
--- ARGV  1 epoch  2 donor  3 how many are wanted
+-- ARGV  1 epoch  2 donor  3 wanted amount
 -- returns { number, donor, wanted } or { 0 } if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'begun', 'done', 'donor', 'wanted', 'state')
 if f[1] ~= ARGV[1] or f[6] == 'sealed' then return { 0 } end

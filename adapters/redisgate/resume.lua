@@ -1,7 +1,8 @@
--- Gives a sealed shard that was reset the counters of the lost one it replaces.
+-- Gives a sealed shard that was reset the counters of the lost shard that it replaces.
 -- KEYS  1 shard  2 gone: per receiver "number amount total"  3 came: per donor the total
 -- ARGV  1 epoch  2 stock  3 accepted  4 returned  5 number of the last move towards it, then per
---       other shard: its number, what came from it, what went there, the last move begun there
+--       other shard: its number, stock that came from it, stock that went to it, the last move
+--       that it began
 -- returns 1, or 0 if the shard is not sealed for this epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'state')
 if f[1] ~= ARGV[1] or f[2] ~= 'sealed' then return 0 end

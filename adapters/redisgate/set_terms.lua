@@ -1,5 +1,5 @@
--- Puts the template's terms in force unless newer ones are, and stores how far
--- this server's clock is ahead of the database's.
+-- Puts the template's terms in force unless newer terms are in force, and stores how far
+-- this server's clock is ahead of the database's clock.
 -- KEYS  1 shard
 -- ARGV  1 epoch  2 version  3 status  4 obtain  5 opens  6 closes  7 limit
 --       8 end of validity, 0 = none  9 1 = closed by staff (instants in ms)

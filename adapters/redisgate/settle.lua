@@ -1,9 +1,9 @@
--- Takes written groups off the stream and gives back the claims that the database
--- refused. Only the call that deletes the entry does so: it happens once.
+-- Removes written groups from the stream and returns the stock of claims that the database
+-- refused. Only the call that deletes an entry does so: it happens once.
 -- KEYS  1 shard  2 users  3 claims  4 stream  5 keys
 -- ARGV  1 group of readers  2 epoch, then per entry: its id, how many claims,
---       and per claim: id, user, 1 = issued or 0 = refused, the key that is
---       free again because of it ("" = none)
+--       and per claim: id, user, 1 = issued or 0 = refused, the idempotency key that the
+--       refusal frees ("" = none)
 -- returns how many entries were settled by this call, -2 if the shard is of another epoch
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[2] then return -2 end
 local settled, returned, at = 0, 0, 3

@@ -61,8 +61,8 @@ func SearchButton() templ.Component {
 	})
 }
 
-// searchDialog is the search over everything, as a dialog. Its text is sent in
-// the body of a request, since addresses are kept by logs and histories.
+// searchDialog is the search over everything, as a dialog. The search term is sent in the
+// body of the request, because logs and histories keep addresses.
 func searchDialog() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -35,8 +35,8 @@ type FieldProps struct {
 	// Focus puts the cursor there when the page has come.
 	Focus bool
 	ID    string
-	// Choices is where names come from that the field offers while it is typed
-	// in; empty = nowhere.
+	// Choices is the address of names that the field offers while a member types
+	// in it; empty = none.
 	Choices string
 	// Says puts a line below the input that writes its value out in the viewer's
 	// language: browsers draw a date in a language of their own. Said is that
@@ -1409,7 +1409,7 @@ type ConfirmProps struct {
 	Points []string
 	Tone   Tone
 	Action string
-	// Cancel is the page to go back to, and Keep the label of its link where
+	// Cancel is the page to go back to. Keep is the label of its link where
 	// "Cancel" would be taken for the step itself.
 	Cancel, Keep string
 	// Submit is empty for a step that is not possible now.
@@ -1493,8 +1493,8 @@ func reasonField(value, broken string, must bool) templ.Component {
 	})
 }
 
-// Confirm is the confirmation of a change: in a dialog where scripts run, else
-// on a page of its own.
+// Confirm is the confirmation of a change: in a dialog where scripts run, otherwise on a
+// separate page.
 func Confirm(p ConfirmProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -9,8 +9,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "time"
 
-// Month draws a calendar of one month. It is a table, a row a week; on a phone
-// it becomes the list of those days that have something on them.
+// Month draws a calendar of one month: a table with a row for each week. On a phone it is a
+// list of the days that have entries.
 func Month(p MonthProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

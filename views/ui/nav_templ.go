@@ -7,8 +7,8 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// navList is the menu: the pages of marketing staff, then the operations as
-// one group that folds.
+// navList is the menu: the pages for marketing staff, then the pages for operations in a
+// group that can be folded.
 func navList(active string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1344,8 +1344,8 @@ func LiveSwitch() templ.Component {
 	})
 }
 
-// behindNote says that the page shows the data of some time ago; a second is
-// nothing to speak of.
+// behindNote says how old the data of the page is. It is not shown for data less than a
+// second old.
 func behindNote() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -261,8 +261,8 @@ func Step(number int, title, help string) templ.Component {
 	})
 }
 
-// ReviewStep is the last step, which shows the values to be saved. Without
-// scripts all of that is on the page already.
+// ReviewStep is the last step, which shows the values to be saved. Without scripts the page
+// shows these values already.
 func ReviewStep(number int, title, help string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -497,7 +497,7 @@ func StepNext() templ.Component {
 	})
 }
 
-// Checked lists for the script which fields break a rule now, and which times
+// Checked lists for the script the fields that break a rule, and the times that
 // occur twice.
 func Checked(errors map[string]string, twice []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -23,7 +23,7 @@ type SetPassword struct {
 	Name    string
 	Purpose staff.LinkPurpose
 	Errors  []fault.Field
-	// Invalid is set if the link does not count; Error then says why, if that is
+	// Invalid is set if the link cannot be used; Error then says why, if the reason is
 	// not in the link.
 	Invalid bool
 	Error   string

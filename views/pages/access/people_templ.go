@@ -19,7 +19,7 @@ import (
 // Staff lists the members.
 type Staff struct {
 	List []staff.Member
-	// Policy says whether second factors are demanded; PolicyFixed that the
+	// Policy says whether second factors are required; PolicyFixed says that the
 	// environment decides it.
 	Policy      staff.Policy
 	PolicyFixed bool

@@ -21,7 +21,7 @@ type SecondStep struct {
 	Email  string
 	Error  string
 	Errors []fault.Field
-	// Recovery shows the field for a recovery code instead of that for a code of
+	// Recovery shows the field for a recovery code instead of the field for a code of
 	// an authenticator app.
 	Recovery bool
 	// Passkey is the request to the browser; empty = there is no passkey.
@@ -1654,7 +1654,7 @@ type Confirm struct {
 	Return  string
 	To      string
 	Carried [][2]string
-	// Password, Codes, Passkey and SingleSignOn are the ways to answer; the
+	// Password, Codes, Passkey and SingleSignOn say which answers are possible; the
 	// passkey is the request to the browser.
 	Password     bool
 	Codes        bool

@@ -14,8 +14,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// SignIn is the form in front of everything. After an attempt the cursor is
-// where something is to be typed again.
+// SignIn is the sign-in form. After a failed attempt the cursor is in the field
+// that has to be typed again.
 type SignIn struct {
 	Email string
 	// Error says why the sign-in was refused; Errors are about its fields.

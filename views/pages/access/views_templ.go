@@ -14,18 +14,18 @@ import (
 	"fmt"
 )
 
-// Views are the saved views of a list, with the form that saves the filters that
-// it has now.
+// Views are the saved views of a list, with the form that saves the list's present
+// filters.
 type Views struct {
 	List  string
 	Views []staff.SavedView
-	// Query are the list's filters now; LeftOut says that it has others, which are
+	// Query are the list's present filters; LeftOut says that the list has further filters, which are
 	// not saved.
 	Query   string
 	LeftOut bool
 	// Back is the list with these filters.
 	Back string
-	// Name and Shared were typed; Errors are the faults of them, or of the
+	// Name and Shared are the typed values; Errors are their faults, or the faults of the
 	// NewName of the view Renaming.
 	Name     string
 	Shared   bool

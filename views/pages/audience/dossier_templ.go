@@ -15,8 +15,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// reach shows over which channels the user can be reached, and why not over
-// others.
+// reach shows the channels over which the user can be reached, and for each other
+// channel the reason why not.
 func (p User) reach() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

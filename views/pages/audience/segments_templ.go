@@ -329,7 +329,7 @@ type Segment struct {
 	Files    []ListFile
 	Uses     []segment.Use
 	Estimate *segment.Estimate
-	// Later is where to ask for the estimate once the page is there, if it is
+	// Later is the address from which the loaded page requests the estimate, if it is
 	// not to be waited for.
 	Later string
 }
@@ -2094,8 +2094,8 @@ func (p SegmentForm) value(path string, c segment.Condition) templ.Component {
 	})
 }
 
-// choose is a list of options; a choice that decides over other fields is
-// sent at once where scripts run.
+// choose is a list of options. Where scripts run, a choice on which other fields depend is
+// sent at once.
 func (p SegmentForm) choose(name, label, value string, options []ui.Option, decides bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

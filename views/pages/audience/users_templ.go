@@ -25,8 +25,8 @@ import (
 type Users struct {
 	Search string
 	List   []user.User
-	// Unknown is the number that was searched for if no profile has it: a user
-	// without a profile may have reserved all the same.
+	// Unknown is the user id that was searched for, if no profile has it: a user without a
+	// profile may have reservations.
 	Unknown user.ID
 	parts.Paged
 }

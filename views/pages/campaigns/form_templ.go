@@ -701,8 +701,8 @@ func (p CampaignForm) times() templ.Component {
 	})
 }
 
-// Checked answers the values typed so far: reach, cost and message, every field
-// that breaks a rule by now, and the review.
+// Checked is the answer to the values typed so far: reach, cost and message, every field
+// that breaks a rule, and the review.
 func (p CampaignForm) Checked() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

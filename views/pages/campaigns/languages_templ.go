@@ -301,8 +301,8 @@ func (p CampaignForm) secondLanguages() templ.Component {
 	})
 }
 
-// LanguagesChanged answers the buttons of the languages where scripts run; the rest of
-// the page follows with the next check of the typed values.
+// LanguagesChanged is the answer to the buttons of the languages where scripts run. The
+// other parts of the page change with the next check of the typed values.
 func (p CampaignForm) LanguagesChanged() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -307,7 +307,7 @@ func mailSender(s MailSender) templ.Component {
 	})
 }
 
-// finding is about one of the page's senders; of is the heading of that sender; "" if the
+// finding draws one finding about a sender. of is the heading of that sender; "" if the
 // page shows one sender.
 func finding(f mailcheck.Finding, sender int, of string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -130,9 +130,9 @@ func (p Announce) liveSwitch() templ.Component {
 	})
 }
 
-// AnnounceCard offers a correction or a notice and shows those that were
-// sent; it is empty where there is neither. While one goes out the card keeps
-// itself up to date.
+// AnnounceCard offers a correction or a notice and shows the announcements that were sent.
+// Without any it is empty. While an announcement is being sent, the card keeps itself up to
+// date.
 func AnnounceCard(p Announce) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,8 +14,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// bulkBar has the steps for the ticked templates, or for all that fit
-// the filter. It is a form of its own, to which the boxes in the table belong.
+// bulkBar has the steps for the ticked templates, or for all templates that match the
+// filter. It is a separate form; the checkboxes in the table belong to it.
 func (p Templates) bulkBar() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

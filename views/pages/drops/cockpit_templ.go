@@ -17,8 +17,8 @@ import (
 	"fmt"
 )
 
-// Part is the part that the page's own stream keeps up to date. Claims come first once
-// they can be made.
+// Part is the part of the page that its stream keeps up to date. The claims are at the top
+// once claims can be made.
 func (p Cockpit) Part() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -207,8 +207,8 @@ func (p Cockpit) claims() templ.Component {
 	})
 }
 
-// clock counts down to the next slot and says how the drop stands. The head of the
-// page counts down to the opening or the closing; the other of both is here.
+// clock counts down to the next slot and shows the state of the drop. The head of the page
+// counts down to the opening, and after it to the closing; the other instant is shown here.
 func (p Cockpit) clock() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

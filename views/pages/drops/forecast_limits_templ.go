@@ -14,8 +14,8 @@ import (
 	"slices"
 )
 
-// forecastLimits shows the mails that the limits beside the channel's rate let through;
-// nothing where there are none.
+// forecastLimits shows the effect of limits other than the channel's rate. Without such limits
+// it shows nothing.
 func forecastLimits(limits []forecast.Limit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

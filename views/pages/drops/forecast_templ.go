@@ -1036,8 +1036,8 @@ func ganttLine(a axis, j forecast.Prognosis) templ.Component {
 	})
 }
 
-// ForecastCard shows the forecast of a template's reminders, or with template 0
-// of all, and links to the whole forecast.
+// ForecastCard shows the forecast of a template's reminders (template 0 = of all templates),
+// and links to the whole forecast.
 func ForecastCard(f []forecast.ChannelForecast, templateID int64, halted Halted, past forecast.Accuracy) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

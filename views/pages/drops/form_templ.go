@@ -796,8 +796,8 @@ func (p TemplateForm) form() templ.Component {
 	})
 }
 
-// Checked answers the values typed so far: the coupon, every field that breaks a
-// rule by now, and the review.
+// Checked is the answer to the values typed so far: the coupon, every field that breaks a
+// rule, and the review.
 func (p TemplateForm) Checked() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1023,8 +1023,8 @@ type WhenProps struct {
 	Fold      string
 }
 
-// step is the unit of the field in seconds: seconds are only offered where the
-// value has some.
+// step is the unit of the field in seconds: seconds are offered only if the present value
+// is not a whole number of minutes.
 func (p WhenProps) step() string {
 	if len(p.Value) > len("2006-01-02T15:04") {
 		return "1"

@@ -9,8 +9,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "dropbell/views/ui"
 
-// Page is the limits on a page of their own: where the form was refused, and
-// for campaigns of no shop.
+// Page shows the limits on a separate page: after the form was refused, and for campaigns
+// without a shop.
 func (p ShopLimits) Page() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -66,8 +66,8 @@ func (p ShopLimits) Page() templ.Component {
 	})
 }
 
-// Form has the limits of a shop's campaigns. It is alone on its page, or below the
-// form of the shop, which has the primary action there.
+// Form has the limits of a shop's campaigns. It is on a separate page, or below the form of
+// the shop, whose button is the primary action there.
 func (p ShopLimits) Form(alone bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -382,7 +382,7 @@ func (p Move) Fragment() templ.Component {
 	})
 }
 
-// Checked answers the values typed so far: the effect of the move, and the instant
+// Checked is the answer to the values typed so far: the effect of the move, and the instant
 // of the field.
 func (p Blast) Checked(t template.Template) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

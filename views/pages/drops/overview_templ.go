@@ -40,8 +40,8 @@ type Attention struct {
 	URL  string
 }
 
-// A ChannelHealth is how one channel is doing in the slots that are running
-// or ran lately.
+// A ChannelHealth is the health of one channel in the slots that are running or ended
+// lately.
 type ChannelHealth struct {
 	Channel    delivery.Channel
 	Configured bool

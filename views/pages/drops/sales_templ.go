@@ -31,9 +31,9 @@ type Sales struct {
 	// Tally are the coupons by state.
 	Tally coupon.Tally
 	// Money is what the orders that used coupons brought.
-	// Events are the actions of staff, which charts mark; Earlier the shop's drops before,
-	// which charts show beside.
-	Money   Money
+	Money Money
+	// Events are the actions of staff, which charts mark. Earlier are earlier drops of the shop,
+	// whose curves charts show too.
 	Events  []reminder.TemplateStep
 	Earlier []report.Past
 }

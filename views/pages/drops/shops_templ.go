@@ -286,7 +286,7 @@ type ShopForm struct {
 	Was    map[string]string // as stored
 	Errors []fault.Field
 	Zones  []string
-	// Limits are those of the shop's campaigns; nil for members who may not
+	// Limits are the limits of the shop's campaigns; nil for members who may not
 	// change them.
 	Limits *ShopLimits
 }

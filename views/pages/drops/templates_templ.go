@@ -29,8 +29,8 @@ type Templates struct {
 	From   string
 	To     string
 	Sort   string // "ahead", "soonest" or "latest"
-	// Zone is where days begin, DaysOf the shop whose that is; nil if it is the
-	// console's.
+	// Zone is the time zone of the days. DaysOf is the shop that has this zone; nil if it is the
+	// console's zone.
 	Zone   *time.Location
 	DaysOf *template.Shop
 	parts.Paged

@@ -91,8 +91,8 @@ func slotName(ctx context.Context, r reminder.Row) string {
 	return name
 }
 
-// liveURL is where the card is had again: of the slot that was asked for, or of the
-// one that fired last.
+// liveURL is the address from which the card is loaded again: for the requested slot, or for
+// the slot that fired last.
 func (c WaveCard) liveURL() string {
 	url := fmt.Sprintf("/templates/%d/wave", c.Template)
 	if c.Asked {

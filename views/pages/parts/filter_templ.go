@@ -19,7 +19,7 @@ import (
 type FilterBar struct {
 	// URL is the address of the list.
 	URL string
-	// Search is what is looked for. Label says what can be looked for; without it
+	// Search is the search term. Label says what can be searched for; without a label
 	// there is no search field.
 	Search, Label string
 	// Trigger is what reads the results again; empty is every change, and typing.
@@ -415,7 +415,7 @@ func DayFilters(from, to string, errs []fault.Field) templ.Component {
 type Paged struct {
 	// Errors are the filters that cannot be read. There are no rows then.
 	Errors []fault.Field
-	// Further is set where a search has more to look through, although the page is not
+	// Further is set if the search has not read all rows yet, although the page is not
 	// full.
 	Further bool
 	// First, Next and Export are the addresses of the first page, of the next page and
@@ -433,7 +433,7 @@ type Rows struct {
 	// Icon is of a list that is empty without filters, Actions what can be done then.
 	Icon    string
 	Actions templ.Component
-	// Filtered is set if a filter is; URL is the list without filters, empty if there is
+	// Filtered is set if any filter is set; URL is the list without filters, empty if there is
 	// no button for it.
 	Filtered bool
 	URL      string
@@ -441,9 +441,9 @@ type Rows struct {
 	NamesFaults bool
 }
 
-// Results draws the rows of a list, which are its children, the link to the file of all
-// rows and those to other pages; or it says why there are no rows. A list whose filter
-// cannot be read is not shown without the filter: it would be taken for the result.
+// Results draws the rows of a list (its children), the link to the file of all rows, and the
+// links to other pages; or it says why there are no rows. A list whose filter cannot be read
+// shows no rows: unfiltered rows would be taken for the result.
 func Results(p Paged, rows Rows) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

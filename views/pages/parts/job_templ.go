@@ -90,8 +90,8 @@ func WorkBadge(j job.Job) templ.Component {
 	})
 }
 
-// WorkIdle shows since when a running job has had no worker, and that it is not
-// lost.
+// WorkIdle shows since when a running job has had no worker, and says that the job will
+// continue.
 func WorkIdle(j job.Job) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -160,7 +160,7 @@ type Work struct {
 	Upload string
 	// MayStop is whether the viewer may stop it and see the rows that failed.
 	MayStop bool
-	// Errors are the first rows that failed, Notes the first of the Noted ones
+	// Errors are the first failed rows, Notes the first of the Noted rows
 	// that were done and have a remark; Last is the last of both.
 	Errors, Notes []job.RowError
 	Noted         int64

@@ -15,8 +15,8 @@ import (
 
 // MessageStep is the step about messages in the form of a drop.
 type MessageStep struct {
-	// Own is true for a text of the drop's own, which is Title and Text in Language;
-	// else the texts count that the shop has.
+	// Own is true if the drop has its own text, which is Title and Text in Language;
+	// otherwise the texts of the shop are used.
 	Own                   bool
 	Language, Title, Text string
 	// Shown is the language of the previews.

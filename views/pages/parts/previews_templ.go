@@ -443,8 +443,8 @@ func (t Try) Told() templ.Component {
 	})
 }
 
-// Unseen asks, before a drop is published, to look at its messages: no member has
-// done that yet.
+// Unseen asks a member to look at the messages of a drop before publishing it: no member has
+// looked at them yet.
 func Unseen(url string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// viewsURL is the page of the list's saved views, which knows the filters that the
-// list has now.
+// viewsURL is the address of the page of the list's saved views, with the list's present
+// filters.
 func viewsURL(list, path string) string {
 	_, query, _ := strings.Cut(path, "?")
 	address := "/views?" + url.Values{"list": {list}}.Encode()
@@ -24,8 +24,8 @@ func viewsURL(list, path string) string {
 	return address
 }
 
-// SavedViews leads from a list's filters to its saved views. Inside a form: where
-// scripts run, the filters are those that the form has at that moment.
+// SavedViews links from a list's filters to its saved views. Inside a form, where scripts
+// run, the link has the values that are in the form at that moment.
 func SavedViews(list string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

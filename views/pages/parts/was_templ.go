@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Was sends the values that a form had shown, so that a concurrent change is
+// Was has hidden fields with the values that the form showed, so that a concurrent change is
 // noticed.
 func Was(values map[string]string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
