@@ -47,6 +47,8 @@ type LaunchStore interface {
 	// BeginCut takes the lease to cut a started campaign. It returns
 	// [ErrNotStartable] if another worker holds the lease.
 	BeginCut(ctx context.Context, id int64, lasting time.Duration) (Cut, error)
+	// Subject is [Store.Subject].
+	Subject(ctx context.Context, c Campaign) (delivery.Subject, error)
 	// KeepCut renews the right to cut. It returns [delivery.ErrLeaseLost] like Append.
 	KeepCut(ctx context.Context, c Cut, lasting time.Duration) error
 	// Audience returns a reader of the users who are not cut yet.
@@ -153,7 +155,7 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 		return nil // continues once it is approved
 	case errors.Is(err, delivery.ErrLeaseLost):
 		return nil // the process that took over finishes
-	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge), errors.Is(err, ErrOtherShop):
+	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge), errors.Is(err, ErrOtherShop), errors.Is(err, ErrEmptyLink):
 		return l.Store.Fail(ctx, id, fault.CodeOf(err))
 	}
 	return err
@@ -161,6 +163,9 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 
 func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 	if err := l.checkOwn(ctx, cut); err != nil {
+		return err
+	}
+	if err := l.checkLink(ctx, cut); err != nil {
 		return err
 	}
 	allowed, err := l.checkSize(ctx, cut)

@@ -18,7 +18,7 @@ func TestLinkTokens(t *testing.T) {
 	newer := campaign.Links{Links: user.NewLinks("another0123456789abcdef0123456789," + secret)}
 	rapid.Check(t, func(t *rapid.T) {
 		r := campaign.Reader{CampaignID: rapid.Int64Min(1).Draw(t, "campaign"), UserID: user.ID(rapid.Int64Min(1).Draw(t, "user")),
-			Variant: rapid.IntRange(0, 1).Draw(t, "variant")}
+			Variant: rapid.IntRange(0, 1).Draw(t, "variant"), Target: rapid.Uint32().Draw(t, "target")}
 		token := links.Token(r)
 		for _, l := range []campaign.Links{links, newer} {
 			if got, err := l.Parse(token); err != nil || got != r {
@@ -54,7 +54,7 @@ func TestLinkPurposes(t *testing.T) {
 	if (campaign.Links{}).Addresses("https://x.example") != nil {
 		t.Error("links without a secret")
 	}
-	if got := links.Addresses("https://x.example/")(1, 2, 0); got != "https://x.example/l/"+token {
+	if got := links.Addresses("https://x.example/")(1, 2, 0, ""); got != "https://x.example/l/"+token {
 		t.Errorf("address %s", got)
 	}
 }

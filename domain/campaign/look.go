@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"dropbell/domain/detach"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -148,7 +150,35 @@ func (s *Service) EstimateVerified(ctx context.Context, by staff.Actor, a Audien
 	if err := s.checkEstimate(ctx, by, &a); err != nil {
 		return 0, err
 	}
-	return s.Store.EstimateVerified(ctx, a)
+	return s.Store.EstimateContact(ctx, a, segment.PhoneVerified)
+}
+
+// Reaches returns about how many users of the audience each of the channels reaches. It has the same
+// errors as [Service.Estimate]. verified says that only verified phone numbers are sent to.
+func (s *Service) Reaches(ctx context.Context, by staff.Actor, a Audience, verified bool) (map[delivery.Channel]int64, error) {
+	if err := s.checkEstimate(ctx, by, &a); err != nil {
+		return nil, err
+	}
+	all, _, err := s.Store.Estimate(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	list := map[delivery.Channel]int64{}
+	for _, c := range delivery.AllChannels() {
+		kind := c.String()
+		if c == delivery.SMS && verified {
+			kind = segment.PhoneVerified
+		}
+		if list[c] = all; !slices.Contains(segment.ContactKinds(), kind) || !s.Channels.Has(c) {
+			continue
+		}
+		n, err := s.Store.EstimateContact(ctx, a, kind)
+		if err != nil {
+			return nil, err
+		}
+		list[c] = min(all, n)
+	}
+	return list, nil
 }
 
 // checkEstimate normalizes an audience, and returns an error if by may not get an estimate of it.

@@ -86,19 +86,23 @@ func (p Publisher) Release(ctx context.Context, ch Change) (Campaign, error) {
 	return saved, err
 }
 
-// checkTemplates refuses to grant coupons that cannot be had.
+// checkTemplates refuses to grant coupons that cannot be had, and texts with a link that leads
+// nowhere.
 func (p Publisher) checkTemplates(ctx context.Context, spec Spec) error {
-	if spec.GrantTemplate == 0 {
-		return nil
-	}
-	t, err := p.Templates.Template(ctx, spec.GrantTemplate)
-	if err != nil {
-		return err
-	}
 	e := &fault.Fields{}
-	switch t.State(p.Now()) {
-	case template.Draft, template.Closed, template.Cancelled:
-		e.Add("grant_template_id", "rule.grant_state", "the template is %s; its coupons cannot be given away", t.State(p.Now()))
+	claimURL := ""
+	if id := spec.TemplateID(); id != 0 {
+		t, err := p.Templates.Template(ctx, id)
+		if err != nil {
+			return err
+		}
+		claimURL = t.ClaimAddress()
+		switch state := t.State(p.Now()); {
+		case spec.GrantTemplate == 0:
+		case state == template.Draft, state == template.Closed, state == template.Cancelled:
+			e.Add("grant_template_id", "rule.grant_state", "the template is %s; its coupons cannot be given away", state)
+		}
 	}
+	spec.checkLink(e, claimURL)
 	return e.Err()
 }

@@ -75,7 +75,7 @@ type Waiting struct {
 // Reasons returns the reasons that recipients of campaigns can have for not being sent to at once
 // or at all.
 func Reasons() []string {
-	return []string{delivery.ReasonHoldOut, delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonSuppressed, delivery.ReasonUnverified, delivery.ReasonFrequencyCap, delivery.ReasonQuietHours,
+	return []string{delivery.ReasonHoldOut, delivery.ReasonTest, delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonSuppressed, delivery.ReasonUnverified, delivery.ReasonFrequencyCap, delivery.ReasonQuietHours,
 		delivery.ReasonUserDeleted, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignCancel,
 		delivery.ReasonCampaignEnded, delivery.ReasonDeadline, delivery.ReasonNoSender, delivery.ReasonProvider, delivery.ReasonThrottled,
 		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonCrashed, delivery.ReasonOperator,
@@ -88,6 +88,10 @@ type ResultStore interface {
 	// Results returns the results of the campaigns with the ids; ids without a campaign are left
 	// out.
 	Results(ctx context.Context, ids []int64) (map[int64]Results, error)
+	// Series returns what the campaign brought about over time, as of its last count.
+	Series(ctx context.Context, id int64) (Series, error)
+	// Decisions returns the looks at the campaign's test, the first first.
+	Decisions(ctx context.Context, id int64) ([]TestDecision, error)
 	// Recipients reads about as much as it returns, however large the campaign.
 	Recipients(ctx context.Context, c Campaign, q RecipientQuery) (RecipientPage, error)
 	// Waiting counts recipients in quiet hours. It reads their rows.

@@ -90,6 +90,12 @@ func copyDifferences(a, b delivery.Copy) []string {
 	if shares(a) != shares(b) {
 		list = append(list, "percent")
 	}
+	if a.Link != b.Link {
+		list = append(list, "link")
+	}
+	if !a.Test.Same(b.Test) {
+		list = append(list, "test")
+	}
 	if a.HoldOut != b.HoldOut {
 		list = append(list, "hold_out_percent")
 	}
@@ -128,7 +134,7 @@ func Texts(before, after delivery.Copy) []TextPair {
 		for _, tag := range slices.Sorted(maps.Keys(tags)) {
 			list = append(list,
 				TextPair{place("title", i, tag), i, tag, false, a[tag].Title, b[tag].Title},
-				TextPair{place("body", i, tag), i, tag, true, a[tag].Body, b[tag].Body})
+				TextPair{place("body", i, tag), i, tag, true, a[tag].Plain(), b[tag].Plain()})
 		}
 	}
 	return list

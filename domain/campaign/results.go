@@ -17,9 +17,10 @@ import (
 // [ResultsFor] after its end, by the database's clock. So all groups are
 // observed over the same time, whether or not they were sent anything.
 type Tally struct {
-	// Variant is the index of the content the group gets, or [delivery.HeldOut].
+	// Variant is the index of the content the group gets, [delivery.HeldOut], or
+	// [delivery.Remaining] for the users who are not in the test.
 	Variant int
-	// Assigned is the number of users of the audience whom [delivery.Copy.Pick] puts into the
+	// Assigned is the number of users of the audience whom [delivery.Copy.Group] puts into the
 	// group, as far as batches of them exist.
 	Assigned int64
 	// Sent is how many of the assigned users the message reached, at whatever time.
@@ -139,12 +140,12 @@ const (
 	Using     Measure = "used"
 )
 
-// Measures returns the measures that can be counted for the campaign; none if the campaign is
-// about no template.
+// Measures returns the measures that can be counted for the campaign. Links are counted in every
+// campaign.
 func (s Spec) Measures() []Measure {
 	switch {
 	case s.TemplateID() == 0:
-		return nil
+		return []Measure{Opening}
 	case s.GrantTemplate == 0 && s.Audience.Kind == Reserved:
 		return []Measure{Opening, Claiming, Using} // all recipients have reserved before
 	}
@@ -152,11 +153,11 @@ func (s Spec) Measures() []Measure {
 }
 
 // Goal returns the measure by which the campaign is judged: [Using] if each recipient is given a
-// coupon or has one, otherwise [Claiming]; empty if nothing can be counted.
+// coupon or has one, [Opening] if the campaign is about no template, otherwise [Claiming].
 func (s Spec) Goal() Measure {
 	switch {
 	case s.TemplateID() == 0:
-		return ""
+		return Opening
 	case s.GrantTemplate != 0, s.Audience.Kind == Holds:
 		return Using
 	}
@@ -197,7 +198,10 @@ const z = 1.959963984540054
 // Interval returns the bounds between which the true rate lies with 95 % confidence; 0 and 1 if N
 // is 0. It is the score interval of E. B. Wilson (Journal of the American Statistical Association
 // 22, 1927), which is valid for small numbers as well.
-func (s Share) Interval() (low, high float64) {
+func (s Share) Interval() (low, high float64) { return s.interval(z) }
+
+// interval is [Share.Interval] for the two-sided quantile z.
+func (s Share) interval(z float64) (low, high float64) {
 	if s.N <= 0 {
 		return 0, 1
 	}
@@ -220,11 +224,14 @@ type Comparison struct {
 // Compare compares the rates of two independent groups. The interval of the difference is
 // computed from the intervals of both groups: method 10 of R. G. Newcombe (Statistics in Medicine
 // 17, 1998, pages 873–890).
-func Compare(m Measure, first, than Tally) Comparison {
-	c := Comparison{Measure: m, First: first.Of(m), Than: than.Of(m)}
+func Compare(m Measure, first, than Tally) Comparison { return compare(m, first.Of(m), than.Of(m), z) }
+
+// compare is [Compare] for the two-sided quantile z.
+func compare(m Measure, first, than Share, z float64) Comparison {
+	c := Comparison{Measure: m, First: first, Than: than}
 	p1, p2 := c.First.Rate(), c.Than.Rate()
-	l1, u1 := c.First.Interval()
-	l2, u2 := c.Than.Interval()
+	l1, u1 := c.First.interval(z)
+	l2, u2 := c.Than.interval(z)
 	c.Difference = p1 - p2
 	c.Low = c.Difference - math.Hypot(p1-l1, u2-p2)
 	c.High = c.Difference + math.Hypot(u1-p1, p2-l2)

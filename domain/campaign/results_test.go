@@ -142,7 +142,7 @@ func TestMeasuresFollowTheTemplate(t *testing.T) {
 		goal     Measure
 		has      []Measure
 	}{
-		"about nothing": {Audience{Kind: Everybody}, 0, "", nil},
+		"about nothing": {Audience{Kind: Everybody}, 0, Opening, []Measure{Opening}},
 		"grant":         {Audience{Kind: Everybody}, 5, Using, []Measure{Opening, Reserving, Claiming, Using}},
 		"reservers":     {Audience{Kind: Reserved, ID: 5}, 0, Claiming, []Measure{Opening, Claiming, Using}},
 		"holders":       {Audience{Kind: Holds, ID: 5}, 0, Using, []Measure{Opening, Reserving, Claiming, Using}},

@@ -45,6 +45,7 @@ func (s Spec) Check() error {
 	s.Content.Check(e)
 	s.Audience.check(e)
 	s.checkTimes(e)
+	s.checkTest(e, s.StartsAt)
 	return e.Err()
 }
 
@@ -89,6 +90,9 @@ func (s Spec) checkPublication(now time.Time, channels delivery.Available) error
 	e := &fault.Fields{}
 	if !s.EndsAt.After(now) {
 		e.Add("ends_at", "rule.ends_ahead", "must lie in the future")
+	}
+	if s.StartsAt.Before(now) {
+		s.checkTest(e, now)
 	}
 	if s.StartsAt.After(now.Add(MaxHorizon)) {
 		e.Add("starts_at", "rule.horizon", "must lie within two years")

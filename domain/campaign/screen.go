@@ -73,7 +73,7 @@ func (g *Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen,
 	if err != nil {
 		return nil, err
 	}
-	s := &screen{Facts: f, store: g.Store, at: b.Now, granter: g.Granter, owner: b.Owner, copy: b.Subject.Copy, deleted: map[user.ID]bool{}}
+	s := &screen{Facts: f, store: g.Store, at: b.Now, granter: g.Granter, owner: b.Owner, copy: b.Subject.Copy, started: b.Subject.DueAt, deleted: map[user.ID]bool{}}
 	for _, id := range f.Deleted {
 		s.deleted[id] = true
 	}
@@ -88,6 +88,7 @@ type screen struct {
 	granter Granter
 	owner   int64
 	copy    *delivery.Copy
+	started time.Time // the start of the campaign
 	deleted map[user.ID]bool
 }
 
@@ -115,6 +116,8 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Screening {
 		v.Reason = delivery.ReasonUserDeleted
 	case s.copy != nil && s.copy.Pick(s.owner, id) == delivery.HeldOut:
 		v.Reason = delivery.ReasonHoldOut
+	case s.copy != nil && s.copy.Pick(s.owner, id) == delivery.Remaining:
+		v.Reason, v.Until = delivery.ReasonTest, s.decision(now)
 	case s.PerDay > 0 && s.Day[id] >= s.PerDay, s.PerWeek > 0 && s.Week[id] >= s.PerWeek:
 		v.Reason = delivery.ReasonFrequencyCap
 	case s.Busy[id]:
@@ -125,6 +128,20 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Screening {
 		v.Reason, v.Until = delivery.ReasonQuietHours, until
 	}
 	return v
+}
+
+// undecidedFor is how long users who are not in the test are deferred again if the test is not
+// decided in time.
+const undecidedFor = 15 * time.Second
+
+// decision returns when users who are not in the test are looked at again: at the stated end of the
+// test. A decision before that wakes them.
+func (s *screen) decision(now time.Time) time.Time {
+	at := s.started.Add(s.copy.Test.Lasts())
+	if soon := now.Add(undecidedFor); at.Before(soon) {
+		return soon
+	}
+	return at
 }
 
 // Before checks quiet hours again at now, reads them anew if they are older than [quietFor], and

@@ -96,9 +96,9 @@ type Store interface {
 	// Estimate returns the approximate number of users of an audience without
 	// reading all of them, and whether the number is exact.
 	Estimate(ctx context.Context, a Audience) (n int64, exact bool, err error)
-	// EstimateVerified returns an upper estimate of the users of an audience with verified phone
-	// numbers.
-	EstimateVerified(ctx context.Context, a Audience) (int64, error)
+	// EstimateContact returns an upper estimate of the users of an audience with a contact of the
+	// kind, one of [segment.ContactKinds].
+	EstimateContact(ctx context.Context, a Audience, kind string) (int64, error)
 	ResultStore
 }
 
@@ -174,6 +174,7 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 			e.Add(field, "rule.audience_is_rules", "is a segment by rules; name it as segment_id")
 		}
 	}
+	claimURL := ""
 	// Always in this order: without a shop the first one decides on it.
 	for _, about := range []struct {
 		field string
@@ -183,6 +184,9 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 			continue
 		}
 		t, err := s.Templates.Template(ctx, about.id)
+		if about.id == spec.TemplateID() {
+			claimURL = t.ClaimAddress()
+		}
 		switch {
 		case errors.Is(err, template.ErrNotFound):
 			e.Add(about.field, "rule.unknown_template", "there is no such template")
@@ -194,6 +198,7 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 			e.Add(about.field, "rule.other_shop", "belongs to another shop")
 		}
 	}
+	spec.checkLink(e, claimURL)
 	if err := e.Err(); err != nil {
 		return spec, err
 	}

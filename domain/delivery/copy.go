@@ -2,18 +2,14 @@ package delivery
 
 import (
 	"errors"
-	"hash/fnv"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
-	"dropbell/domain/figure"
 	"dropbell/domain/message"
-	"dropbell/domain/user"
 )
 
 // Limits of the texts that staff write, in runes, and of the languages besides the default
@@ -29,6 +25,22 @@ const (
 type Text struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
+	// Blocks are the blocks of a mail, as in the mail of a drop; none = the title, the body and a
+	// button. Other channels show the body.
+	Blocks []message.Block `json:"blocks,omitempty"`
+}
+
+// Message returns t as a text of package message.
+func (t Text) Message() message.Text {
+	return message.Text{Title: t.Title, Body: t.Body, Blocks: t.Blocks}
+}
+
+// Empty reports whether nothing is written.
+func (t Text) Empty() bool { return t.Title == "" && t.Body == "" && len(t.Blocks) == 0 }
+
+// equal reports whether t and o read the same.
+func (t Text) equal(o Text) bool {
+	return t.Title == o.Title && t.Body == o.Body && slices.Equal(t.Blocks, o.Blocks)
 }
 
 // A Variant is one of the contents that are compared with each other.
@@ -45,13 +57,18 @@ type Copy struct {
 	// HoldOut is the percentage of recipients who get no message, as the control group of a
 	// comparison.
 	HoldOut int `json:"hold_out,omitempty"`
+	// Link is the https address to which {{link}} and the button lead; "" = the claim page of the
+	// drop that the message is about.
+	Link string `json:"link,omitempty"`
+	// Test, if set, sends the variants to a part of the recipients first.
+	Test *Test `json:"test,omitempty"`
 }
 
 // Equal reports whether c and o contain the same texts for all recipients. Different line ends
 // and different spellings of a language tag count as equal.
 func (c Copy) Equal(o Copy) bool {
-	return c.HoldOut == o.HoldOut && slices.EqualFunc(c.Variants, o.Variants, func(a, b Variant) bool {
-		return a.Percent == b.Percent && maps.Equal(tidy(a.Texts), tidy(b.Texts))
+	return c.HoldOut == o.HoldOut && c.Link == o.Link && c.Test.Same(o.Test) && slices.EqualFunc(c.Variants, o.Variants, func(a, b Variant) bool {
+		return a.Percent == b.Percent && maps.EqualFunc(tidy(a.Texts), tidy(b.Texts), Text.equal)
 	})
 }
 
@@ -62,68 +79,16 @@ func tidy(texts map[string]Text) map[string]Text {
 		if canonical, ok := message.Canonical(tag); ok {
 			tag = canonical
 		}
-		m[tag] = Text{Title: t.Title, Body: strings.ReplaceAll(t.Body, "\r\n", "\n")}
+		blocks := slices.Clone(t.Blocks)
+		for i := range blocks {
+			blocks[i].Text = strings.ReplaceAll(blocks[i].Text, "\r\n", "\n")
+		}
+		m[tag] = Text{t.Title, strings.ReplaceAll(t.Body, "\r\n", "\n"), blocks}
 	}
 	if len(m) < len(texts) { // one language twice
 		return texts
 	}
 	return m
-}
-
-// HeldOut is the variant of recipients who get no message.
-const HeldOut = -1
-
-// Divided reports whether recipients may get different contents.
-func (c Copy) Divided() bool { return len(c.Variants) > 1 || c.HoldOut > 0 }
-
-// Groups returns the variants into which [Copy.Pick] divides recipients. [HeldOut] comes last.
-func (c Copy) Groups() []int {
-	var list []int
-	for i := range c.Variants {
-		list = append(list, i)
-	}
-	if c.HoldOut > 0 {
-		list = append(list, HeldOut)
-	}
-	return list
-}
-
-// Shares returns the intended share of each of [Copy.Groups] among all recipients, rounded as by
-// [figure.Shares]. The percentages of variants apply to the recipients who are not held out.
-func (c Copy) Shares() []int64 {
-	var parts []int64
-	for _, v := range c.Variants {
-		parts = append(parts, int64(v.Percent*(100-c.HoldOut)))
-	}
-	if c.HoldOut > 0 {
-		parts = append(parts, int64(100*c.HoldOut))
-	}
-	return figure.Shares(parts)
-}
-
-// Pick returns the index of the variant that user id gets in the message of owner, or [HeldOut].
-// The result is the same every time, and independent of the user's variants in messages of other
-// owners.
-func (c Copy) Pick(owner int64, id user.ID) int {
-	if !c.Divided() {
-		return 0
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(strconv.FormatInt(owner, 10) + ":" + id.String())) // a hash never fails
-	// FNV's low bits follow the last byte; folding the high half in spreads them.
-	sum := h.Sum64()
-	point := int((sum ^ sum>>32) % 10000)
-	if point < c.HoldOut*100 {
-		return HeldOut
-	}
-	// The rest is divided by the variants' percentages.
-	point = (point - c.HoldOut*100) * 100 / (100 - c.HoldOut)
-	for i, v := range c.Variants {
-		if point -= v.Percent * 100; point < 0 {
-			return i
-		}
-	}
-	return len(c.Variants) - 1
 }
 
 // For returns the text for a reader of locale, and the tag of its language: the text in that
@@ -141,7 +106,7 @@ func (v Variant) For(locale string) (Text, string) {
 func (c *Copy) uses(name string) bool {
 	for _, v := range c.Variants {
 		for _, t := range v.Texts {
-			for _, s := range []string{t.Title, t.Body} {
+			for _, s := range t.parts() {
 				if p, err := message.Parse(s, message.Campaign); err == nil && slices.Contains(p.Uses(false), name) {
 					return true
 				}
@@ -149,6 +114,92 @@ func (c *Copy) uses(name string) bool {
 		}
 	}
 	return false
+}
+
+// Plain returns the body, and below it the blocks, to be compared by a reader: each block with its
+// type and the address of its image.
+func (t Text) Plain() string {
+	lines := []string{}
+	if t.Body != "" {
+		lines = append(lines, t.Body)
+	}
+	for _, b := range t.Blocks {
+		lines = append(lines, strings.TrimSpace(strings.Join([]string{"[" + string(b.Type) + "]", b.Text, b.URL}, " ")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// parts returns the texts of t that may contain variables.
+func (t Text) parts() []string {
+	list := []string{t.Title, t.Body}
+	for _, b := range t.Blocks {
+		list = append(list, b.Text)
+	}
+	return list
+}
+
+// each calls visit with every text of c, in the order of variants and language tags.
+func (c Copy) each(visit func(variant int, tag string, t Text)) {
+	for i, v := range c.Variants {
+		for _, tag := range slices.Sorted(maps.Keys(v.Texts)) {
+			visit(i, tag, v.Texts[tag])
+		}
+	}
+}
+
+// Targets returns the addresses that staff wrote into the texts, each once. In messages tracked
+// addresses replace them. An address with a variable in it is not among them.
+func (c Copy) Targets() []string {
+	var list []string
+	c.each(func(_ int, tag string, t Text) {
+		if !strings.Contains(strings.Join(t.parts(), " "), "://") && !strings.Contains(t.Body, "www.") && len(t.Blocks) == 0 {
+			return // most texts have no address, and compiling takes time
+		}
+		for _, over := range []message.Channel{message.Email, message.App} {
+			for _, target := range message.CompileCampaign(over, tag, t.Message(), message.Shop{}).Targets() {
+				if !slices.Contains(list, target) {
+					list = append(list, target)
+				}
+			}
+		}
+	})
+	return list
+}
+
+// TargetOf returns the address to which the link with that mark leads: for 0 the link of c, or
+// claimURL if c has none, otherwise the address in a text that has the mark; "" = there is none.
+func (c Copy) TargetOf(claimURL string, mark uint32, markOf func(address string) uint32) string {
+	switch {
+	case mark == 0 && c.Link != "":
+		return c.Link
+	case mark == 0:
+		return claimURL
+	}
+	list := c.Targets()
+	if i := slices.IndexFunc(list, func(address string) bool { return markOf(address) == mark }); i >= 0 {
+		return list[i]
+	}
+	return ""
+}
+
+// CheckLink adds an error for every text that has a gap in messages without a link, if link is
+// empty: such a message would show an empty link.
+func (c Copy) CheckLink(e *fault.Fields, link string) {
+	if link != "" {
+		return
+	}
+	c.each(func(variant int, tag string, t Text) {
+		name := ""
+		for i, s := range t.parts() {
+			if name == "" && message.NeedsLink(s, message.Campaign) {
+				name = [...]string{"title", "body", "blocks"}[min(i, 2)]
+			}
+		}
+		if name != "" {
+			e.Add(place(name, variant, tag), "rule.empty_link",
+				"contains {{link}}, which leads nowhere: give the message a link, choose a drop with a claim page, or write [[ {{link}} ]]")
+		}
+	})
 }
 
 // Language returns the tag of the text that a reader of locale gets; "" = the default text. For
@@ -194,7 +245,10 @@ func (c Copy) Check(e *fault.Fields) {
 			} else {
 				checkCopy(e, place("title", i, tag), title, MaxTitle)
 			}
-			checkCopy(e, place("body", i, tag), v.Texts[tag].Body, MaxBody)
+			if len(v.Texts[tag].Blocks) == 0 || v.Texts[tag].Body != "" {
+				checkCopy(e, place("body", i, tag), v.Texts[tag].Body, MaxBody)
+			}
+			message.CheckBlocks(e, place("blocks", i, tag), v.Texts[tag].Message())
 			if tag != "" && !validTag(tag) {
 				e.Add(place("title", i, tag), "rule.locale", "must be a language tag such as en or zh-CN")
 			}
@@ -203,6 +257,10 @@ func (c Copy) Check(e *fault.Fields) {
 	if sum != 100 {
 		e.Add("variants", "rule.percent_sum", "the percentages must add up to 100")
 	}
+	if c.Link != "" && !message.SafeAddress(c.Link) {
+		e.Add("link", "rule.link_address", "must be an https address of at most %d characters", message.MaxURL)
+	}
+	c.Test.check(e, len(c.Variants))
 	if c.HoldOut < 0 || c.HoldOut > 90 {
 		e.Add("hold_out", "rule.hold_out", "must be between 0 and 90 percent")
 	}

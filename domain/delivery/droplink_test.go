@@ -58,7 +58,7 @@ func BenchmarkReminder(b *testing.B) {
 				s := Subject{Kind: KindReminder, TemplateID: 5, TemplateName: "20 % off", ShopName: "Bea & Co", Slot: 2, ClaimURL: "https://shop.example/c",
 					OpensAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)}
 				if tracked { // the signature is as expensive as that of a link of a drop
-					s.Track = func(id user.ID, _ int) string { return "https://drop.example/d/" + links.Token(id, 1) }
+					s.Track = func(id user.ID, _ int, _ string) string { return "https://drop.example/d/" + links.Token(id, 1) }
 				}
 				contents := contents{render: NewRenderer(message.NewBook(nil), s, c)}
 				u := &user.User{Name: "Ann", Locale: "en", Timezone: "Europe/Berlin"}

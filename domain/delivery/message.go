@@ -50,9 +50,10 @@ type Subject struct {
 	Worth message.Worth
 	// TextsUpTo is the newest version of a text that the message may use; see [message.Source].
 	TextsUpTo int64
-	// Track, if set, returns the tracked address that replaces [Subject.Link] in the message of
-	// reader id, who gets that variant.
-	Track func(id user.ID, variant int) string `json:"-"`
+	// Track, if set, returns the tracked address that replaces an address in the message of reader
+	// id, who gets that variant. target is an address that staff wrote into the text of a campaign;
+	// "" = [Subject.Link].
+	Track func(id user.ID, variant int, target string) string `json:"-"`
 	// Reference, if set, returns the text that identifies the message to one reader in a
 	// provider's later report; see package feedback.
 	Reference func(id user.ID) string `json:"-"`

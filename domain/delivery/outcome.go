@@ -25,8 +25,10 @@ const (
 func (o Outcome) Final() bool { return o != InFlight && o != Failed }
 
 // Sleeping reports whether a recipient with this outcome and reason waits for the end of the
-// user's quiet hours. Nothing has failed then.
-func (o Outcome) Sleeping(reason string) bool { return o == Failed && reason == ReasonQuietHours }
+// user's quiet hours, or for the decision of a test. Nothing has failed then.
+func (o Outcome) Sleeping(reason string) bool {
+	return o == Failed && (reason == ReasonQuietHours || reason == ReasonTest)
+}
 
 // Reasons why a message was not sent at once or not at all; they are keys of the catalogues.
 const (
@@ -55,6 +57,7 @@ const (
 	ReasonNoGrant        = "grant_refused"
 	ReasonCouponGone     = "coupon_gone" // used or revoked: the notice became unnecessary
 	ReasonHoldOut        = "hold_out"
+	ReasonTest           = "test_undecided" // waits for the version that wins
 	ReasonMoreUrgent     = "more_urgent"
 	ReasonCampaignCancel = "campaign_cancelled"
 	ReasonCountry        = "country_not_allowed" // of the phone number

@@ -66,11 +66,15 @@ func (s Subject) At(now time.Time) Subject {
 	return s
 }
 
-// Link returns ClaimURL, or "" if readers may not be sent there: a cancelled drop has nothing to
+// Link returns the link of Copy or else ClaimURL, or "" if readers may not be sent there: a cancelled drop has nothing to
 // claim, and only http and https links are allowed.
 func (s Subject) Link() string {
-	u, err := url.Parse(s.ClaimURL)
-	if s.Kind == KindCancelled || err != nil || !message.Followed(s.ClaimURL) {
+	address := s.ClaimURL
+	if s.Copy != nil && s.Copy.Link != "" {
+		address = s.Copy.Link
+	}
+	u, err := url.Parse(address)
+	if s.Kind == KindCancelled || err != nil || !message.Followed(address) {
 		return ""
 	}
 	return u.String()
@@ -82,11 +86,8 @@ func (s Subject) LinkOf(id user.ID, variant int) string {
 	if link := s.Link(); link == "" || s.Track == nil {
 		return link
 	}
-	return s.Track(id, variant)
+	return s.Track(id, variant, "")
 }
-
-// tracked reports whether every reader gets a separate tracked link.
-func (s Subject) tracked() bool { return s.Track != nil && s.Link() != "" }
 
 // A Renderer renders one subject. The parts that readers of one language and zone share are
 // rendered once. It is safe for concurrent use.
@@ -96,6 +97,7 @@ type Renderer struct {
 	book    *message.Book
 	names   bool // a text names its reader
 	varies  bool // readers of one language and zone may get different texts
+	tracked bool // every reader gets separate tracked links
 
 	mu    sync.RWMutex
 	forms map[reader]*form
@@ -118,15 +120,17 @@ type form struct {
 // NewRenderer returns a renderer for messages about s over the channel, with texts of the book;
 // nil = the built-in texts. Only mails get HTML.
 func NewRenderer(book *message.Book, s Subject, c Channel) *Renderer {
-	r := &Renderer{subject: s, channel: c, book: book, forms: map[reader]*form{}}
+	r := &Renderer{subject: s, channel: c, book: book, forms: map[reader]*form{}, tracked: s.Track != nil && s.Link() != ""}
 	if s.Copy == nil {
 		r.names = book.Uses(s.Kind, r.over(), message.VarUser)
-		r.varies = r.names || s.tracked() && book.Uses(s.Kind, r.over(), message.VarLink)
+		r.varies = r.names || r.tracked && book.Uses(s.Kind, r.over(), message.VarLink)
 		return r
 	}
+	targets := s.Track != nil && len(s.Copy.Targets()) > 0
+	r.tracked = r.tracked || targets
 	r.names = s.Copy.uses(message.VarUser)
 	// A mail's button leads to the link, whether the text names it or not.
-	r.varies = r.names || s.tracked() && (c == Email || s.Copy.uses(message.VarLink)) || s.Copy.Divided()
+	r.varies = r.names || targets || r.tracked && (c == Email || s.Copy.uses(message.VarLink)) || s.Copy.Divided()
 	return r
 }
 
@@ -150,11 +154,11 @@ func (r *Renderer) version(variant int, u user.User) *Content {
 	if f.shared != nil {
 		return f.shared
 	}
-	link := ""
-	if r.subject.tracked() {
-		link = r.subject.LinkOf(u.ID, variant)
+	if !r.tracked {
+		c := f.Content(u.Name, "")
+		return &c
 	}
-	c := f.Content(u.Name, link)
+	c := f.Tracked(u.Name, r.subject.LinkOf(u.ID, variant), func(address string) string { return r.subject.Track(u.ID, variant, address) })
 	return &c
 }
 
@@ -197,7 +201,7 @@ func (r *Renderer) newForm(key reader, u user.User) *form {
 	text := r.compiled(key)
 	facts := r.subject.Facts()
 	facts.Description = r.book.Description(text.Language, facts.Description)
-	f := &form{Form: text.Bind(facts, r.book.Name(text.Language, facts.Drop), u.Zone(), r.subject.tracked())}
+	f := &form{Form: text.Bind(facts, r.book.Name(text.Language, facts.Drop), u.Zone(), r.tracked)}
 	if !f.Personal() {
 		c := f.Content("", "")
 		f.shared = &c
@@ -216,5 +220,5 @@ func (r *Renderer) compiled(key reader) *message.Compiled {
 	if tag == "" { // the default, in a language that is not known
 		language = message.BuiltInLanguage(key.locale)
 	}
-	return r.book.Campaign(r.over(), language, text.Title, text.Body)
+	return r.book.Campaign(r.over(), language, text.Message())
 }

@@ -90,12 +90,12 @@ func (s *Service) senderOf(b *Batch) Sender {
 
 // track returns the function that makes the tracked links of the batch's messages; nil = the
 // messages contain the address itself.
-func (s *Service) track(b *Batch) func(user.ID, int) string {
+func (s *Service) track(b *Batch) func(user.ID, int, string) string {
 	switch {
 	case s.LinkURL != nil && b.Subject.Kind == KindCampaign:
-		return func(id user.ID, variant int) string { return s.LinkURL(b.Owner, id, variant) }
+		return func(id user.ID, variant int, target string) string { return s.LinkURL(b.Owner, id, variant, target) }
 	case s.DropLinkURL != nil && b.Channel.Tracks() && (b.Subject.Kind == KindReminder || b.Subject.Kind == KindCorrection):
-		return func(id user.ID, _ int) string { return s.DropLinkURL(&b.Subject, b.Channel, id) }
+		return func(id user.ID, _ int, _ string) string { return s.DropLinkURL(&b.Subject, b.Channel, id) }
 	}
 	return nil
 }

@@ -124,9 +124,10 @@ type Service struct {
 	// signing in; "" = there is none. It is called for messages that can show an address, and
 	// never for test messages.
 	OptOutURL func(id user.ID, c Channel) string
-	// LinkURL, if set, returns the tracked address that replaces a campaign's link in the message
-	// of one user. Test messages contain the link itself.
-	LinkURL func(campaign int64, id user.ID, variant int) string
+	// LinkURL, if set, returns the tracked address that replaces an address in a campaign's message
+	// to one user: the link, or with target an address that staff wrote into the text. Test messages
+	// contain the addresses themselves.
+	LinkURL func(campaign int64, id user.ID, variant int, target string) string
 	// DropLinkURL, if set, returns the tracked address that replaces the claim
 	// address in a reminder or a correction to one user; see [Channel.Tracks].
 	DropLinkURL func(s *Subject, c Channel, id user.ID) string

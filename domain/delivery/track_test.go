@@ -14,7 +14,9 @@ import (
 func TestTrackedLinksAreNotShared(t *testing.T) {
 	c := Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: "Come", Body: "See {{link}}"}}}}}
 	s := Subject{Kind: KindCampaign, OwnerID: 5, Copy: &c, ClaimURL: "https://shop.example/c",
-		Track: func(id user.ID, variant int) string { return fmt.Sprintf("https://drop.example/l/%s-%d", id, variant) }}
+		Track: func(id user.ID, variant int, _ string) string {
+			return fmt.Sprintf("https://drop.example/l/%s-%d", id, variant)
+		}}
 	r := NewRenderer(nil, s, Email)
 	for _, id := range []user.ID{1, 2, 1} {
 		want := fmt.Sprintf("https://drop.example/l/%s-0", id)
@@ -43,7 +45,7 @@ func TestTrackedLinksAreNotShared(t *testing.T) {
 func springCampaign(title, body, base string) Subject {
 	c := Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: title, Body: body}, "zh-CN": {Title: "春天 " + title, Body: "看 " + body}}}}}
 	return Subject{Kind: KindCampaign, OwnerID: 5, Copy: &c, ClaimURL: "https://shop.example/c", ShopName: "Bea & Co", TemplateName: "20 <off>",
-		EndsAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), Track: func(id user.ID, variant int) string { return fmt.Sprintf("%s/l/%s-%d", base, id, variant) }}
+		EndsAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), Track: func(id user.ID, variant int, _ string) string { return fmt.Sprintf("%s/l/%s-%d", base, id, variant) }}
 }
 
 // TestQuickFormSaysTheSame: a text from a form that readers share equals the text that is
@@ -76,7 +78,7 @@ func BenchmarkLetter(b *testing.B) {
 		for _, channel := range []Channel{Webhook, Email} {
 			b.Run(c.name+"/"+channel.String(), func(b *testing.B) {
 				s := springCampaign("Spring", c.body, "")
-				s.Track = func(id user.ID, _ int) string { return "https://drop.example/l/" + links.Token(id, 1) }
+				s.Track = func(id user.ID, _ int, _ string) string { return "https://drop.example/l/" + links.Token(id, 1) }
 				r, u := NewRenderer(nil, s, channel), user.User{Name: "Ann", Locale: "en", Timezone: "Europe/Berlin"}
 				for b.Loop() {
 					u.ID++

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -161,19 +162,19 @@ func (b *Book) Compiled(k Kind, c Channel, locale string) *Compiled {
 
 // Campaign returns the compiled text that staff wrote for a campaign; see [CompileCampaign]. The
 // text is compiled at the first call.
-func (b *Book) Campaign(c Channel, language, title, body string) *Compiled {
+func (b *Book) Campaign(c Channel, language string, t Text) *Compiled {
 	if b == nil {
-		return CompileCampaign(c, language, title, body, Shop{})
+		return CompileCampaign(c, language, t, Shop{})
 	}
-	return cached(&b.mu, &b.campaigns, letter{c, language, title, body}, func() *Compiled {
-		return CompileCampaign(c, language, title, body, b.settings)
+	return cached(&b.mu, &b.campaigns, letter{c, language, t.Title, t.Body, fmt.Sprintf("%q", t.Blocks)}, func() *Compiled {
+		return CompileCampaign(c, language, t, b.settings)
 	})
 }
 
 // letter is a text of a campaign.
 type letter struct {
-	channel               Channel
-	language, title, body string
+	channel                       Channel
+	language, title, body, blocks string
 }
 
 // Uses reports whether a text for the kind and channel contains the variable, in any language.
@@ -193,6 +194,26 @@ type use struct {
 	kind     Kind
 	channel  Channel
 	variable string
+}
+
+// Gaps returns the texts of reminders and corrections, of every channel and language, that have a
+// gap in messages without a link; see [NeedsLink].
+func (b *Book) Gaps() []Key {
+	var list []Key
+	for _, k := range []Kind{Reminder, Correction} {
+		for _, c := range Channels() {
+			for _, tag := range b.Languages(k, c) {
+				if f, ok := b.Own(Key{k, c, tag}); ok && f.Text.needsLink(k) {
+					list = append(list, f.Key)
+				}
+			}
+		}
+	}
+	return list
+}
+
+func (t Text) needsLink(k Kind) bool {
+	return NeedsLink(t.Title, k) || NeedsLink(t.Body, k) || slices.ContainsFunc(t.Blocks, func(b Block) bool { return NeedsLink(b.Text, k) })
 }
 
 // cached returns the value stored for the key. It is made at the first call.

@@ -44,8 +44,8 @@ func (t Text) bounded(e *fault.Fields, formatted bool) {
 	size, places := 0, 0
 	for i, b := range t.Blocks {
 		boundedText(e, BlockField(i), b.Text, b.Type == Words || b.Type == Footer)
-		if len(b.URL) > maxURL {
-			e.Add(BlockField(i)+".url", "rule.image_url", "must be an https address of at most %d characters", maxURL)
+		if len(b.URL) > MaxURL {
+			e.Add(BlockField(i)+".url", "rule.image_url", "must be an https address of at most %d characters", MaxURL)
 		}
 		size += len(b.Text)
 		places += strings.Count(b.Text, "{{")

@@ -42,7 +42,7 @@ func TestHostileTextsAreRefused(t *testing.T) {
 		CheckFormatted(e, "body", s)
 		refused("a campaign", e.Err())
 
-		c := CompileCampaign(Email, "en", "x", s, Shop{}).Bind(Facts{}, "", nil, false).Content("", "")
+		c := CompileCampaign(Email, "en", Text{Title: "x", Body: s}, Shop{}).Bind(Facts{}, "", nil, false).Content("", "")
 		if len(c.Text) > MaxBody || len(c.HTML) > 40_000+6*MaxBody {
 			t.Errorf("%s: a text of %d bytes became %d, and a page of %d", name, MaxBody, len(c.Text), len(c.HTML))
 		}
@@ -91,7 +91,7 @@ func TestBoundsOfDrafts(t *testing.T) {
 		"many variables":    {Draft{Text: words(1, strings.Repeat("{{user}}", 201))}, "rule.tangled"},
 		"many in blocks":    {Draft{Text: words(3, strings.Repeat("{{user}}", 67))}, "rule.tangled"},
 		"a long link":       {Draft{About: &Facts{Link: "https://" + strings.Repeat("x", maxLink)}}, "rule.too_long"},
-		"an image's source": {Draft{Text: Text{Blocks: []Block{{Type: Image, URL: strings.Repeat("x", maxURL+1)}}}}, "rule.image_url"},
+		"an image's source": {Draft{Text: Text{Blocks: []Block{{Type: Image, URL: strings.Repeat("x", MaxURL+1)}}}}, "rule.image_url"},
 	} {
 		err := c.draft.Bounded()
 		if f, ok := err.(*fault.Fields); ok != (c.key != "") || ok && f.List[0].Key != c.key {

@@ -20,7 +20,7 @@ const (
 	MaxTitle  = 200
 	MaxBody   = 4000
 	MaxBlocks = 30
-	maxURL    = 500
+	MaxURL    = 500
 )
 
 // Check returns a [fault.Fields] that names every rule that t breaks as the text for k, or nil.
@@ -76,9 +76,27 @@ func (t Text) checkBody(e *fault.Fields, k Key) {
 		return
 	}
 	f := SampleFacts(k.Kind)
-	page := Compile(k, t, Shop{Logo: "https://logo.example/" + strings.Repeat("x", maxURL)}).Bind(f, f.Drop, time.UTC, false).Content("Wilhelmina", f.Link).HTML
+	page := Compile(k, t, Shop{Logo: "https://logo.example/" + strings.Repeat("x", MaxURL)}).Bind(f, f.Drop, time.UTC, false).Content("Wilhelmina", f.Link).HTML
 	if len(page) > MaxMail {
 		e.Add("blocks", "rule.mail_size", "make a mail of %d kB; mail programs cut off what is longer than %d kB", len(page)/1000, MaxMail/1000)
+	}
+}
+
+// CheckBlocks adds the rules that the blocks of a campaign's mail break to e. name is the field of
+// the blocks; a text without blocks breaks none.
+func CheckBlocks(e *fault.Fields, name string, t Text) {
+	if len(t.Blocks) == 0 {
+		return
+	}
+	broken := &fault.Fields{}
+	t.checkBody(broken, Key{Kind: Campaign, Channel: Email, Language: English})
+	for _, f := range broken.List {
+		if number, one := strings.CutPrefix(f.Name, "block."); one {
+			f.Name = name + "." + number
+		} else {
+			f.Name = name
+		}
+		e.List = append(e.List, f)
 	}
 }
 
@@ -94,16 +112,18 @@ func (b Block) check(e *fault.Fields, name string, k Kind) {
 	case Coupon:
 	case Image:
 		checkLine(e, name, b.Text, k, true)
-		if !safeImage(b.URL) {
-			e.Add(name+".url", "rule.image_url", "must be an https address of at most %d characters", maxURL)
+		if !SafeAddress(b.URL) {
+			e.Add(name+".url", "rule.image_url", "must be an https address of at most %d characters", MaxURL)
 		}
 	default:
 		e.Add(name, "rule.kind", "must be one of the choices")
 	}
 }
 
-func safeImage(address string) bool {
-	return Followed(address) && strings.HasPrefix(address, "https:") && len(address) <= maxURL && utf8.ValidString(address)
+// SafeAddress reports whether a message may contain the address: https, with a host, and at most
+// [MaxURL] bytes.
+func SafeAddress(address string) bool {
+	return Followed(address) && strings.HasPrefix(address, "https:") && len(address) <= MaxURL && utf8.ValidString(address)
 }
 
 func (s *Shop) check(e *fault.Fields) {
@@ -114,8 +134,8 @@ func (s *Shop) check(e *fault.Fields) {
 	if tag, ok := Canonical(s.Language); s.Language != "" && (!ok || tag != s.Language) {
 		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
 	}
-	if s.Logo != "" && !safeImage(s.Logo) {
-		e.Add("logo", "rule.image_url", "must be an https address of at most %d characters", maxURL)
+	if s.Logo != "" && !SafeAddress(s.Logo) {
+		e.Add("logo", "rule.image_url", "must be an https address of at most %d characters", MaxURL)
 	}
 	if s.Colour != "" && !ValidColour(s.Colour) {
 		e.Add("colour", "rule.colour", "must be a colour such as #c2410c")

@@ -26,19 +26,29 @@ func Compile(k Key, t Text, brand Shop) *Compiled {
 	return c
 }
 
-// CompileCampaign compiles a text that staff wrote for a campaign in Markdown. In a mail the
-// title is the heading, and a button leads to the link.
-func CompileCampaign(c Channel, language, title, body string, brand Shop) *Compiled {
+// CompileCampaign compiles a text that staff wrote for a campaign in Markdown. A mail consists of
+// its blocks. In a mail without blocks the title is the heading, and a button leads to the link.
+func CompileCampaign(c Channel, language string, t Text, brand Shop) *Compiled {
+	title, body := t.Title, t.Body
+	if c == Email && len(t.Blocks) > 0 {
+		return Compile(Key{Campaign, Email, language}, t, brand).withTargets()
+	}
 	if c == Email {
 		compiled := Compile(Key{Campaign, Email, language}, CampaignMail(language, title, body), brand)
 		_, compiled.text = formatted(patternOf(body, Campaign))
 		compiled.text = manyLines(compiled.text)
-		return compiled
+		return compiled.withTargets()
 	}
 	compiled := &Compiled{Language: language, kind: Campaign, title: oneLine(patternOf(title, Campaign))}
 	_, compiled.text = formatted(patternOf(body, Campaign))
 	compiled.text = manyLines(compiled.text)
-	return compiled
+	return compiled.withTargets()
+}
+
+// withTargets returns c with places for tracked addresses.
+func (c *Compiled) withTargets() *Compiled {
+	c.page, c.text = targetsOf(c.page, true), targetsOf(c.text, false)
+	return c
 }
 
 // CampaignMail returns the mail of a campaign in blocks.
@@ -109,7 +119,7 @@ func (c *Compiled) Bind(f Facts, drop string, zone *time.Location, ownLinks bool
 	f.Kind = c.kind
 	values := f.values(c.Language, drop, zone)
 	if !ownLinks {
-		values[VarLink] = f.Link
+		values[VarLink], values[varTarget] = f.Link, "" // the fallback of a target is the address itself
 	}
 	return &Form{phrasesFor(c.Language).unnamed, c.title.bind(values), c.text.bind(values), c.page.bind(values)}
 }
@@ -119,8 +129,12 @@ func (f *Form) Personal() bool { return f.title.personal() || f.text.personal() 
 
 // Content returns the message for the reader with that name. link is the reader's link, used if
 // links were not filled in by Bind.
-func (f *Form) Content(name, link string) Content {
-	own := own{Printable(name), link}
+func (f *Form) Content(name, link string) Content { return f.Tracked(name, link, nil) }
+
+// Tracked is [Form.Content] in which track replaces the addresses that staff wrote; nil = they are
+// kept.
+func (f *Form) Tracked(name, link string, track func(address string) string) Content {
+	own := own{Printable(name), link, track}
 	c := Content{Title: strings.TrimSpace(f.title.fill(own)), Text: strings.TrimSpace(f.text.fill(own)), HTML: f.page.fill(own)}
 	if c.Title == "" && len(f.title.parts) > 0 {
 		c.Title = f.unnamed

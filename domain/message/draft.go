@@ -6,7 +6,8 @@ type Draft struct {
 	Shop     int64  `json:"shop,omitempty"`
 	Kind     Kind   `json:"kind"`
 	Language string `json:"language"`
-	// Text has a title and a body if it is a campaign's, whatever the channel.
+	// Text has a title and a body, and perhaps the blocks of a mail, if it is a campaign's, whatever
+	// the channel.
 	Text Text `json:"text"`
 	// About has the facts of a drop that is being written too; nil = the facts of the stored
 	// drop.
@@ -16,7 +17,7 @@ type Draft struct {
 // compile compiles the draft like its message. A campaign has one Markdown text for all channels.
 func (d Draft) compile(c Channel, brand Shop) *Compiled {
 	if d.Kind == Campaign {
-		return CompileCampaign(c, d.Language, d.Text.Title, d.Text.Body, brand)
+		return CompileCampaign(c, d.Language, d.Text, brand)
 	}
 	return Compile(Key{d.Kind, c, d.Language}, d.Text, brand)
 }

@@ -85,7 +85,7 @@ func formatted(p Pattern) (page, plainText Pattern) {
 	if err := markdown.Renderer().Render(&b, source, tree); err != nil { // into memory
 		return Pattern{}, p
 	}
-	return m.cut(b.String(), true), m.cut(plainBlocks(tree, source), false)
+	return Pattern{guardAnchors(m.cut(b.String(), true).parts)}, m.cut(plainBlocks(tree, source), false)
 }
 
 // asTyped returns a text as one paragraph of a page.

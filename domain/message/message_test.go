@@ -182,7 +182,7 @@ func TestPagesAreEscaped(t *testing.T) {
 func TestCampaignsAreMarkdown(t *testing.T) {
 	body := "Dear {{name|friend}},\n**10 off** & *more* at <shop> 5 < 6\nsecond line\n\n- one\n- two\n\n1. first\n\nSee [the page]({{link}}) or {{link}}."
 	f := facts(Campaign)
-	mail := CompileCampaign(Email, "en", "Sale {{coupon.name}}", body, Shop{}).Bind(f, f.Drop, nil, false).Content("Ann & Bob", f.Link)
+	mail := CompileCampaign(Email, "en", Text{Title: "Sale {{coupon.name}}", Body: body}, Shop{}).Bind(f, f.Drop, nil, false).Content("Ann & Bob", f.Link)
 	for _, want := range []string{"Dear Ann &amp; Bob,<br>", "<strong>10 off</strong> &amp; <em>more</em> at &lt;shop&gt; 5 &lt; 6<br>", "<li>one</li>",
 		`<a href="https://shop.example/c/7?a=1&amp;b=2">the page</a>`, `<a href="https://shop.example/c/7?a=1&amp;b=2">https://shop.example`, "<title>Sale Spring 20% off</title>"} {
 		if !strings.Contains(strings.ReplaceAll(mail.HTML, "<br>\n", "<br>"), want) {
@@ -195,11 +195,11 @@ func TestCampaignsAreMarkdown(t *testing.T) {
 		t.Errorf("as text:\n got %q\nwant %q", mail.Text, wanted)
 	}
 	for _, c := range []Channel{SMS, App} {
-		if got := CompileCampaign(c, "en", "Sale", body, Shop{}).Bind(f, f.Drop, nil, true).Content("Ann & Bob", f.Link); got.Text != wanted || got.HTML != "" {
+		if got := CompileCampaign(c, "en", Text{Title: "Sale", Body: body}, Shop{}).Bind(f, f.Drop, nil, true).Content("Ann & Bob", f.Link); got.Text != wanted || got.HTML != "" {
 			t.Errorf("over %s: %q", c, got.Text)
 		}
 	}
-	if got := CompileCampaign(App, "en", "Sale", "See [the page]({{link}}).", Shop{}).Bind(f, f.Drop, nil, true).Content("Ann & Bob", ""); got.Text != "See the page." {
+	if got := CompileCampaign(App, "en", Text{Title: "Sale", Body: "See [the page]({{link}})."}, Shop{}).Bind(f, f.Drop, nil, true).Content("Ann & Bob", ""); got.Text != "See the page." {
 		t.Errorf("without a link: %q", got.Text)
 	}
 }
@@ -217,7 +217,7 @@ func TestOptionalPartsWithLinks(t *testing.T) {
 				for i, link := range []string{"https://x.example/1", ""} {
 					f := facts(Campaign)
 					f.Link = link
-					got := CompileCampaign(channel, "en", "Sale", body, Shop{}).Bind(f, f.Drop, nil, tracked).Content("Ann", link)
+					got := CompileCampaign(channel, "en", Text{Title: "Sale", Body: body}, Shop{}).Bind(f, f.Drop, nil, tracked).Content("Ann", link)
 					if strings.TrimSpace(got.Text) != want[i] {
 						t.Errorf("%q over %s (tracked %v): %q, want %q", body, channel, tracked, got.Text, want[i])
 					}
@@ -368,7 +368,7 @@ func BenchmarkContent(b *testing.B) {
 	for name, f := range map[string]*Form{
 		"shared":      NewBook(nil).Compiled(Reminder, Email, "en").Bind(facts(Reminder), "d", shanghai(b), false),
 		"named_mail":  Compile(Key{Reminder, Email, "en"}, named, Shop{}).Bind(facts(Reminder), "d", shanghai(b), false),
-		"tracked_sms": CompileCampaign(SMS, "en", "", "Hi {{user|there}}: {{link}}", Shop{}).Bind(facts(Campaign), "d", shanghai(b), true),
+		"tracked_sms": CompileCampaign(SMS, "en", Text{Title: "", Body: "Hi {{user|there}}: {{link}}"}, Shop{}).Bind(facts(Campaign), "d", shanghai(b), true),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -140,3 +140,17 @@ type Source interface {
 	// newest texts for [Newest]. A batch keeps the version at which it was cut.
 	Book(ctx context.Context, p Place, upTo int64) (*Book, error)
 }
+
+// Stored is a [Source] that reads every book from the store.
+type Stored struct {
+	Store interface {
+		// Current is [Store.Current].
+		Current(ctx context.Context, p Place, upTo int64) ([]Version, error)
+	}
+}
+
+// Book implements [Source].
+func (s Stored) Book(ctx context.Context, p Place, upTo int64) (*Book, error) {
+	versions, err := s.Store.Current(ctx, p, upTo)
+	return NewBook(versions), err
+}

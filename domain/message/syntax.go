@@ -67,6 +67,7 @@ type part struct {
 	fallback string
 	hasOwn   bool // a fallback is given, perhaps an empty one
 	escape   escape
+	silent   bool   // the variable is not written; it decides about its group
 	group    []part // left out if a variable in it has no value
 	line     int
 }
@@ -229,6 +230,7 @@ func bindParts(parts []part, values map[string]string) []part {
 			}
 		case q.variable == "" || !known:
 			out = append(out, q)
+		case q.silent:
 		case v != "":
 			out = append(out, part{literal: q.escape.of(v)})
 		case q.fallback != "":
@@ -295,7 +297,11 @@ func (p Pattern) fill(own own) string {
 }
 
 // own are the values that are the reader's own.
-type own struct{ user, link string }
+type own struct {
+	user, link string
+	// track returns the address that replaces an address in the text; nil = none is replaced.
+	track func(address string) string
+}
 
 func (o own) value(variable string) string {
 	switch variable {
@@ -316,10 +322,14 @@ func writeParts(b *strings.Builder, parts []part, own own) {
 			}
 		case q.variable == "":
 			b.WriteString(q.literal)
+		case q.silent:
 		default:
 			v := own.value(q.variable)
 			if v == "" {
 				v = q.fallback
+			}
+			if q.variable == varTarget && own.track != nil {
+				v = own.track(v)
 			}
 			b.WriteString(q.escape.of(v))
 		}

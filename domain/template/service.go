@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/staff"
 )
 
@@ -75,6 +76,8 @@ type Store interface {
 type Service struct {
 	Store Store
 	Now   func() time.Time
+	// Texts has the texts of drops and shops; nil = all drops have the built-in texts.
+	Texts message.Source
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
@@ -196,7 +199,30 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 	if err != nil {
 		return old, err
 	}
+	if tr == Publishing {
+		if err := s.CheckLinks(ctx, old); err != nil {
+			return old, err
+		}
+	}
 	return s.Store.Save(ctx, changeOf(by, tr, old, next, reason))
+}
+
+// CheckLinks returns a [fault.Fields] if a message about the drop would show a link that leads
+// nowhere: a text contains {{link}}, and the drop has no claim address.
+func (s *Service) CheckLinks(ctx context.Context, t Template) error {
+	if s.Texts == nil || message.Followed(t.ClaimAddress()) {
+		return nil
+	}
+	book, err := s.Texts.Book(ctx, message.Place{Shop: t.ShopNumber, Template: t.ID}, message.Newest)
+	if err != nil {
+		return err
+	}
+	e := &fault.Fields{}
+	if gaps := book.Gaps(); len(gaps) > 0 {
+		e.Add("claim_url", "rule.empty_reminder_link", "is empty, and the %s over %s in %s contains {{link}}: enter an address, or write [[ {{link}} ]] in the text",
+			gaps[0].Kind, gaps[0].Channel, gaps[0].Language)
+	}
+	return e.Err()
 }
 
 // CloseEnded closes up to limit templates whose end has passed, and returns how many it closed.

@@ -210,7 +210,7 @@ func checkDraft(c delivery.Channel, d message.Draft) error {
 		return d.Text.Check(message.Key{Kind: d.Kind, Channel: message.Channel(c.String()), Language: d.Language})
 	}
 	e := &fault.Fields{}
-	delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: d.Text.Title, Body: d.Text.Body}}}}}.Check(e)
+	delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: d.Text.Title, Body: d.Text.Body, Blocks: d.Text.Blocks}}}}}.Check(e)
 	return e.Err()
 }
 

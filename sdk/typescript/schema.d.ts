@@ -4,26 +4,6 @@
  */
 
 export interface paths {
-    "/admin/budgets": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List budgets
-         * @description Of shops, and of drops that have not ended more than a week ago.
-         */
-        get: operations["list-budgets"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/admin/campaigns": {
         parameters: {
             query?: never;
@@ -773,26 +753,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/admin/shops/{number}/budget": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /**
-         * Set the budget of a shop
-         * @description A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
-         */
-        put: operations["put-shop-budget"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/admin/shops/{number}/campaign-limits": {
         parameters: {
             query?: never;
@@ -900,26 +860,6 @@ export interface paths {
          */
         get: operations["template-balance"];
         put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/admin/templates/{id}/budget": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /**
-         * Set the budget of a drop
-         * @description A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
-         */
-        put: operations["put-template-budget"];
         post?: never;
         delete?: never;
         options?: never;
@@ -2075,73 +2015,6 @@ export interface components {
              */
             twice: number;
         };
-        Budget: {
-            /**
-             * Format: int64
-             * @description Minor units, as all amounts here.
-             * @example 1000000
-             */
-            amount: number;
-            /**
-             * Format: int64
-             * @description The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
-             * @example 800000
-             */
-            committed: number;
-            /** @example CNY */
-            currency: string;
-            /**
-             * @description near from 80 % on; used_up when no further coupon fits.
-             * @example fine
-             * @enum {string}
-             */
-            level: "fine" | "near" | "used_up";
-            /** @example Moon cake night */
-            name: string;
-            /**
-             * @example drop
-             * @enum {string}
-             */
-            scope: "drop" | "shop";
-            /**
-             * Format: double
-             * @description used ÷ amount, to a thousandth.
-             * @example 0.64
-             */
-            share: number;
-            /**
-             * Format: date-time
-             * @description When the budget began. Drops of the shop that had ended before do not count.
-             */
-            since: string;
-            /**
-             * @description The template's id or the shop's number.
-             * @example 1
-             */
-            subject: string;
-            /**
-             * Format: int64
-             * @description The greatest discount of the issued coupons.
-             * @example 640000
-             */
-            used: number;
-        };
-        BudgetList: {
-            budgets: components["schemas"]["Budget"][];
-        };
-        BudgetWish: {
-            /**
-             * Format: int64
-             * @description Minor units; 0 removes the budget.
-             * @example 1000000
-             */
-            amount: number;
-            /**
-             * @description For the audit log.
-             * @example It goes well
-             */
-            reason: string;
-        };
         Campaign: {
             /**
              * @description The member who approved the publication; absent before.
@@ -2151,6 +2024,10 @@ export interface components {
             audience: components["schemas"]["CampaignAudience"];
             /** @description Its publication waits for approval by a second person. */
             awaits_approval?: boolean;
+            /** @description The blocks of a mail by language tag, "default" being one of them. Absent = title, body and a button. Other channels show the body, which may be empty in a mail with blocks. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            };
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2190,6 +2067,11 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
+             * @description The https address to which {{link}} and the button lead; absent = the claim page of the campaign's template. Every http and https address in the texts is tracked too.
+             * @example https://shop.example/spring
+             */
+            link?: string;
+            /**
              * @description For staff; at most 120 characters.
              * @example Spring
              */
@@ -2222,6 +2104,8 @@ export interface components {
              * @enum {string}
              */
             state: "draft" | "scheduled" | "running" | "paused" | "finished" | "cancelled" | "failed";
+            /** @description Sends both contents to a share of the recipients first, and the one that wins to the others. */
+            test?: components["schemas"]["VersionTest"];
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2265,6 +2149,55 @@ export interface components {
             /** @description The rule of the audience's segment now. */
             segment?: components["schemas"]["FrozenRule"];
         };
+        CampaignArm: {
+            /**
+             * Format: int64
+             * @example 1000
+             */
+            assigned: number;
+            /** @example CNY */
+            currency?: string;
+            /**
+             * Format: int64
+             * @description Recipients who clicked, claimed or paid.
+             * @example 49
+             */
+            did: number;
+            /**
+             * @example a
+             * @enum {string}
+             */
+            group: "a" | "b";
+            /**
+             * Format: double
+             * @description And at most this.
+             * @example 0.0655
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description With 95 % confidence the true value is at least this (Wilson; of a mean, 1.96 standard errors).
+             * @example 0.038
+             */
+            low: number;
+            /**
+             * Format: int64
+             * @description Of a test by revenue: the amount of their orders, in minor units of currency.
+             * @example 245000
+             */
+            revenue?: number;
+            /**
+             * Format: int64
+             * @example 980
+             */
+            sent: number;
+            /**
+             * Format: double
+             * @description The rate, or of a test by revenue the mean amount per recipient.
+             * @example 0.05
+             */
+            value: number;
+        };
         CampaignAudience: {
             /** @description Every known user. */
             all?: boolean;
@@ -2294,6 +2227,23 @@ export interface components {
              * @description Users in more than one batch.
              */
             twice: number;
+        };
+        CampaignBlock: {
+            /**
+             * @description The text, in Markdown where type is text or footer; of an image the alternative text, of a button its words.
+             * @example Come and see
+             */
+            text?: string;
+            /**
+             * @example text
+             * @enum {string}
+             */
+            type: "heading" | "text" | "image" | "button" | "coupon" | "footer";
+            /**
+             * @description The https address of an image.
+             * @example https://shop.example/cup.png
+             */
+            url?: string;
         };
         CampaignComparison: {
             /**
@@ -2354,7 +2304,7 @@ export interface components {
              * @example a
              * @enum {string}
              */
-            group: "a" | "b" | "hold_out";
+            group: "a" | "b" | "remaining" | "hold_out";
             /** @description Users who followed their link, of those who were sent to. This and the following are absent where the campaign's template, or its lack, makes them meaningless. */
             opened?: components["schemas"]["Rate"];
             /** @description Users who have reserved the campaign's template since the start, of all assigned. */
@@ -2396,8 +2346,32 @@ export interface components {
             /** @description Pass as before to get the next page; absent on the last one. */
             next?: string;
         };
+        CampaignLook: {
+            /** @description a, then b. */
+            arms: components["schemas"]["CampaignArm"][];
+            /**
+             * Format: date-time
+             * @description The numbers count events before this instant.
+             */
+            at: string;
+            /**
+             * @example end
+             * @enum {string}
+             */
+            look: "halfway" | "end";
+            /**
+             * @description Absent if the test went on.
+             * @example b
+             * @enum {string}
+             */
+            winner?: "a" | "b";
+        };
         CampaignPatch: {
             audience?: components["schemas"]["CampaignAudience"] | null;
+            /** @description null = title, body and a button. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            } | null;
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2412,12 +2386,16 @@ export interface components {
             grant_template_id?: string | null;
             /** Format: int64 */
             hold_out_percent?: number | null;
+            /** @description null = the claim page of the template. */
+            link?: string | null;
             name?: string | null;
             /** Format: int64 */
             rate_per_second?: number | null;
             shop_number?: string | null;
             /** Format: date-time */
             starts_at?: string | null;
+            /** @description null = no test: both contents go to their percentages at once. */
+            test?: components["schemas"]["VersionTest"] | null;
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2427,6 +2405,42 @@ export interface components {
             } | null;
             /** @description null = one content for all. */
             variant_b?: components["schemas"]["CampaignVariant"] | null;
+        };
+        CampaignPoint: {
+            /**
+             * Format: date-time
+             * @description The beginning of the span; it ends where the next may begin.
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description Recipients who got a coupon of the template.
+             * @example 80
+             */
+            claimed: number;
+            /**
+             * Format: int64
+             * @description Of those sent in the span, reported as delivered.
+             * @example 4900
+             */
+            delivered: number;
+            /**
+             * Format: int64
+             * @description The amount of orders that recipients paid with coupons of the template, in minor units, without refunds.
+             * @example 400000
+             */
+            earned: number;
+            /**
+             * Format: int64
+             * @description Recipients who followed a link for the first time.
+             * @example 240
+             */
+            opened: number;
+            /**
+             * Format: int64
+             * @example 5000
+             */
+            sent: number;
         };
         CampaignPreview: {
             /** @description The whole mail. */
@@ -2444,7 +2458,7 @@ export interface components {
              * @description Which content the user gets.
              * @enum {string}
              */
-            variant: "a" | "b" | "hold_out";
+            variant: "a" | "b" | "remaining" | "hold_out";
         };
         CampaignProgress: {
             /**
@@ -2570,7 +2584,7 @@ export interface components {
              * @description Which content the user gets.
              * @enum {string}
              */
-            variant: "a" | "b" | "hold_out";
+            variant: "a" | "b" | "remaining" | "hold_out";
         };
         CampaignRecipients: {
             /** @description Pass as after to get the next page; absent on the last one. A page before the last may be short or empty if few recipients match. */
@@ -2601,6 +2615,11 @@ export interface components {
              */
             counted_to: string | null;
             /**
+             * @description Of the amounts in series.
+             * @example CNY
+             */
+            currency?: string;
+            /**
              * Format: int64
              * @description Of those sent: the provider reports that they arrived.
              * @example 0
@@ -2609,12 +2628,16 @@ export interface components {
             /** @description Whether the numbers are final. */
             final: boolean;
             /**
-             * @description The measure the campaign is judged by; absent if it is about no template.
+             * @description The measure the campaign is judged by.
              * @enum {string}
              */
-            goal?: "claimed" | "used";
-            /** @description a, b if there is a second content, hold_out if a part gets nothing. */
+            goal?: "opened" | "claimed" | "used";
+            /** @description a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing. */
             groups: components["schemas"]["CampaignGroup"][];
+            /** @description The looks at the test, with the numbers that decided it; empty without a test. */
+            looks: components["schemas"]["CampaignLook"][];
+            /** @description What recipients did over time, as of counted_to; spans without anything are absent. */
+            series: components["schemas"]["CampaignPoint"][];
             /**
              * Format: date-time
              * @description Later actions do not count; null until the campaign has ended.
@@ -2631,6 +2654,10 @@ export interface components {
             variant?: "a" | "b";
         };
         CampaignVariant: {
+            /** @description As blocks of the campaign. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            };
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2640,7 +2667,7 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description The percentage of recipients who get this one.
+             * @description The percentage of recipients who get this one; of a test, of the recipients in the test.
              * @example 50
              */
             percent: number;
@@ -2654,6 +2681,10 @@ export interface components {
         };
         CampaignWish: {
             audience: components["schemas"]["CampaignAudience"];
+            /** @description The blocks of a mail by language tag, "default" being one of them. Absent = title, body and a button. Other channels show the body, which may be empty in a mail with blocks. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            };
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2680,6 +2711,11 @@ export interface components {
              */
             hold_out_percent?: number;
             /**
+             * @description The https address to which {{link}} and the button lead; absent = the claim page of the campaign's template. Every http and https address in the texts is tracked too.
+             * @example https://shop.example/spring
+             */
+            link?: string;
+            /**
              * @description For staff; at most 120 characters.
              * @example Spring
              */
@@ -2698,6 +2734,8 @@ export interface components {
              * @example 2027-01-01T12:00:00Z
              */
             starts_at: string;
+            /** @description Sends both contents to a share of the recipients first, and the one that wins to the others. */
+            test?: components["schemas"]["VersionTest"];
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -4087,7 +4125,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -4410,24 +4448,6 @@ export interface components {
             number: string;
             /** @example Asia/Shanghai */
             timezone: string;
-        };
-        ShopBudgetWish: {
-            /**
-             * Format: int64
-             * @description Minor units; 0 removes the budget.
-             * @example 1000000
-             */
-            amount: number;
-            /**
-             * @description ISO 4217.
-             * @example CNY
-             */
-            currency: string;
-            /**
-             * @description For the audit log.
-             * @example It goes well
-             */
-            reason: string;
         };
         ShopEvent: {
             /**
@@ -5165,6 +5185,34 @@ export interface components {
              */
             timezone?: string | null;
         };
+        VersionTest: {
+            /**
+             * @description What decides: clicks of those who were sent to, claims or the amount of orders with a coupon of the template of all in the test. Without a template only opened.
+             * @example opened
+             * @enum {string}
+             */
+            by: "opened" | "claimed" | "revenue";
+            /** @description One more look at half of the time: the test ends there if the difference is beyond chance with 99.9 % confidence (Haybittle and Peto). */
+            end_early?: boolean;
+            /**
+             * Format: int64
+             * @description Minutes from the start until the decision; the campaign has to last longer.
+             * @example 240
+             */
+            minutes: number;
+            /**
+             * Format: int64
+             * @description The percentage of the recipients who are in the test.
+             * @example 20
+             */
+            share_percent: number;
+            /**
+             * @description The content that won; absent before. Ignored in a request.
+             * @example b
+             * @enum {string}
+             */
+            winner?: "a" | "b";
+        };
         Webhook: {
             /** Format: date-time */
             created_at: string;
@@ -5414,26 +5462,6 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    "list-budgets": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BudgetList"];
-                };
-            };
-        };
-    };
     "list-campaigns": {
         parameters: {
             query?: {
@@ -5821,8 +5849,8 @@ export interface operations {
                 outcome?: "sent" | "skipped" | "expired" | "dead" | "failed" | "in_flight";
                 /** @description Such as opted_out, frequency_cap or hold_out. */
                 reason?: string;
-                /** @description Only users who get this content, or are held out. */
-                variant?: "a" | "b" | "hold_out";
+                /** @description Only users who get this content, wait for the decision of the test, or are held out. */
+                variant?: "a" | "b" | "remaining" | "hold_out";
                 /** @description Only this user. */
                 user_id?: string;
                 limit?: number;
@@ -5855,8 +5883,8 @@ export interface operations {
                 outcome?: "sent" | "skipped" | "expired" | "dead" | "failed" | "in_flight";
                 /** @description Such as opted_out, frequency_cap or hold_out. */
                 reason?: string;
-                /** @description Only users who get this content, or are held out. */
-                variant?: "a" | "b" | "hold_out";
+                /** @description Only users who get this content, wait for the decision of the test, or are held out. */
+                variant?: "a" | "b" | "remaining" | "hold_out";
                 /** @description Only this user. */
                 user_id?: string;
             };
@@ -6767,37 +6795,6 @@ export interface operations {
             };
         };
     };
-    "put-shop-budget": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                number: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "amount": 1000000,
-                 *       "currency": "CNY",
-                 *       "reason": "As planned"
-                 *     }
-                 */
-                "application/json": components["schemas"]["ShopBudgetWish"];
-            };
-        };
-        responses: {
-            /** @description No Content */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
     "get-campaign-limits": {
         parameters: {
             query?: never;
@@ -7085,36 +7082,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Balance"];
                 };
-            };
-        };
-    };
-    "put-template-budget": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "amount": 1000000,
-                 *       "reason": "As planned"
-                 *     }
-                 */
-                "application/json": components["schemas"]["BudgetWish"];
-            };
-        };
-        responses: {
-            /** @description No Content */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };

@@ -127,6 +127,13 @@ func campaigns() []Story {
 	looked.Values["channel"], looked.Spec.Channel, looked.Looked = "email", delivery.Email, true
 	looked.Previews = letters(written, delivery.Email)
 	looked.Previews.Form, looked.Previews.Action, looked.Previews.Try = campaignpages.FormID, "/campaigns", pageparts.Try{Tone: ui.Good, Text: "The message was delivered to ada@shop.example."}
+	composed := looked
+	composed.Looked, composed.Values = false, maps.Clone(looked.Values)
+	composed.Reaches = map[delivery.Channel]int64{delivery.App: 1_204_000, delivery.Email: 412_000}
+	composed.Values["test_share"], composed.Values["test_by"], composed.Values["test_minutes"], composed.Values["link"] = "20", "opened", "240", "https://shop.example/tea"
+	composed.Values["title_b"], composed.Values["body_b"], composed.Values["percent_b"] = "Tea time", "Come by.", "50"
+	campaignpages.SetBlocks(composed.Values, campaignpages.TextPlaceOf(0, -1), []message.Block{{Type: message.Heading, Text: "Tea for you"}, {Type: message.Words, Text: "Twenty off until tomorrow."},
+		{Type: message.Image, Text: "A cup of tea", URL: "https://shop.example/tea.png"}, {Type: message.Button, Text: "Claim it"}})
 	twice := full
 	twice.Values = maps.Clone(full.Values)
 	twice.Values["l1_language"], twice.Values["l0_title"], twice.Values["l2_language"], twice.Values["l2_title"] = "de", "", "", "Thé"
@@ -164,5 +171,6 @@ func campaigns() []Story {
 		{Name: "campaignform/review_errors", Page: broken.Page(), At: "step-5"},
 		{Name: "campaignform/by_template", Page: named.Page()},
 		{Name: "campaignform/looked", Page: looked.Page()},
+		{Name: "campaignform/composed", Page: composed.Page()},
 	}
 }

@@ -167,10 +167,14 @@ func composed() map[string]bool {
 		add("campaign.confirm.%s.title", step)
 	}
 	add("campaign.field.%s", "name", "channel", "audience", "audience_value", "title", "body", "language", "preview_user", "preview_language", "title_b", "body_b", "percent_b",
-		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template", "approval_above")
-	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "preview_user", "preview_language", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
+		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template", "approval_above",
+		"link", "test", "test_share", "test_by", "test_minutes")
+	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "preview_user", "preview_language", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "link", "test_share")
+	for _, by := range delivery.TestMeasures() {
+		add("campaign.test_by.%s", by)
+	}
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
-		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing")
+		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {
 		add("results.measure.%s", m)
 		add("results.did.%s", m)

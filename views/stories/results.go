@@ -113,7 +113,17 @@ func campaignOutcomes() []Story {
 	compare := campaignpages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), Others: pasts(), Chosen: []int64{4, 3, 1}, Next: "/campaigns/7/compare?before=2", LeftOut: 2,
 		List: append([]campaign.Past{{Status: finished, Results: resultsOf(3_610, false)}}, pasts()...)}
 	alone := campaignpages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), List: compare.List[:1]}
+	tested := page(inGroups(campaignAt(7, "Mid-autumn sale", campaign.Running, 61_000)), resultsOf(3_610, false), recipientList())
+	tested.Content.Test = &delivery.Test{Share: 20, By: delivery.ByOpened, Minutes: 60, Early: true, Winner: new(1)}
+	tested.Course = campaignpages.CampaignCourse{Status: tested.Status, Zone: shanghai(), Series: courseOf(*tested.StartedAt), Looks: []campaign.TestDecision{
+		{Look: campaign.Halfway, At: tested.StartedAt.Add(30 * time.Minute), Arms: []campaign.Arm{{Assigned: 9_800, Sent: 9_600, Did: 410}, {Variant: 1, Assigned: 9_900, Sent: 9_700, Did: 480}}},
+		{Look: campaign.AtEnd, At: tested.StartedAt.Add(time.Hour), Winner: new(1), Arms: []campaign.Arm{{Assigned: 9_800, Sent: 9_600, Did: 780}, {Variant: 1, Assigned: 9_900, Sent: 9_700, Did: 960}}}}}
+	testing := tested
+	testing.Content.Test = &delivery.Test{Share: 20, By: delivery.ByClaimed, Minutes: 60}
+	testing.Course.Content.Test, testing.Course.Looks = testing.Content.Test, nil
 	return []Story{
+		{Name: "results/tested", Page: tested.Page()},
+		{Name: "results/testing", Page: testing.Page()},
 		{Name: "results/more", Page: better.Page()},
 		{Name: "results/chance", Page: page(finished, resultsOf(3_150, false), recipientList()).Page(), Role: "viewer"},
 		{Name: "results/less", Page: page(finished, worse, recipientList()).Page()},
@@ -134,4 +144,17 @@ func campaignOutcomes() []Story {
 		{Name: "compare/some", Page: compare.Page()},
 		{Name: "compare/none", Page: alone.Page(), Role: "viewer"},
 	}
+}
+
+// courseOf is what a campaign brought over two hours.
+func courseOf(from time.Time) campaign.Series {
+	s := campaign.Series{Currency: "CNY"}
+	for i := range int64(24) {
+		p := campaign.Point{At: from.Add(time.Duration(i) * 5 * time.Minute), Opened: 400 / (i + 1), Claimed: 90 / (i + 1), Earned: 810_000 / (i + 1)}
+		if i < 3 || i > 11 && i < 16 {
+			p.Sent, p.Delivered = 8_700, 8_590
+		}
+		s.Points = append(s.Points, p)
+	}
+	return s
 }

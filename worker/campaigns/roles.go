@@ -5,6 +5,7 @@ package campaigns
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	// resultsEvery is how often a worker checks for campaigns whose results are due to be
 	// counted; see [campaign.CountAgain].
 	resultsEvery = 5 * time.Second
+	// testsEvery is how often tests of two versions are looked for that are due for a decision.
+	testsEvery = 5 * time.Second
 )
 
 // Deps are the dependencies of the room.
@@ -46,7 +49,8 @@ func Roles(d Deps) shell.Roles {
 		return shell.Decoded(func(ctx context.Context, c task.CampaignPayload) error { return do(ctx, c.CampaignID) })
 	}
 	return shell.Roles{
-		Loops:  []shell.Loop{{Role: shell.House, Name: "campaign results", Every: resultsEvery, Do: d.countResults}},
+		Loops: []shell.Loop{{Role: shell.House, Name: "campaign results", Every: resultsEvery, Do: d.countResults},
+			{Role: shell.House, Name: "campaign tests", Every: testsEvery, Do: d.decideTests}},
 		Sweeps: []shell.Sweep{{Role: shell.Timers, Name: "sweep", Do: d.Launcher.Sweep}},
 		Handlers: []shell.Handler{
 			shell.On("campaigns", event.CampaignPublished, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
@@ -102,4 +106,27 @@ func (d Deps) countResults(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// decideTests decides every test that is due, and wakes the workers for the recipients who waited.
+// Released batches are found again by the next round, so that nothing is lost if worker ends in
+// between.
+func (d Deps) decideTests(ctx context.Context) error {
+	for {
+		decided, err := d.Rows.DecideNext(ctx)
+		if err != nil {
+			return err
+		}
+		if !decided {
+			break
+		}
+	}
+	channels, err := d.Rows.ReleaseDecided(ctx)
+	slices.Sort(channels)
+	for _, c := range slices.Compact(channels) {
+		if wake := d.Launcher.Wake(ctx, c, "test-"+strconv.FormatInt(d.Launcher.Now().Unix(), 10)); wake != nil {
+			return errors.Join(err, wake)
+		}
+	}
+	return err
 }

@@ -105,7 +105,7 @@ func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 
 // linkURL returns a function that makes the tracked link of one recipient; web serves the link.
 // It is nil without the secret that signs the links.
-func (p *program) linkURL() func(int64, user.ID, int) string {
+func (p *program) linkURL() func(int64, user.ID, int, string) string {
 	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}.Addresses(p.Config.PublicURL)
 }
 

@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/hook"
 	"dropbell/domain/job"
+	"dropbell/domain/message"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/seal"
 	"dropbell/domain/segment"
@@ -101,7 +102,7 @@ func (p *program) runners() map[string]job.Runner {
 	segments, grants, tables := p.Stores.Segments, p.Stores.Grants, p.tables(sheet.Limits{})
 	importer := &user.Importer{Store: p.Stores.Users, Tables: tables, Now: app.Clock}
 	return map[string]job.Runner{
-		template.BulkKind:   &template.Bulks{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock}},
+		template.BulkKind:   &template.Bulks{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: message.Stored{Store: p.Stores.Messages}}},
 		segment.CountJob:    &segment.Counter{Store: segments, Now: app.Clock},
 		segment.ListJob:     &segment.Filler{Store: segments, Tables: tables, Now: app.Clock},
 		user.CheckJob:       importer,

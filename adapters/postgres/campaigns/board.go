@@ -273,19 +273,22 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 	return max(n, planned), false, nil
 }
 
-// EstimateVerified counts the verified numbers of a small audience, and samples the verified
-// numbers of a segment. For any other audience it returns the estimate for all users. See
-// [campaign.Store].
-func (s Campaigns) EstimateVerified(ctx context.Context, a campaign.Audience) (n int64, err error) {
+// contactSQL has the conditions on user u for the kinds of contacts.
+var contactSQL = map[string]string{"email": "u.email <> ''", "sms": "u.phone <> ''", "webpush": "(u.push <> '[]' or u.devices <> '[]')",
+	segment.PhoneVerified: "u.phone_verified_at is not null"}
+
+// EstimateContact counts the contacts of a small audience, and samples the contacts of a segment.
+// For any other audience it returns the estimate for all users. See [campaign.Store].
+func (s Campaigns) EstimateContact(ctx context.Context, a campaign.Audience, kind string) (n int64, err error) {
 	s.DB = s.Reports(ctx)
 	count := func(ids string, args ...any) (int64, error) {
-		err := s.Pool.QueryRow(ctx, `select count(*) from `+ids+` as i (id) join users u on u.id = i.id where u.phone_verified_at is not null`, args...).Scan(&n)
+		err := s.Pool.QueryRow(ctx, `select count(*) from `+ids+` as i (id) join users u on u.id = i.id where `+contactSQL[kind], args...).Scan(&n)
 		return n, pg.Translate(err)
 	}
 	if a.Kind == campaign.Named {
 		return count(`unnest($1::bigint[])`, a.Users)
 	}
-	rule := segment.Leaf(segment.Contact, "", segment.Has, segment.PhoneVerified)
+	rule := segment.Leaf(segment.Contact, "", segment.Has, kind)
 	switch sql := audienceSQL[a.Kind]; {
 	case sql == "":
 		g, err := currentSegment(ctx, s.Pool, a.ID)

@@ -8,40 +8,45 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
 
-// targetSQL finds the claim page of campaign $1, if it was sent and is about a
-// template; see [campaign.Spec.TemplateID].
+// targetSQL returns where the link of campaign $1 leads, if it was sent: its id, its content, and
+// the claim page of the template that it is about (see [campaign.Spec.TemplateID]), "" if there is
+// none.
 const targetSQL = `
-select c.id, ` + pg.ClaimURL + ` as claim_url from campaigns c join templates t on t.id = ` + pg.CampaignTemplate + `
-join shops h on h.number = t.shop_number where c.id = $1 and c.started_at is not null and ` + pg.ClaimURL + ` <> ''`
+select c.id, c.content, coalesce(` + pg.ClaimURL + `, '') as claim_url from campaigns c left join templates t on t.id = ` + pg.CampaignTemplate + `
+left join shops h on h.number = t.shop_number where c.id = $1 and c.started_at is not null`
 
-// openingSQL notes in the same statement that user $2, of variant $3, was there.
+// openingSQL records that user $2, of variant $3, followed a link; it returns nothing.
 const openingSQL = `
-with target as (` + targetSQL + `), noted as (
-	insert into campaign_openings (campaign_id, user_id, variant, opened_at) select id, $2, $3, clock_timestamp() from target
-	on conflict do nothing
-)
-select claim_url from target`
+insert into campaign_openings (campaign_id, user_id, variant, opened_at) values ($1, $2, $3, clock_timestamp()) on conflict do nothing`
 
 // Target returns the URL to which the link of a campaign leads. It returns [user.ErrLink] if the
 // link leads nowhere.
 func (s Campaigns) Target(ctx context.Context, r campaign.Reader) (url string, err error) {
-	err = s.Pool.QueryRow(ctx, `select claim_url from (`+targetSQL+`) t`, r.CampaignID).Scan(&url)
-	return url, linkError(err)
-}
-
-// Open is [Campaigns.Target], and also records that the reader has opened the link. Only the
-// first time is recorded.
-func (s Campaigns) Open(ctx context.Context, r campaign.Reader) (url string, err error) {
-	err = s.Pool.QueryRow(ctx, openingSQL, r.CampaignID, r.UserID, r.Variant).Scan(&url)
-	return url, linkError(err)
-}
-
-func linkError(err error) error {
+	var id int64
+	var content delivery.Copy
+	err = s.Pool.QueryRow(ctx, targetSQL, r.CampaignID).Scan(&id, &content, &url)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return user.ErrLink
+		return "", user.ErrLink
 	}
-	return pg.Translate(err)
+	if err != nil {
+		return "", pg.Translate(err)
+	}
+	if url = content.TargetOf(url, r.Target, campaign.TargetMark); url == "" {
+		return "", user.ErrLink
+	}
+	return url, nil
+}
+
+// Open is [Campaigns.Target], and also records that the reader has opened a link. Only the first
+// time is recorded.
+func (s Campaigns) Open(ctx context.Context, r campaign.Reader) (url string, err error) {
+	if url, err = s.Target(ctx, r); err != nil {
+		return "", err
+	}
+	_, err = s.Pool.Exec(ctx, openingSQL, r.CampaignID, r.UserID, r.Variant)
+	return url, pg.Translate(err)
 }

@@ -17,7 +17,10 @@ import (
 
 const claimPage = "https://shop.example/claim"
 
-func trackedAs(owner int64, id user.ID, variant int) string {
+func trackedAs(owner int64, id user.ID, variant int, target string) string {
+	if target != "" {
+		return fmt.Sprintf("https://drop.example/l/%d-%s-%d-to-%d", owner, id, variant, campaign.TargetMark(target))
+	}
 	return fmt.Sprintf("https://drop.example/l/%d-%s-%d", owner, id, variant)
 }
 
@@ -49,7 +52,7 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	s.Must(d.Drain(t.Context(), delivery.App))
 	for id := user.ID(1); id <= 3; id++ {
-		if want := "See " + trackedAs(c.ID, id, 0); read[id] != want {
+		if want := "See " + trackedAs(c.ID, id, 0, ""); read[id] != want {
 			t.Errorf("user %d reads %q, want %q", id, read[id], want)
 		}
 	}
@@ -76,8 +79,40 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 	reader.Track = trackedAs
 	inbox, err := reader.Page(t.Context(), 3, time.Time{}, 10)
 	s.Must(err)
-	if len(inbox.Items) != 1 || !strings.Contains(inbox.Items[0].Text, trackedAs(app.ID, 3, 0)) || inbox.Items[0].ClaimURL != claimPage {
+	if len(inbox.Items) != 1 || !strings.Contains(inbox.Items[0].Text, trackedAs(app.ID, 3, 0, "")) || inbox.Items[0].ClaimURL != claimPage {
 		t.Errorf("inbox %+v", inbox.Items)
+	}
+}
+
+// A link that replaced an address in a text leads to that address and is counted like the link to
+// the claim page, also in a campaign about no drop. The link of the campaign itself comes before the
+// claim page of its drop.
+func TestLinksInTextsAreCounted(t *testing.T) {
+	s := newCampaignFixture(t)
+	s.users(3, 1)
+	ctx := t.Context()
+	c := s.running(func(sp *campaign.Spec) {
+		sp.Name, sp.Content = "Menu", text("Come", "[Menu](https://shop.example/menu)")
+	})
+	follow := func(id user.ID, target uint32) (string, error) {
+		return s.campaigns.Open(ctx, campaign.Reader{CampaignID: c.ID, UserID: id, Target: target})
+	}
+	for id := range user.ID(2) {
+		if url, err := follow(id+1, campaign.TargetMark("https://shop.example/menu")); err != nil || url != "https://shop.example/menu" {
+			t.Errorf("leads to %q %v", url, err)
+		}
+	}
+	for _, target := range []uint32{0, 1, campaign.TargetMark("https://shop.example/other")} {
+		if _, err := follow(3, target); !errors.Is(err, user.ErrLink) {
+			t.Errorf("an unknown address: %v", err)
+		}
+	}
+	if n := s.Number(`select count(*) from campaign_openings where campaign_id = $1`, c.ID); n != 2 {
+		t.Errorf("%d readers are counted", n)
+	}
+	s.Exec(`update campaigns set content = jsonb_set(content, '{link}', '"https://shop.example/own"') where id = $1`, c.ID)
+	if url, err := follow(3, 0); err != nil || url != "https://shop.example/own" {
+		t.Errorf("the link leads to %q %v", url, err)
 	}
 }
 

@@ -70,12 +70,15 @@ type counting struct {
 	opened, reserved, claimed, used *roaring64.Bitmap
 	// spent are the orders of the users in used.
 	spent map[uint64]campaign.Spent
-	// by variant, the held out first
-	tallies [3]campaign.Tally
+	// by group, the remaining users of a test first
+	tallies [4]campaign.Tally
+	// audience are the users of the batches.
+	audience *roaring64.Bitmap
+	series   []campaign.Point
 }
 
 func countResults(ctx context.Context, tx pgx.Tx, id int64) (*counting, error) {
-	n := &counting{opened: roaring64.New(), reserved: roaring64.New(), claimed: roaring64.New(), used: roaring64.New()}
+	n := &counting{opened: roaring64.New(), reserved: roaring64.New(), claimed: roaring64.New(), used: roaring64.New(), audience: roaring64.New()}
 	var err error
 	n.Campaign, err = scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+`, least(clock_timestamp(), c.ended_at + $2::interval),
 		coalesce(clock_timestamp() - c.ended_at, interval '0'), coalesce(clock_timestamp() > c.ended_at + $2::interval + $3::interval, false)`+
@@ -83,12 +86,13 @@ func countResults(ctx context.Context, tx pgx.Tx, id int64) (*counting, error) {
 	if err != nil {
 		return n, err
 	}
-	if template := n.TemplateID(); template != 0 {
-		if err := n.readDoings(ctx, tx, template); err != nil {
-			return n, err
-		}
+	if err := n.readDoings(ctx, tx, n.TemplateID()); err != nil {
+		return n, err
 	}
 	if err := n.readBatches(ctx, tx); err != nil {
+		return n, err
+	}
+	if err := n.readSeries(ctx, tx); err != nil {
 		return n, err
 	}
 	b, err := campaignBalance(ctx, tx, id)
@@ -96,7 +100,8 @@ func countResults(ctx context.Context, tx pgx.Tx, id int64) (*counting, error) {
 	return n, err
 }
 
-// readDoings reads the sets of users who opened, reserved, claimed and used.
+// readDoings reads the sets of users who opened, reserved, claimed and used; no template has the id
+// 0.
 func (n *counting) readDoings(ctx context.Context, tx pgx.Tx, template int64) error {
 	for _, q := range []struct {
 		set *roaring64.Bitmap
@@ -158,7 +163,7 @@ func readIDs(ctx context.Context, tx pgx.Tx, set *roaring64.Bitmap, sql string, 
 // readBatches divides the users of the campaign's batches into groups.
 func (n *counting) readBatches(ctx context.Context, tx pgx.Tx) error {
 	for i := range n.tallies {
-		n.tallies[i].Variant = i + delivery.HeldOut
+		n.tallies[i].Variant = i + delivery.Remaining
 	}
 	rows, err := tx.Query(ctx, `select due, sent from batches where kind = 'campaign' and owner_id = $1 and channel = $2 order by from_user`, n.ID, n.Channel)
 	if err != nil {
@@ -174,6 +179,7 @@ func (n *counting) readBatches(ctx context.Context, tx pgx.Tx) error {
 		if err != nil {
 			return err
 		}
+		n.audience.Or(dueSet)
 		n.add(dueSet, sentSet)
 		return nil
 	})
@@ -191,15 +197,15 @@ func (n *counting) add(due, sent *roaring64.Bitmap) {
 	}
 	for it := due.Iterator(); it.HasNext(); {
 		id := it.Next()
-		groups[n.Content.Pick(n.ID, user.ID(id))-delivery.HeldOut].Add(id)
+		groups[n.Content.Group(n.ID, user.ID(id))-delivery.Remaining].Add(id)
 	}
 	for i, g := range groups {
-		n.count(i+delivery.HeldOut, g, sent)
+		n.count(i+delivery.Remaining, g, sent)
 	}
 }
 
 func (n *counting) count(variant int, group, sent *roaring64.Bitmap) {
-	t := &n.tallies[variant-delivery.HeldOut]
+	t := &n.tallies[variant-delivery.Remaining]
 	t.Assigned += int64(group.GetCardinality())
 	for _, x := range []struct {
 		sum *int64
@@ -243,8 +249,11 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
+		if err := n.storeSeries(ctx, tx); err != nil {
+			return err
+		}
 		for _, variant := range n.Content.Groups() {
-			t := n.tallies[variant-delivery.HeldOut]
+			t := n.tallies[variant-delivery.Remaining]
 			if _, err := tx.Exec(ctx, storeResultSQL, pgx.StrictNamedArgs{"campaign": n.ID, "variant": variant, "assigned": t.Assigned,
 				"sent": t.Sent, "opened": t.Opened, "reserved": t.Reserved, "claimed": t.Claimed, "used": t.Used,
 				"orders": t.Spent.Orders, "ordered": int64(t.Spent.Ordered), "discount": int64(t.Spent.Discount), "currency": t.Spent.Currency}); err != nil {
@@ -261,7 +270,7 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.account_off,
 			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used, r.orders, r.ordered, r.discount, r.currency
 		from campaigns c left join campaign_results r on r.campaign_id = c.id
-		-- The held out, whose number is the least, come last.
+		-- Groups without a version of their own, whose numbers are below 0, come last.
 		where c.id = any($1) order by c.id, r.variant < 0, r.variant`, ids, campaign.ResultsFor)
 	if err != nil {
 		return nil, pg.Translate(err)

@@ -24,7 +24,7 @@ type Inbox struct {
 	Texts texts.Source
 	// Track, if set, returns the tracked address that replaces a campaign's link
 	// in one user's text.
-	Track func(campaign int64, id user.ID, variant int) string
+	Track func(campaign int64, id user.ID, variant int, target string) string
 	// TrackDrop, if set, returns the tracked address that replaces the link in a
 	// reminder or a correction.
 	TrackDrop func(s *delivery.Subject, c delivery.Channel, id user.ID) string
@@ -206,9 +206,9 @@ func (s Inbox) render(ctx context.Context, reader user.User, shown []message) ([
 func (s Inbox) renderer(ctx context.Context, about delivery.Subject) (*delivery.Renderer, error) {
 	switch of := about; {
 	case s.Track != nil && about.Kind == delivery.KindCampaign:
-		about.Track = func(id user.ID, variant int) string { return s.Track(of.OwnerID, id, variant) }
+		about.Track = func(id user.ID, variant int, target string) string { return s.Track(of.OwnerID, id, variant, target) }
 	case s.TrackDrop != nil && (about.Kind == delivery.KindReminder || about.Kind == delivery.KindCorrection):
-		about.Track = func(id user.ID, _ int) string { return s.TrackDrop(&of, delivery.App, id) }
+		about.Track = func(id user.ID, _ int, _ string) string { return s.TrackDrop(&of, delivery.App, id) }
 	}
 	if s.Texts == nil {
 		return delivery.NewRenderer(nil, about, delivery.App), nil

@@ -85,6 +85,8 @@ insert into campaign_messages (campaign_id, seq, from_user, to_user, users, publ
 insert into campaign_limits (shop_number, per_day, per_week, approval_above) values (10, 2, 5, 10000);
 insert into campaign_openings (campaign_id, user_id, variant, opened_at) values (1, 1002, 0, '2026-12-03 09:05Z');
 insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used) values (1, 0, 2, 2, 1, 0, 1, 0);
+insert into campaign_decisions (campaign_id, look, at, winner, arms) values (1, 2, '2026-12-03 13:00Z', 1, '[{"variant": 0, "assigned": 1, "sent": 1, "did": 0}, {"variant": 1, "assigned": 1, "sent": 1, "did": 1}]');
+insert into campaign_series (campaign_id, at, sent, delivered, opened, claimed, earned) values (1, '2026-12-03 09:00Z', 2, 2, 1, 1, 18000);
 insert into campaign_requests (campaign_id, shop_number, name, channel, content, audience, grant_template_id, starts_at, ends_at, rate_per_second, reach, reach_exact, reach_at,
     state, asked_by, asked_name, decided_by, decided_at)
     values (1, 10, 'Thank you', 0, '{"variants": [{"percent": 100, "texts": {"": {"title": "Thank you", "body": "See you soon"}}}]}', '{"kind": "segment_id", "id": "1"}', 0, '2026-12-03 09:00Z', '2026-12-04 09:00Z', 0, 2, true, '2026-12-02 09:00Z', 'approved', 'staff:1', 'Ada', 'staff:2 Bo', '2026-12-02 10:00Z');

@@ -173,6 +173,54 @@ func (e CampaignState) Valid() bool {
 	}
 }
 
+// Defines values for CampaignArmGroup.
+const (
+	CampaignArmGroupA CampaignArmGroup = "a"
+	CampaignArmGroupB CampaignArmGroup = "b"
+)
+
+// Valid indicates whether the value is a known member of the CampaignArmGroup enum.
+func (e CampaignArmGroup) Valid() bool {
+	switch e {
+	case CampaignArmGroupA:
+		return true
+	case CampaignArmGroupB:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CampaignBlockType.
+const (
+	CampaignBlockTypeButton  CampaignBlockType = "button"
+	CampaignBlockTypeCoupon  CampaignBlockType = "coupon"
+	CampaignBlockTypeFooter  CampaignBlockType = "footer"
+	CampaignBlockTypeHeading CampaignBlockType = "heading"
+	CampaignBlockTypeImage   CampaignBlockType = "image"
+	CampaignBlockTypeText    CampaignBlockType = "text"
+)
+
+// Valid indicates whether the value is a known member of the CampaignBlockType enum.
+func (e CampaignBlockType) Valid() bool {
+	switch e {
+	case CampaignBlockTypeButton:
+		return true
+	case CampaignBlockTypeCoupon:
+		return true
+	case CampaignBlockTypeFooter:
+		return true
+	case CampaignBlockTypeHeading:
+		return true
+	case CampaignBlockTypeImage:
+		return true
+	case CampaignBlockTypeText:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CampaignComparisonFirst.
 const (
 	CampaignComparisonFirstB     CampaignComparisonFirst = "b"
@@ -259,9 +307,10 @@ func (e CampaignComparisonVerdict) Valid() bool {
 
 // Defines values for CampaignGroupGroup.
 const (
-	CampaignGroupGroupA       CampaignGroupGroup = "a"
-	CampaignGroupGroupB       CampaignGroupGroup = "b"
-	CampaignGroupGroupHoldOut CampaignGroupGroup = "hold_out"
+	CampaignGroupGroupA         CampaignGroupGroup = "a"
+	CampaignGroupGroupB         CampaignGroupGroup = "b"
+	CampaignGroupGroupHoldOut   CampaignGroupGroup = "hold_out"
+	CampaignGroupGroupRemaining CampaignGroupGroup = "remaining"
 )
 
 // Valid indicates whether the value is a known member of the CampaignGroupGroup enum.
@@ -272,6 +321,44 @@ func (e CampaignGroupGroup) Valid() bool {
 	case CampaignGroupGroupB:
 		return true
 	case CampaignGroupGroupHoldOut:
+		return true
+	case CampaignGroupGroupRemaining:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CampaignLookLook.
+const (
+	End     CampaignLookLook = "end"
+	Halfway CampaignLookLook = "halfway"
+)
+
+// Valid indicates whether the value is a known member of the CampaignLookLook enum.
+func (e CampaignLookLook) Valid() bool {
+	switch e {
+	case End:
+		return true
+	case Halfway:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CampaignLookWinner.
+const (
+	CampaignLookWinnerA CampaignLookWinner = "a"
+	CampaignLookWinnerB CampaignLookWinner = "b"
+)
+
+// Valid indicates whether the value is a known member of the CampaignLookWinner enum.
+func (e CampaignLookWinner) Valid() bool {
+	switch e {
+	case CampaignLookWinnerA:
+		return true
+	case CampaignLookWinnerB:
 		return true
 	default:
 		return false
@@ -307,9 +394,10 @@ func (e CampaignPatchChannel) Valid() bool {
 
 // Defines values for CampaignPreviewVariant.
 const (
-	CampaignPreviewVariantA       CampaignPreviewVariant = "a"
-	CampaignPreviewVariantB       CampaignPreviewVariant = "b"
-	CampaignPreviewVariantHoldOut CampaignPreviewVariant = "hold_out"
+	CampaignPreviewVariantA         CampaignPreviewVariant = "a"
+	CampaignPreviewVariantB         CampaignPreviewVariant = "b"
+	CampaignPreviewVariantHoldOut   CampaignPreviewVariant = "hold_out"
+	CampaignPreviewVariantRemaining CampaignPreviewVariant = "remaining"
 )
 
 // Valid indicates whether the value is a known member of the CampaignPreviewVariant enum.
@@ -320,6 +408,8 @@ func (e CampaignPreviewVariant) Valid() bool {
 	case CampaignPreviewVariantB:
 		return true
 	case CampaignPreviewVariantHoldOut:
+		return true
+	case CampaignPreviewVariantRemaining:
 		return true
 	default:
 		return false
@@ -415,9 +505,10 @@ func (e CampaignRecipientReported) Valid() bool {
 
 // Defines values for CampaignRecipientVariant.
 const (
-	CampaignRecipientVariantA       CampaignRecipientVariant = "a"
-	CampaignRecipientVariantB       CampaignRecipientVariant = "b"
-	CampaignRecipientVariantHoldOut CampaignRecipientVariant = "hold_out"
+	CampaignRecipientVariantA         CampaignRecipientVariant = "a"
+	CampaignRecipientVariantB         CampaignRecipientVariant = "b"
+	CampaignRecipientVariantHoldOut   CampaignRecipientVariant = "hold_out"
+	CampaignRecipientVariantRemaining CampaignRecipientVariant = "remaining"
 )
 
 // Valid indicates whether the value is a known member of the CampaignRecipientVariant enum.
@@ -429,6 +520,8 @@ func (e CampaignRecipientVariant) Valid() bool {
 		return true
 	case CampaignRecipientVariantHoldOut:
 		return true
+	case CampaignRecipientVariantRemaining:
+		return true
 	default:
 		return false
 	}
@@ -437,6 +530,7 @@ func (e CampaignRecipientVariant) Valid() bool {
 // Defines values for CampaignResultsGoal.
 const (
 	CampaignResultsGoalClaimed CampaignResultsGoal = "claimed"
+	CampaignResultsGoalOpened  CampaignResultsGoal = "opened"
 	CampaignResultsGoalUsed    CampaignResultsGoal = "used"
 )
 
@@ -444,6 +538,8 @@ const (
 func (e CampaignResultsGoal) Valid() bool {
 	switch e {
 	case CampaignResultsGoalClaimed:
+		return true
+	case CampaignResultsGoalOpened:
 		return true
 	case CampaignResultsGoalUsed:
 		return true
@@ -1541,6 +1637,45 @@ func (e UseState) Valid() bool {
 	}
 }
 
+// Defines values for VersionTestBy.
+const (
+	VersionTestByClaimed VersionTestBy = "claimed"
+	VersionTestByOpened  VersionTestBy = "opened"
+	VersionTestByRevenue VersionTestBy = "revenue"
+)
+
+// Valid indicates whether the value is a known member of the VersionTestBy enum.
+func (e VersionTestBy) Valid() bool {
+	switch e {
+	case VersionTestByClaimed:
+		return true
+	case VersionTestByOpened:
+		return true
+	case VersionTestByRevenue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for VersionTestWinner.
+const (
+	VersionTestWinnerA VersionTestWinner = "a"
+	VersionTestWinnerB VersionTestWinner = "b"
+)
+
+// Valid indicates whether the value is a known member of the VersionTestWinner enum.
+func (e VersionTestWinner) Valid() bool {
+	switch e {
+	case VersionTestWinnerA:
+		return true
+	case VersionTestWinnerB:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WebhookDisabledReason.
 const (
 	WebhookDisabledReasonFailing WebhookDisabledReason = "failing"
@@ -1762,9 +1897,10 @@ func (e CampaignRecipientsParamsOutcome) Valid() bool {
 
 // Defines values for CampaignRecipientsParamsVariant.
 const (
-	CampaignRecipientsParamsVariantA       CampaignRecipientsParamsVariant = "a"
-	CampaignRecipientsParamsVariantB       CampaignRecipientsParamsVariant = "b"
-	CampaignRecipientsParamsVariantHoldOut CampaignRecipientsParamsVariant = "hold_out"
+	CampaignRecipientsParamsVariantA         CampaignRecipientsParamsVariant = "a"
+	CampaignRecipientsParamsVariantB         CampaignRecipientsParamsVariant = "b"
+	CampaignRecipientsParamsVariantHoldOut   CampaignRecipientsParamsVariant = "hold_out"
+	CampaignRecipientsParamsVariantRemaining CampaignRecipientsParamsVariant = "remaining"
 )
 
 // Valid indicates whether the value is a known member of the CampaignRecipientsParamsVariant enum.
@@ -1775,6 +1911,8 @@ func (e CampaignRecipientsParamsVariant) Valid() bool {
 	case CampaignRecipientsParamsVariantB:
 		return true
 	case CampaignRecipientsParamsVariantHoldOut:
+		return true
+	case CampaignRecipientsParamsVariantRemaining:
 		return true
 	default:
 		return false
@@ -1813,9 +1951,10 @@ func (e ExportCampaignRecipientsParamsOutcome) Valid() bool {
 
 // Defines values for ExportCampaignRecipientsParamsVariant.
 const (
-	ExportCampaignRecipientsParamsVariantA       ExportCampaignRecipientsParamsVariant = "a"
-	ExportCampaignRecipientsParamsVariantB       ExportCampaignRecipientsParamsVariant = "b"
-	ExportCampaignRecipientsParamsVariantHoldOut ExportCampaignRecipientsParamsVariant = "hold_out"
+	ExportCampaignRecipientsParamsVariantA         ExportCampaignRecipientsParamsVariant = "a"
+	ExportCampaignRecipientsParamsVariantB         ExportCampaignRecipientsParamsVariant = "b"
+	ExportCampaignRecipientsParamsVariantHoldOut   ExportCampaignRecipientsParamsVariant = "hold_out"
+	ExportCampaignRecipientsParamsVariantRemaining ExportCampaignRecipientsParamsVariant = "remaining"
 )
 
 // Valid indicates whether the value is a known member of the ExportCampaignRecipientsParamsVariant enum.
@@ -1826,6 +1965,8 @@ func (e ExportCampaignRecipientsParamsVariant) Valid() bool {
 	case ExportCampaignRecipientsParamsVariantB:
 		return true
 	case ExportCampaignRecipientsParamsVariantHoldOut:
+		return true
+	case ExportCampaignRecipientsParamsVariantRemaining:
 		return true
 	default:
 		return false
@@ -2246,6 +2387,9 @@ type Campaign struct {
 	// AwaitsApproval Its publication waits for approval by a second person.
 	AwaitsApproval *bool `json:"awaits_approval,omitempty"`
 
+	// Blocks The blocks of a mail by language tag, "default" being one of them. Absent = title, body and a button. Other channels show the body, which may be empty in a mail with blocks.
+	Blocks *map[string]*[]CampaignBlock `json:"blocks,omitempty"`
+
 	// Body Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
 	//
 	// Examples: Spring sale, {{name|dear customer}}
@@ -2276,6 +2420,11 @@ type Campaign struct {
 	// Id Examples: 1
 	Id string `json:"id"`
 
+	// Link The https address to which {{link}} and the button lead; absent = the claim page of the campaign's template. Every http and https address in the texts is tracked too.
+	//
+	// Examples: https://shop.example/spring
+	Link *string `json:"link,omitempty"`
+
 	// Name For staff; at most 120 characters.
 	//
 	// Examples: Spring
@@ -2305,6 +2454,9 @@ type Campaign struct {
 
 	// State Examples: draft
 	State CampaignState `json:"state"`
+
+	// Test Sends both contents to a share of the recipients first, and the one that wins to the others.
+	Test *VersionTest `json:"test,omitempty"`
 
 	// Title Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
 	//
@@ -2383,6 +2535,49 @@ type CampaignApproval struct {
 	Segment *FrozenRule `json:"segment,omitempty"`
 }
 
+// CampaignArm defines model for CampaignArm.
+type CampaignArm struct {
+	// Assigned Examples: 1000
+	Assigned int64 `json:"assigned"`
+
+	// Currency Examples: CNY
+	Currency *string `json:"currency,omitempty"`
+
+	// Did Recipients who clicked, claimed or paid.
+	//
+	// Examples: 49
+	Did int64 `json:"did"`
+
+	// Group Examples: a
+	Group CampaignArmGroup `json:"group"`
+
+	// High And at most this.
+	//
+	// Examples: 0.0655
+	High float64 `json:"high"`
+
+	// Low With 95 % confidence the true value is at least this (Wilson; of a mean, 1.96 standard errors).
+	//
+	// Examples: 0.038
+	Low float64 `json:"low"`
+
+	// Revenue Of a test by revenue: the amount of their orders, in minor units of currency.
+	//
+	// Examples: 245000
+	Revenue *int64 `json:"revenue,omitempty"`
+
+	// Sent Examples: 980
+	Sent int64 `json:"sent"`
+
+	// Value The rate, or of a test by revenue the mean amount per recipient.
+	//
+	// Examples: 0.05
+	Value float64 `json:"value"`
+}
+
+// CampaignArmGroup Examples: a
+type CampaignArmGroup string
+
 // CampaignAudience defines model for CampaignAudience.
 type CampaignAudience struct {
 	// All Every known user.
@@ -2421,6 +2616,25 @@ type CampaignBalance struct {
 	// Twice Users in more than one batch.
 	Twice int64 `json:"twice"`
 }
+
+// CampaignBlock defines model for CampaignBlock.
+type CampaignBlock struct {
+	// Text The text, in Markdown where type is text or footer; of an image the alternative text, of a button its words.
+	//
+	// Examples: Come and see
+	Text *string `json:"text,omitempty"`
+
+	// Type Examples: text
+	Type CampaignBlockType `json:"type"`
+
+	// Url The https address of an image.
+	//
+	// Examples: https://shop.example/cup.png
+	Url *string `json:"url,omitempty"`
+}
+
+// CampaignBlockType Examples: text
+type CampaignBlockType string
 
 // CampaignComparison defines model for CampaignComparison.
 type CampaignComparison struct {
@@ -2531,9 +2745,37 @@ type CampaignList struct {
 	Next *string `json:"next,omitempty"`
 }
 
+// CampaignLook defines model for CampaignLook.
+type CampaignLook struct {
+	// Arms a, then b.
+	Arms []CampaignArm `json:"arms"`
+
+	// At The numbers count events before this instant.
+	At time.Time `json:"at"`
+
+	// Look Examples: end
+	Look CampaignLookLook `json:"look"`
+
+	// Winner Absent if the test went on.
+	//
+	// Examples: b
+	Winner *CampaignLookWinner `json:"winner,omitempty"`
+}
+
+// CampaignLookLook Examples: end
+type CampaignLookLook string
+
+// CampaignLookWinner Absent if the test went on.
+//
+// Examples: b
+type CampaignLookWinner string
+
 // CampaignPatch defines model for CampaignPatch.
 type CampaignPatch struct {
 	Audience *CampaignAudience `json:"audience,omitempty"`
+
+	// Blocks null = title, body and a button.
+	Blocks *map[string]*[]CampaignBlock `json:"blocks,omitempty"`
 
 	// Body Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
 	//
@@ -2543,10 +2785,16 @@ type CampaignPatch struct {
 	EndsAt          *time.Time            `json:"ends_at,omitempty"`
 	GrantTemplateId *string               `json:"grant_template_id,omitempty"`
 	HoldOutPercent  *int64                `json:"hold_out_percent,omitempty"`
-	Name            *string               `json:"name,omitempty"`
-	RatePerSecond   *int64                `json:"rate_per_second,omitempty"`
-	ShopNumber      *string               `json:"shop_number,omitempty"`
-	StartsAt        *time.Time            `json:"starts_at,omitempty"`
+
+	// Link null = the claim page of the template.
+	Link          *string    `json:"link,omitempty"`
+	Name          *string    `json:"name,omitempty"`
+	RatePerSecond *int64     `json:"rate_per_second,omitempty"`
+	ShopNumber    *string    `json:"shop_number,omitempty"`
+	StartsAt      *time.Time `json:"starts_at,omitempty"`
+
+	// Test null = no test: both contents go to their percentages at once.
+	Test *VersionTest `json:"test,omitempty"`
 
 	// Title Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
 	//
@@ -2584,6 +2832,35 @@ type CampaignPatchTitle1 map[string]string
 // Examples: Spring sale, {{name|dear customer}}
 type CampaignPatch_Title struct {
 	union json.RawMessage
+}
+
+// CampaignPoint defines model for CampaignPoint.
+type CampaignPoint struct {
+	// At The beginning of the span; it ends where the next may begin.
+	At time.Time `json:"at"`
+
+	// Claimed Recipients who got a coupon of the template.
+	//
+	// Examples: 80
+	Claimed int64 `json:"claimed"`
+
+	// Delivered Of those sent in the span, reported as delivered.
+	//
+	// Examples: 4900
+	Delivered int64 `json:"delivered"`
+
+	// Earned The amount of orders that recipients paid with coupons of the template, in minor units, without refunds.
+	//
+	// Examples: 400000
+	Earned int64 `json:"earned"`
+
+	// Opened Recipients who followed a link for the first time.
+	//
+	// Examples: 240
+	Opened int64 `json:"opened"`
+
+	// Sent Examples: 5000
+	Sent int64 `json:"sent"`
 }
 
 // CampaignPreview defines model for CampaignPreview.
@@ -2753,6 +3030,11 @@ type CampaignResults struct {
 	// CountedTo Everything before this instant is counted; null = not counted yet.
 	CountedTo *time.Time `json:"counted_to"`
 
+	// Currency Of the amounts in series.
+	//
+	// Examples: CNY
+	Currency *string `json:"currency,omitempty"`
+
 	// Delivered Of those sent: the provider reports that they arrived.
 	//
 	// Examples: 0
@@ -2761,17 +3043,23 @@ type CampaignResults struct {
 	// Final Whether the numbers are final.
 	Final bool `json:"final"`
 
-	// Goal The measure the campaign is judged by; absent if it is about no template.
+	// Goal The measure the campaign is judged by.
 	Goal *CampaignResultsGoal `json:"goal,omitempty"`
 
-	// Groups a, b if there is a second content, hold_out if a part gets nothing.
+	// Groups a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing.
 	Groups []CampaignGroup `json:"groups"`
+
+	// Looks The looks at the test, with the numbers that decided it; empty without a test.
+	Looks []CampaignLook `json:"looks"`
+
+	// Series What recipients did over time, as of counted_to; spans without anything are absent.
+	Series []CampaignPoint `json:"series"`
 
 	// Until Later actions do not count; null until the campaign has ended.
 	Until *time.Time `json:"until"`
 }
 
-// CampaignResultsGoal The measure the campaign is judged by; absent if it is about no template.
+// CampaignResultsGoal The measure the campaign is judged by.
 type CampaignResultsGoal string
 
 // CampaignTest defines model for CampaignTest.
@@ -2788,12 +3076,15 @@ type CampaignTestVariant string
 
 // CampaignVariant defines model for CampaignVariant.
 type CampaignVariant struct {
+	// Blocks As blocks of the campaign.
+	Blocks *map[string]*[]CampaignBlock `json:"blocks,omitempty"`
+
 	// Body Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
 	//
 	// Examples: Spring sale, {{name|dear customer}}
 	Body CampaignVariant_Body `json:"body"`
 
-	// Percent The percentage of recipients who get this one.
+	// Percent The percentage of recipients who get this one; of a test, of the recipients in the test.
 	//
 	// Examples: 50
 	Percent int64 `json:"percent"`
@@ -2834,6 +3125,9 @@ type CampaignVariant_Title struct {
 type CampaignWish struct {
 	Audience CampaignAudience `json:"audience"`
 
+	// Blocks The blocks of a mail by language tag, "default" being one of them. Absent = title, body and a button. Other channels show the body, which may be empty in a mail with blocks.
+	Blocks *map[string]*[]CampaignBlock `json:"blocks,omitempty"`
+
 	// Body Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
 	//
 	// Examples: Spring sale, {{name|dear customer}}
@@ -2853,6 +3147,11 @@ type CampaignWish struct {
 	// HoldOutPercent The percentage of the audience that gets nothing, for comparison.
 	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
 
+	// Link The https address to which {{link}} and the button lead; absent = the claim page of the campaign's template. Every http and https address in the texts is tracked too.
+	//
+	// Examples: https://shop.example/spring
+	Link *string `json:"link,omitempty"`
+
 	// Name For staff; at most 120 characters.
 	//
 	// Examples: Spring
@@ -2870,6 +3169,9 @@ type CampaignWish struct {
 	//
 	// Examples: 2027-01-01T12:00:00Z
 	StartsAt time.Time `json:"starts_at"`
+
+	// Test Sends both contents to a share of the recipients first, and the one that wins to the others.
+	Test *VersionTest `json:"test,omitempty"`
 
 	// Title Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
 	//
@@ -5195,6 +5497,42 @@ type Use struct {
 // UseState defines model for Use.State.
 type UseState string
 
+// VersionTest defines model for VersionTest.
+type VersionTest struct {
+	// By What decides: clicks of those who were sent to, claims or the amount of orders with a coupon of the template of all in the test. Without a template only opened.
+	//
+	// Examples: opened
+	By VersionTestBy `json:"by"`
+
+	// EndEarly One more look at half of the time: the test ends there if the difference is beyond chance with 99.9 % confidence (Haybittle and Peto).
+	EndEarly *bool `json:"end_early,omitempty"`
+
+	// Minutes Minutes from the start until the decision; the campaign has to last longer.
+	//
+	// Examples: 240
+	Minutes int64 `json:"minutes"`
+
+	// SharePercent The percentage of the recipients who are in the test.
+	//
+	// Examples: 20
+	SharePercent int64 `json:"share_percent"`
+
+	// Winner The content that won; absent before. Ignored in a request.
+	//
+	// Examples: b
+	Winner *VersionTestWinner `json:"winner,omitempty"`
+}
+
+// VersionTestBy What decides: clicks of those who were sent to, claims or the amount of orders with a coupon of the template of all in the test. Without a template only opened.
+//
+// Examples: opened
+type VersionTestBy string
+
+// VersionTestWinner The content that won; absent before. Ignored in a request.
+//
+// Examples: b
+type VersionTestWinner string
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	CreatedAt time.Time `json:"created_at"`
@@ -5535,7 +5873,7 @@ type CampaignRecipientsParams struct {
 	// Reason Such as opted_out, frequency_cap or hold_out.
 	Reason *string `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// Variant Only users who get this content, or are held out.
+	// Variant Only users who get this content, wait for the decision of the test, or are held out.
 	Variant *CampaignRecipientsParamsVariant `form:"variant,omitempty" json:"variant,omitempty"`
 
 	// UserId Only this user.
@@ -5560,7 +5898,7 @@ type ExportCampaignRecipientsParams struct {
 	// Reason Such as opted_out, frequency_cap or hold_out.
 	Reason *string `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// Variant Only users who get this content, or are held out.
+	// Variant Only users who get this content, wait for the decision of the test, or are held out.
 	Variant *ExportCampaignRecipientsParamsVariant `form:"variant,omitempty" json:"variant,omitempty"`
 
 	// UserId Only this user.

@@ -56,6 +56,8 @@ type Campaign struct {
 	Waiting campaign.Waiting
 	// Earlier are campaigns of the same shop that have ended.
 	Earlier []campaign.Past
+	// Course is what the campaign brought about.
+	Course CampaignCourse
 }
 
 // waits reports whether there are messages that the channel could still take.
@@ -198,6 +200,8 @@ type CampaignForm struct {
 	// Replanned is whether the times have moved to the zone of another shop.
 	Replanned  bool
 	RequestKey string
+	// Reaches is about how many users of the audience each channel reaches.
+	Reaches map[delivery.Channel]int64
 }
 
 // Action is the address that the form is sent to.
@@ -226,7 +230,7 @@ func (p CampaignForm) Place(ctx context.Context) (string, []ui.Crumb) {
 func (p CampaignForm) field(ctx context.Context, name, kind string, required bool) ui.FieldProps {
 	f := ui.FieldProps{Name: name, Label: ui.T(ctx, "campaign.field."+name), Value: p.Values[name], Type: kind, Required: required,
 		Error: ui.ErrorOf(ctx, p.Errors, name), Autocomplete: "off"}
-	if slices.Contains([]string{"percent_b", "hold_out", "rate_per_second"}, name) {
+	if slices.Contains([]string{"percent_b", "hold_out", "test_share", "rate_per_second"}, name) {
 		f.InputMode = "numeric"
 	}
 	if key := "campaign.help." + name; ui.From(ctx).Locale.Has(key) {
@@ -246,7 +250,11 @@ func (p CampaignForm) channelChoice(ctx context.Context) ui.ChoiceProps {
 
 func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 	c := ui.ChoiceProps{Name: "audience", Label: ui.T(ctx, "campaign.field.audience"), Value: p.Values["audience"], Error: ui.ErrorOf(ctx, p.Errors, "audience"), Required: true}
+	c.Options = append(c.Options, ui.Option{Label: ui.T(ctx, "campaign.audience.choose")})
 	for _, k := range campaign.AudienceKinds() {
+		if k == campaign.Segment || k == campaign.List { // are chosen by their names
+			continue
+		}
 		if slices.Contains(p.Kinds, k) {
 			c.Options = append(c.Options, ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))})
 		}
@@ -257,10 +265,17 @@ func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 			kind = campaign.List
 		}
 		o := ui.Option{Value: AudienceOf(kind, strconv.FormatInt(s.ID, 10)), Label: ui.T(ctx, "campaign.audience."+string(kind)) + ": " + s.Name}
+		if s.Members != nil {
+			o.Label += " · " + ui.N(ctx, "campaign.audience.members", *s.Members)
+		}
 		c.Options = append(c.Options, o)
 		if o.Value == AudienceOf(campaign.AudienceKind(c.Value), p.Values["audience_value"]) {
 			c.Value = o.Value
 		}
+	}
+	if id := p.Values["audience_value"]; c.Value == string(campaign.Segment) || c.Value == string(campaign.List) { // not among the last changed
+		o := ui.Option{Value: AudienceOf(campaign.AudienceKind(c.Value), id), Label: ui.T(ctx, "campaign.audience."+c.Value) + ": " + id}
+		c.Options, c.Value = append(c.Options, o), o.Value
 	}
 	return c
 }
@@ -270,7 +285,7 @@ func AudienceOf(kind campaign.AudienceKind, id string) string { return string(ki
 
 func (p CampaignForm) shopChoice(ctx context.Context) ui.ChoiceProps {
 	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Help: ui.T(ctx, "campaign.help.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),
-		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, parts.ShopOptions(ctx, p.Shops)...)}
+		Options: append(parts.ShopOptions(ctx, p.Shops), ui.Option{Value: "", Label: ui.T(ctx, "campaign.no_shop")})}
 }
 
 // CampaignLabel is the label of a field of the form, by its name.

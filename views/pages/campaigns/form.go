@@ -41,7 +41,10 @@ func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
 			}
 		}
 	}
-	steps[1], steps[2] = append(steps[1], "grant_template_id"), append(steps[2], "percent_b", "hold_out")
+	steps[1], steps[2] = append(steps[1], "link", "grant_template_id"), append(steps[2], "percent_b", "test_share", "hold_out")
+	if p.Values["test_share"] != "" {
+		steps[2] = append(steps[2], "test_by", "test_minutes")
+	}
 	if p.Values["audience"] == string(campaign.Everybody) || strings.Contains(p.audienceChoice(ctx).Value, ":") { // chosen by its name
 		steps[0] = steps[0][:3]
 	} else if OfTemplate(p.Values["audience"]) {
@@ -86,7 +89,11 @@ func (p CampaignForm) shown(ctx context.Context, name string) string {
 		return cmp.Or(p.when(ctx, p.Spec.StartsAt), typed)
 	case "ends_at":
 		return cmp.Or(p.when(ctx, p.Spec.EndsAt), typed)
-	case "percent_b", "hold_out":
+	case "test_by":
+		return chosen(p.testByChoice(ctx))
+	case "test_minutes":
+		return chosen(p.testMinutesChoice(ctx))
+	case "percent_b", "hold_out", "test_share":
 		return parts.PercentTyped(typed)
 	case "grant_template_id":
 		if p.Grant != nil {

@@ -65,6 +65,11 @@ func WithoutLanguage(values map[string]string, i int) {
 		}
 		delete(values, LanguageField(n-1, part))
 	}
+	for version := range 2 {
+		for j := i; j < n; j++ {
+			SetBlocks(values, TextPlaceOf(version, j), BlocksIn(values, TextPlaceOf(version, j+1)))
+		}
+	}
 }
 
 // language is how the further language is called on the page.

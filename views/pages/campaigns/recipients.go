@@ -34,7 +34,7 @@ func (p CampaignRecipients) URL() string { return parts.CampaignURL(p.ID, "recip
 
 // VariantNames are the values by which addresses name contents.
 func VariantNames() map[string]int {
-	return map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut}
+	return map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut, "remaining": delivery.Remaining}
 }
 
 func recipientOutcomes(ctx context.Context, divided bool) []ui.Option {
@@ -61,7 +61,7 @@ func recipientReasons(ctx context.Context) []ui.Option {
 
 func (p CampaignRecipients) variants(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "recipients.all_versions")}}
-	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
+	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out", delivery.Remaining: "remaining"}
 	for _, v := range p.Content.Groups() {
 		list = append(list, ui.Option{Value: names[v], Label: groupText(ctx, p.Content, v)})
 	}

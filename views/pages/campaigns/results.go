@@ -28,6 +28,8 @@ func groupText(ctx context.Context, c delivery.Copy, variant int) string {
 	switch {
 	case variant == delivery.HeldOut:
 		return ui.T(ctx, "results.group.hold_out")
+	case variant == delivery.Remaining:
+		return ui.T(ctx, "results.group.remaining")
 	case len(c.Variants) < 2 && c.HoldOut == 0:
 		return ui.T(ctx, "results.group.all")
 	case len(c.Variants) < 2:
@@ -76,15 +78,15 @@ type resultFinding struct {
 // findings returns the conclusions that the counted numbers support, the goal first.
 func (p CampaignResults) findings(ctx context.Context) (list []resultFinding) {
 	goal := p.Goal()
-	if c, ok := p.Results.Effect(goal); ok && goal != "" {
+	if c, ok := p.Results.Effect(goal); ok {
 		list = append(list, effectFinding(ctx, c))
 	}
 	measures := []campaign.Measure{goal}
-	if goal != "" {
+	if goal != campaign.Opening {
 		measures = append(measures, campaign.Opening)
 	}
 	for _, m := range measures {
-		if c, ok := p.Results.Versions(m); ok && m != "" {
+		if c, ok := p.Results.Versions(m); ok {
 			list = append(list, versionsFinding(ctx, c))
 		}
 	}

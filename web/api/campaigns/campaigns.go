@@ -36,7 +36,7 @@ type CampaignPreview struct {
 	Title   string `json:"title"`
 	Text    string `json:"text"`
 	HTML    string `json:"html" doc:"The whole mail."`
-	Variant string `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
+	Variant string `json:"variant" enum:"a,b,remaining,hold_out" doc:"Which content the user gets."`
 	Locale  string `json:"locale" doc:"The language whose text is shown; empty = the default language, also where nothing is written in the reader's." example:"zh-CN"`
 	Unknown bool   `json:"user_unknown,omitempty" doc:"The user is unknown: the text is rendered without a name, in the default language."`
 }
@@ -54,7 +54,7 @@ type CampaignRecipient struct {
 	NotAfter    *time.Time `json:"not_after,omitempty" doc:"Where at is null, the outcome came about at this instant or earlier."`
 	NextRetryAt *time.Time `json:"next_retry_at,omitempty"`
 	Channel     string     `json:"channel" enum:"app,email,sms,webpush,webhook"`
-	Variant     string     `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
+	Variant     string     `json:"variant" enum:"a,b,remaining,hold_out" doc:"Which content the user gets."`
 	OpenedAt    *time.Time `json:"opened_at,omitempty" doc:"When the user first followed the message's link."`
 	Reported    string     `json:"reported,omitempty" enum:"delivered,bounced,soft_bounced,complained" doc:"The provider's later report on a sent message."`
 	Cause       string     `json:"cause,omitempty" doc:"The words of that report."`

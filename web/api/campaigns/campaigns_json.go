@@ -1,9 +1,11 @@
 package campaigns
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -11,6 +13,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
 )
@@ -126,9 +129,10 @@ func audienceJSON(a campaign.Audience) CampaignAudience {
 
 // CampaignVariant is a second content to compare with the first.
 type CampaignVariant struct {
-	Title   Words `json:"title"`
-	Body    Words `json:"body"`
-	Percent int   `json:"percent" minimum:"1" maximum:"99" doc:"The percentage of recipients who get this one." example:"50"`
+	Title   Words  `json:"title"`
+	Body    Words  `json:"body"`
+	Blocks  Blocks `json:"blocks,omitempty" doc:"As blocks of the campaign."`
+	Percent int    `json:"percent" minimum:"1" maximum:"99" doc:"The percentage of recipients who get this one; of a test, of the recipients in the test." example:"50"`
 }
 
 // CampaignWish is a campaign to be created.
@@ -145,6 +149,9 @@ type CampaignWish struct {
 	ShopNumber      *string          `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"The campaign's shop; if absent, that of its template, else none." nullable:"true"`
 	VariantB        *CampaignVariant `json:"variant_b,omitempty" doc:"A second content for a part of the recipients."`
 	HoldOutPercent  int              `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the audience that gets nothing, for comparison."`
+	Blocks          Blocks           `json:"blocks,omitempty" doc:"The blocks of a mail by language tag, \"default\" being one of them. Absent = title, body and a button. Other channels show the body, which may be empty in a mail with blocks."`
+	Link            string           `json:"link,omitempty" maxLength:"500" doc:"The https address to which {{link}} and the button lead; absent = the claim page of the campaign's template. Every http and https address in the texts is tracked too." example:"https://shop.example/spring"`
+	Test            *VersionTest     `json:"test,omitempty" doc:"Sends both contents to a share of the recipients first, and the one that wins to the others."`
 }
 
 // CampaignPatch is a change of a campaign: absent fields stay as they are.
@@ -161,6 +168,9 @@ type CampaignPatch struct {
 	ShopNumber      pipeline.Optional[string]           `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
 	VariantB        pipeline.Optional[CampaignVariant]  `json:"variant_b,omitempty" doc:"null = one content for all."`
 	HoldOutPercent  pipeline.Optional[int]              `json:"hold_out_percent,omitempty"`
+	Blocks          pipeline.Optional[Blocks]           `json:"blocks,omitempty" doc:"null = title, body and a button."`
+	Link            pipeline.Optional[string]           `json:"link,omitempty" doc:"null = the claim page of the template."`
+	Test            pipeline.Optional[VersionTest]      `json:"test,omitempty" doc:"null = no test: both contents go to their percentages at once."`
 }
 
 // Campaign is a campaign as staff see it.
@@ -208,13 +218,14 @@ func (w CampaignWish) spec() (campaign.Spec, error) {
 	}
 	audience, err2 := w.Audience.audience()
 	s.Channel, s.Audience = channel, audience
-	first := delivery.Variant{Percent: 100, Texts: texts(w.Title, w.Body)}
+	s.Content.Link, s.Content.Test = w.Link, w.Test.test()
+	first := delivery.Variant{Percent: 100, Texts: texts(w.Title, w.Body, w.Blocks)}
 	if w.VariantB != nil {
 		first.Percent = 100 - w.VariantB.Percent
 	}
 	s.Content.Variants = append(s.Content.Variants, first)
 	if w.VariantB != nil {
-		s.Content.Variants = append(s.Content.Variants, delivery.Variant{Percent: w.VariantB.Percent, Texts: texts(w.VariantB.Title, w.VariantB.Body)})
+		s.Content.Variants = append(s.Content.Variants, delivery.Variant{Percent: w.VariantB.Percent, Texts: texts(w.VariantB.Title, w.VariantB.Body, w.VariantB.Blocks)})
 	}
 	var err3, err4 error
 	if w.GrantTemplateID != nil && *w.GrantTemplateID != "" {
@@ -226,8 +237,8 @@ func (w CampaignWish) spec() (campaign.Spec, error) {
 	return s, pipeline.Merge(err1, err2, err3, err4)
 }
 
-// texts joins titles and bodies by language; a missing one is refused later.
-func texts(title, body Words) map[string]delivery.Text {
+// texts joins titles, bodies and blocks by language; a missing one is refused later.
+func texts(title, body Words, blocks Blocks) map[string]delivery.Text {
 	list := map[string]delivery.Text{}
 	for tag, s := range title {
 		list[tag] = delivery.Text{Title: s}
@@ -237,26 +248,44 @@ func texts(title, body Words) map[string]delivery.Text {
 		t.Body = s
 		list[tag] = t
 	}
+	for tag, of := range blocks {
+		if tag == "default" {
+			tag = ""
+		}
+		t := list[tag]
+		for _, b := range of {
+			t.Blocks = append(t.Blocks, message.Block{Type: message.BlockType(b.Type), Text: b.Text, URL: b.URL})
+		}
+		list[tag] = t
+	}
 	return list
 }
 
-func words(texts map[string]delivery.Text) (title, body Words) {
+func words(texts map[string]delivery.Text) (title, body Words, blocks Blocks) {
 	title, body = Words{}, Words{}
 	for tag, t := range texts {
 		title[tag], body[tag] = t.Title, t.Body
+		for _, b := range t.Blocks {
+			if blocks == nil {
+				blocks = Blocks{}
+			}
+			name := cmp.Or(tag, "default")
+			blocks[name] = append(blocks[name], CampaignBlock{string(b.Type), b.Text, b.URL})
+		}
 	}
-	return title, body
+	return title, body, blocks
 }
 
 // wishOf is the inverse of [CampaignWish.spec].
 func wishOf(s campaign.Spec) CampaignWish {
 	w := CampaignWish{Name: s.Name, Channel: s.Channel.String(), Audience: audienceJSON(s.Audience), StartsAt: s.StartsAt.UTC(),
 		EndsAt: s.EndsAt.UTC(), RatePerSecond: s.RatePerSecond, HoldOutPercent: s.Content.HoldOut}
-	w.Title, w.Body = words(s.Content.Variants[0].Texts)
+	w.Title, w.Body, w.Blocks = words(s.Content.Variants[0].Texts)
+	w.Link, w.Test = s.Content.Link, testJSON(s.Content.Test)
 	if len(s.Content.Variants) > 1 {
 		b := s.Content.Variants[1]
 		w.VariantB = &CampaignVariant{Percent: b.Percent}
-		w.VariantB.Title, w.VariantB.Body = words(b.Texts)
+		w.VariantB.Title, w.VariantB.Body, w.VariantB.Blocks = words(b.Texts)
 	}
 	if s.GrantTemplate != 0 {
 		w.GrantTemplateID = new(pipeline.Decimal(s.GrantTemplate))
@@ -279,6 +308,15 @@ func (p CampaignPatch) apply(s campaign.Spec) (campaign.Spec, error) {
 	p.EndsAt.Into(&w.EndsAt)
 	p.RatePerSecond.Into(&w.RatePerSecond)
 	p.HoldOutPercent.Into(&w.HoldOutPercent)
+	p.Link.Into(&w.Link)
+	if p.Blocks.Set {
+		w.Blocks = p.Blocks.Value
+	}
+	if p.Test.Set {
+		if w.Test = &p.Test.Value; p.Test.Null {
+			w.Test = nil
+		}
+	}
 	if p.GrantTemplateID.Set {
 		w.GrantTemplateID = &p.GrantTemplateID.Value
 	}
@@ -320,8 +358,9 @@ func ofCampaign(err error) error {
 		return err
 	}
 	out := &fault.Fields{}
+	named := strings.NewReplacer("test_share", "test.share_percent", "test_by", "test.by", "test_minutes", "test.minutes")
 	for _, f := range fields.List {
-		out.Add("body."+f.Name, f.Key, "%s", f.Message)
+		out.Add("body."+named.Replace(f.Name), f.Key, "%s", f.Message)
 	}
 	return out
 }

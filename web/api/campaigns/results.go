@@ -20,15 +20,18 @@ type CampaignResults struct {
 	CountedTo   *time.Time           `json:"counted_to" nullable:"true" doc:"Everything before this instant is counted; null = not counted yet."`
 	Until       *time.Time           `json:"until" nullable:"true" doc:"Later actions do not count; null until the campaign has ended."`
 	Final       bool                 `json:"final" doc:"Whether the numbers are final."`
-	Goal        string               `json:"goal,omitempty" enum:"claimed,used" doc:"The measure the campaign is judged by; absent if it is about no template."`
-	Groups      []CampaignGroup      `json:"groups" nullable:"false" doc:"a, b if there is a second content, hold_out if a part gets nothing."`
+	Goal        string               `json:"goal,omitempty" enum:"opened,claimed,used" doc:"The measure the campaign is judged by."`
+	Groups      []CampaignGroup      `json:"groups" nullable:"false" doc:"a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing."`
 	Comparisons []CampaignComparison `json:"comparisons" nullable:"false" doc:"b against a, and all others against the held out, per measure."`
 	parts.Reported
+	Looks    []CampaignLook  `json:"looks" nullable:"false" doc:"The looks at the test, with the numbers that decided it; empty without a test."`
+	Series   []CampaignPoint `json:"series" nullable:"false" doc:"What recipients did over time, as of counted_to; spans without anything are absent."`
+	Currency string          `json:"currency,omitempty" doc:"Of the amounts in series." example:"CNY"`
 }
 
 // CampaignGroup counts the actions of one group of recipients.
 type CampaignGroup struct {
-	Group    string `json:"group" enum:"a,b,hold_out" example:"a"`
+	Group    string `json:"group" enum:"a,b,remaining,hold_out" example:"a"`
 	Assigned int64  `json:"assigned" doc:"Users of the audience in this group." example:"5000"`
 	Sent     int64  `json:"sent" doc:"Those of them whom the message reached." example:"4800"`
 	Opened   *Rate  `json:"opened,omitempty" doc:"Users who followed their link, of those who were sent to. This and the following are absent where the campaign's template, or its lack, makes them meaningless."`
@@ -77,8 +80,10 @@ func rateJSON(s campaign.Share) *Rate {
 	return &Rate{s.K, s.N, s.Rate(), low, high}
 }
 
-// groups maps the names of a campaign's versions, and of the hold-out group, to their numbers.
-func groups() map[string]int { return map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut} }
+// groups maps the names of a campaign's versions, and of the groups without one, to their numbers.
+func groups() map[string]int {
+	return map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut, "remaining": delivery.Remaining}
+}
 
 func groupName(variant int) string {
 	for name, v := range groups() {
@@ -122,7 +127,7 @@ func comparisonJSON(c campaign.Comparison, first, than string) CampaignCompariso
 
 func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
 	w := CampaignResults{CampaignID: pipeline.Decimal(c.ID), CountedTo: pipeline.UTC(r.CountedTo), Until: pipeline.UTC(r.Until), Final: r.Final, Goal: string(c.Goal()),
-		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}, Reported: parts.ReportedOf(r.Reported)}
+		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}, Looks: []CampaignLook{}, Series: []CampaignPoint{}, Reported: parts.ReportedOf(r.Reported)}
 	for _, t := range r.Groups {
 		w.Groups = append(w.Groups, groupJSON(t, c.Measures()))
 	}
@@ -139,7 +144,16 @@ func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
 
 func (h *handlers) campaignResults(ctx context.Context, id int64) (*struct{ Body CampaignResults }, error) {
 	c, r, err := h.Campaigns.Results(ctx, pipeline.ActorOf(ctx), id)
-	return &struct{ Body CampaignResults }{resultsJSON(c, r)}, err
+	w := resultsJSON(c, r)
+	if err != nil {
+		return &struct{ Body CampaignResults }{w}, err
+	}
+	series, looks, err := h.Campaigns.Course(ctx, pipeline.ActorOf(ctx), id)
+	w.Series, w.Currency = seriesJSON(series), series.Currency
+	if t := c.Content.Test; t != nil {
+		w.Looks = looksJSON(looks, t.By)
+	}
+	return &struct{ Body CampaignResults }{w}, err
 }
 
 // CampaignRecipients is one page of recipients.
@@ -152,7 +166,7 @@ type CampaignRecipients struct {
 type RecipientFilter struct {
 	Outcome string `query:"outcome" enum:"sent,skipped,expired,dead,failed,in_flight" doc:"sent includes those recovered after a failure, dead those discarded, in_flight those that wait for a retry (failed)."`
 	Reason  string `query:"reason" maxLength:"60" pattern:"^[a-z_]+$" doc:"Such as opted_out, frequency_cap or hold_out." example:"opted_out"`
-	Variant string `query:"variant" enum:"a,b,hold_out" doc:"Only users who get this content, or are held out."`
+	Variant string `query:"variant" enum:"a,b,remaining,hold_out" doc:"Only users who get this content, wait for the decision of the test, or are held out."`
 	UserID  string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this user."`
 }
 

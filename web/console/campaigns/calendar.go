@@ -97,10 +97,17 @@ func (h *handlers) replan(r *http.Request, v map[string]string, shops []template
 }
 
 // plannedStart returns the default start and end of a new campaign: at the next full hour, or on
-// the morning of the day in the address, in the zone of the shop in the address.
-func (h *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
+// the morning of the day in the address, in the zone of the shop in the address, otherwise of the
+// shop used last.
+func (h *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location, err error) {
 	zone = h.DefaultZone
-	if s, ok := chosenShop(r, shops); ok {
+	s, ok := chosenShop(r, shops)
+	if !ok {
+		if s, ok, err = h.lastShop(r, shops); err != nil {
+			return from, to, shop, zone, err
+		}
+	}
+	if ok {
 		shop, zone = s.Number, h.ShopZone(s.Timezone)
 	}
 	from = h.Now().Add(time.Hour).Truncate(time.Hour)
@@ -109,5 +116,20 @@ func (h *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, t
 			from = at
 		}
 	}
-	return from, from.Add(24 * time.Hour), shop, zone
+	return from, from.Add(24 * time.Hour), shop, zone, nil
+}
+
+// lastShop returns the shop of the last campaign that the member may see, otherwise the first shop;
+// false if there is no shop.
+func (h *handlers) lastShop(r *http.Request, shops []template.Shop) (template.Shop, bool, error) {
+	if len(shops) == 0 {
+		return template.Shop{}, false, nil
+	}
+	last, err := h.Campaigns.Campaigns(r.Context(), shell.Actor(r), campaign.Query{Limit: 20})
+	for _, c := range last {
+		if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == c.Shop }); i >= 0 {
+			return shops[i], true, nil
+		}
+	}
+	return shops[0], true, err
 }

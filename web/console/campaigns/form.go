@@ -24,8 +24,8 @@ import (
 
 // campaignFields are the inputs of the form.
 func campaignFields() []string {
-	return []string{"name", "shop", "audience", "audience_template", "audience_value", "channel", "title", "body", "title_b", "body_b",
-		"percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second"}
+	return []string{"name", "shop", "audience", "audience_template", "audience_value", "channel", "title", "body", "link", "title_b", "body_b",
+		"percent_b", "test_share", "test_by", "test_minutes", "test_early", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second"}
 }
 
 // inOrder returns the inputs of the form that have values, including the inputs of further
@@ -48,7 +48,7 @@ func inOrder(v map[string]string) (list []string) {
 }
 
 func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
-	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
+	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"channel": delivery.App.String(), "test_by": delivery.ByOpened, "test_minutes": "240"}}
 	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
@@ -57,7 +57,10 @@ func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	from, to, shop, zone := h.plannedStart(r, shops)
+	from, to, shop, zone, err := h.plannedStart(r, shops)
+	if err != nil {
+		return err
+	}
 	if model.ID != 0 {
 		f.From, f.Values = model.ID, h.campaignValues(model)
 		shop, zone = model.Shop, h.ShopZone(model.ShopTimezone)
@@ -135,6 +138,10 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 	h.replan(r, f.Values, shops)
 	earlier := earlierForm(r, f.Values, before)
 	if r.PostFormValue("again") != "" {
+		return h.showCampaignForm(w, r, http.StatusOK, f)
+	}
+	if do := r.PostFormValue("blocks"); do != "" {
+		changeBlocks(f.Values, do)
 		return h.showCampaignForm(w, r, http.StatusOK, f)
 	}
 	if do := r.PostFormValue("languages"); do != "" {
@@ -248,6 +255,15 @@ func (h *handlers) campaignValues(cp campaign.Campaign) map[string]string {
 	number("grant_template_id", cp.GrantTemplate)
 	number("rate_per_second", int64(cp.RatePerSecond))
 	number("hold_out", int64(cp.Content.HoldOut))
+	v["link"], v["test_by"], v["test_minutes"] = cp.Content.Link, delivery.ByOpened, "240"
+	if t := cp.Content.Test; t != nil {
+		number("test_share", int64(t.Share))
+		number("test_minutes", int64(t.Minutes))
+		if v["test_by"] = t.By; t.Early {
+			v["test_early"] = "1"
+		}
+	}
+	campaignpages.SetBlocks(v, campaignpages.TextPlaceOf(0, -1), first[""].Blocks)
 	if cp.Audience.Kind == campaign.Named {
 		ids := make([]string, len(cp.Audience.Users))
 		for i, id := range cp.Audience.Users {
@@ -258,6 +274,7 @@ func (h *handlers) campaignValues(cp campaign.Campaign) map[string]string {
 	if len(cp.Content.Variants) > 1 {
 		b := cp.Content.Variants[1]
 		v["title_b"], v["body_b"] = b.Texts[""].Title, b.Texts[""].Body
+		campaignpages.SetBlocks(v, campaignpages.TextPlaceOf(1, -1), b.Texts[""].Blocks)
 		number("percent_b", int64(b.Percent))
 	}
 	return v
@@ -289,6 +306,10 @@ func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []te
 	broken.List = append(broken.List, rd.Broken.List...)
 	s.Audience = h.readAudience(r, v, broken)
 	s.Content = readCopy(v, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)), broken)
+	s.Content.Link = v["link"]
+	if v["test_share"] != "" {
+		s.Content.Test = &delivery.Test{Share: int(min(number("test_share"), 1000)), By: v["test_by"], Minutes: int(min(number("test_minutes"), 1<<30)), Early: v["test_early"] != ""}
+	}
 	return s, broken
 }
 

@@ -26,6 +26,7 @@ func typedLanguages(r *http.Request, v map[string]string, stored delivery.Copy) 
 			v[name] = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))
 		}
 	}
+	typedBlocks(r, v)
 }
 
 // languagesOf is the number of languages that a content has besides the default one.
@@ -60,7 +61,7 @@ func earlierForm(r *http.Request, v map[string]string, stored delivery.Copy) boo
 		}
 	}
 	first := all.Variants[0].Texts
-	if delete(first, chinese); typed != (delivery.Text{}) {
+	if delete(first, chinese); !typed.Empty() {
 		first[chinese] = typed
 	}
 	languageValues(v, all, nil)
@@ -104,6 +105,7 @@ func languageValues(v map[string]string, c delivery.Copy, order []string) {
 			if n >= len(c.Variants) {
 				break
 			}
+			campaignpages.SetBlocks(v, campaignpages.TextPlaceOf(n, i), c.Variants[n].Texts[tag].Blocks)
 			if t, ok := c.Variants[n].Texts[tag]; ok {
 				set(campaignpages.LanguageTag, tag)
 				set(parts[0], t.Title)
@@ -140,12 +142,17 @@ func typedTags(v map[string]string) []string {
 // readCopy reads the texts in all languages; errors of a tag are added to broken. A further
 // language without any typed text is left out.
 func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) delivery.Copy {
-	text := func(title, body string) delivery.Text { return delivery.Text{Title: v[title], Body: v[body]} }
-	first, second := map[string]delivery.Text{"": text("title", "body")}, map[string]delivery.Text{}
-	if b := text("title_b", "body_b"); b != (delivery.Text{}) {
+	text := func(title, body string, version, language int) delivery.Text {
+		t := delivery.Text{Title: v[title], Body: v[body]}
+		if v["channel"] == delivery.Email.String() {
+			t.Blocks = campaignpages.BlocksIn(v, campaignpages.TextPlaceOf(version, language))
+		}
+		return t
+	}
+	first, second := map[string]delivery.Text{"": text("title", "body", 0, -1)}, map[string]delivery.Text{}
+	if b := text("title_b", "body_b", 1, -1); !b.Empty() {
 		second[""] = b
 	}
-	none := delivery.Text{}
 	tags := typedTags(v)
 	if len(tags) > delivery.MaxLanguages {
 		broken.Add(campaignpages.LanguageField(delivery.MaxLanguages, campaignpages.LanguageTag), "rule.languages", "at most %d languages besides the default one", delivery.MaxLanguages)
@@ -154,9 +161,9 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 	for i, tag := range tags {
 		name := func(part string) string { return campaignpages.LanguageField(i, part) }
 		typed := v[name(campaignpages.LanguageTag)]
-		a, b := text(name(campaignpages.LanguageTitle), name(campaignpages.LanguageBody)), text(name(campaignpages.LanguageTitleB), name(campaignpages.LanguageBodyB))
+		a, b := text(name(campaignpages.LanguageTitle), name(campaignpages.LanguageBody), 0, i), text(name(campaignpages.LanguageTitleB), name(campaignpages.LanguageBodyB), 1, i)
 		switch {
-		case typed == "" && a == none && b == none:
+		case typed == "" && a.Empty() && b.Empty():
 			continue
 		case typed == "":
 			broken.Add(name(campaignpages.LanguageTag), "rule.required", "is required")
@@ -172,16 +179,16 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 			continue
 		}
 		given[tag] = true
-		if b != none {
+		if !b.Empty() {
 			second[tag] = b
 		}
-		if a != none || b == none {
+		if !a.Empty() || b.Empty() {
 			first[tag] = a
 		}
 	}
 	c := delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: first}}, HoldOut: holdOut}
 	if len(second) > 0 {
-		second[""] = text("title_b", "body_b") // a version has a text in the default language
+		second[""] = text("title_b", "body_b", 1, -1) // a version has a text in the default language
 		c.Variants[0].Percent = 100 - percentB
 		c.Variants = append(c.Variants, delivery.Variant{Percent: percentB, Texts: second})
 	}
@@ -193,6 +200,9 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 func typedField(f fault.Field, tags []string) string {
 	rest, isB := strings.CutPrefix(f.Name, "variant_b.")
 	part, tag, _ := strings.Cut(rest, ".")
+	if part == "blocks" {
+		return blockFieldOf(tag, isB, tags)
+	}
 	if part != "title" && part != "body" {
 		return f.Name
 	}

@@ -87,6 +87,10 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	if err := h.completeResults(r, &p); err != nil {
 		return err
 	}
+	p.Course = campaignpages.CampaignCourse{Status: st, Zone: p.Zone}
+	if p.Course.Series, p.Course.Looks, err = h.Campaigns.Course(ctx, by, st.ID); err != nil {
+		return err
+	}
 	s, err := h.sendingOf(r, st.Campaign)
 	if err != nil {
 		return err

@@ -99,6 +99,11 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	} else if fault.KindOf(err) == 0 {
 		return err
 	}
+	if f.Reach != nil {
+		if f.Reaches, err = h.Campaigns.Reaches(ctx, by, spec.Audience, h.VerifiedOnly); err != nil && fault.KindOf(err) == 0 {
+			return err
+		}
+	}
 	if by.May(staff.View, spec.Shop) == nil {
 		above, err := h.Campaigns.ApprovalAbove(ctx, by, spec.Shop)
 		if err != nil {

@@ -132,7 +132,7 @@ func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 		return &fault.Fields{List: broken}
 	}
 	q.Limit = recipientExport
-	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
+	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out", delivery.Remaining: "remaining"}
 	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after", "reported", "cause"}
 	return shell.FileOf(fmt.Sprintf("campaign-%d-recipients", id), head, func(o campaign.Outcome) []any {
 		return []any{int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
+
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -25,9 +27,13 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pageparts.CampaignURL(st.ID, ""), NoReason: true}}
 	}
 	points, hidden := []string{}, [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}
-	kind, keep := "primary", ""
+	var typed templ.Component
+	kind, keep, submit, wrong := "primary", "", l.T("campaign.do."+step), ""
 	switch campaign.Transition(step) {
 	case campaign.Publishing:
+		if wrong = h.emptyLink(r, st); wrong != "" {
+			submit = ""
+		}
 		if st.StartsAt.After(h.Now()) {
 			points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
 		} else {
@@ -39,6 +45,9 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 		}
 		if n, exact, err := h.Campaigns.Estimate(r.Context(), shell.Actor(r), st.Audience); err == nil {
 			points = append(points, reachPoint(l, n, exact))
+			if st.Audience.Kind == campaign.Everybody && submit != "" {
+				hidden, typed = append(hidden, [2]string{"reach_shown", strconv.FormatInt(n, 10)}), campaignpages.TypedReach(n, r.PostFormValue("reach_typed"))
+			}
 			if unknown == nil && above > 0 && n > above {
 				points = append(points, l.T("campaign.confirm.publish.ask", above))
 				if st.Creator != shell.Actor(r).Label {
@@ -61,10 +70,34 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 	case campaign.Cancelling:
 		points, kind, keep = append(points, l.T("campaign.confirm.cancel.1")), "danger", l.T("confirm.keep")
 	}
-	return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+	return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), Inside: typed, ConfirmProps: ui.ConfirmProps{
 		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pageparts.CampaignURL(st.ID, step),
-		Cancel: pageparts.CampaignURL(st.ID, ""), Keep: keep, Submit: l.T("campaign.do." + step), Kind: kind,
-		Hidden: hidden}}
+		Cancel: pageparts.CampaignURL(st.ID, ""), Keep: keep, Submit: submit, Kind: kind,
+		Hidden: hidden, Error: wrong}}
+}
+
+// emptyLink says which text of the campaign shows a link that leads nowhere; "" = none does.
+func (h *handlers) emptyLink(r *http.Request, st campaign.Status) string {
+	broken, err := h.Campaigns.Check(r.Context(), shell.Actor(r), st.Spec)
+	if err != nil {
+		return "" // the publication itself says what is wrong
+	}
+	for _, f := range broken {
+		if f.Key == "rule.empty_link" {
+			return campaignpages.CampaignLabel(r.Context(), typedField(f, nil)) + ": " + ui.FieldText(r.Context(), f)
+		}
+	}
+	return ""
+}
+
+// digits returns the digits of a typed number, without the marks between thousands.
+func digits(typed string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, shell.Narrow(typed))
 }
 
 // shownAbove returns the number of users above which approval is required, as the form showed it;
@@ -142,6 +175,15 @@ func (h *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	step := r.PathValue("step")
+	if shown := r.PostFormValue("reach_shown"); step == string(campaign.Publishing) && digits(r.PostFormValue("reach_typed")) != shown {
+		st, err := h.loadCampaign(r)
+		if err != nil {
+			return err
+		}
+		e := &fault.Fields{}
+		e.Add("audience", "rule.reach_typed", "type the number of users, %s, to send to everybody", shown)
+		return h.refuseCampaignStep(w, r, st, e)
+	}
 	st, outcome, err := h.Campaigns.Take(r.Context(), shell.Actor(r), id, campaign.Wish{Step: campaign.Transition(step),
 		Version: shell.ShownVersion(r), AloneUpTo: shownAbove(r), Reason: shell.Reason(r)})
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {

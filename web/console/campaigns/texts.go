@@ -63,7 +63,7 @@ func (h *handlers) texts(r *http.Request, s sending) (p campaignpages.Texts, err
 		return p, err
 	}
 	if h.LinkExample != "" {
-		s.subject.Track = func(user.ID, int) string { return h.LinkExample }
+		s.subject.Track = func(user.ID, int, string) string { return h.LinkExample }
 	}
 	for i, v := range s.subject.Copy.Variants {
 		_, gets := v.For(to.Locale)

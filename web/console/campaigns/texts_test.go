@@ -74,7 +74,7 @@ func TestPreviewsOfACampaign(t *testing.T) {
 // unsampled has no estimate of the verified numbers.
 type unsampled struct{ campaign.Store }
 
-func (unsampled) EstimateVerified(context.Context, campaign.Audience) (int64, error) {
+func (unsampled) EstimateContact(context.Context, campaign.Audience, string) (int64, error) {
 	return 0, audiencedb.ErrNoEstimate
 }
 

@@ -99,8 +99,9 @@ type Deps struct {
 type MessageStep interface {
 	// Of returns the step for the drop as it is typed so far.
 	Of(r *http.Request, t template.Template) (pageparts.MessageStep, error)
-	// Check returns the errors of the drop's own text, if there is a typed text.
-	Check(r *http.Request) []fault.Field
+	// Check returns the errors of the drop's own text, if there is a typed text. A text that shows a
+	// link is an error in a drop without a claim address.
+	Check(r *http.Request, t template.Template) []fault.Field
 	// Send sends the reminder over the named channel to the member, and sets the result in the
 	// step.
 	Send(r *http.Request, t template.Template, over string, p *pageparts.MessageStep) error

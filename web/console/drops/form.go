@@ -36,7 +36,7 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
-	if broken = append(broken, h.Step.Check(r)...); len(broken) > 0 {
+	if broken = append(broken, h.Step.Check(r, h.typedDrop(f.Values, shops))...); len(broken) > 0 {
 		f.Errors = broken
 		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
@@ -132,7 +132,7 @@ func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 		return h.showConflict(w, r, t, f)
 	}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
-	if broken = append(broken, h.Step.Check(r)...); len(broken) > 0 {
+	if broken = append(broken, h.Step.Check(r, h.typedDrop(f.Values, shops))...); len(broken) > 0 {
 		f.Errors = broken
 		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
@@ -192,7 +192,7 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
-	f.Errors, f.Preview = append(broken, h.Step.Check(r)...), h.preview(r, f.Values, shops)
+	f.Errors, f.Preview = append(broken, h.Step.Check(r, h.typedDrop(f.Values, shops))...), h.preview(r, f.Values, shops)
 	if f.Preview.Clashes, err = h.clashes(r, spec.OpensAt, formID(r)); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if f.Errors = h.Step.Check(r); r.PostFormValue("over") != "" && len(f.Errors) == 0 {
+	if f.Errors = h.Step.Check(r, h.typedDrop(f.Values, shops)); r.PostFormValue("over") != "" && len(f.Errors) == 0 {
 		if err := h.Step.Send(r, f.Drop(), r.PostFormValue("over"), &p); err != nil {
 			return err
 		}
@@ -253,13 +253,20 @@ func (h *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.
 	return h.blast(*t, board, opensAt.UTC()), err
 }
 
-// preview returns the preview of all values that can be read so far.
-func (h *handlers) preview(r *http.Request, values map[string]string, shops []template.Shop) droppages.CouponPreview {
+// typedDrop returns the drop as typed so far.
+func (h *handlers) typedDrop(values map[string]string, shops []template.Shop) template.Template {
 	spec, _ := readSpec(values, shops, h.DefaultZone)
 	t := template.Template{Spec: spec}
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == spec.ShopNumber }); i >= 0 {
 		t.ShopName, t.ShopTimezone, t.ShopClaimURL = shops[i].Name, shops[i].Timezone, shops[i].ClaimURL
 	}
+	return t
+}
+
+// preview returns the preview of all values that can be read so far.
+func (h *handlers) preview(r *http.Request, values map[string]string, shops []template.Shop) droppages.CouponPreview {
+	t := h.typedDrop(values, shops)
+	spec := t.Spec
 	p := droppages.CouponPreview{Template: t}
 	l, now := shell.Frame(r).Locale, h.Now()
 	hint := func(label, text string) {

@@ -87,6 +87,14 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 		p.Hidden = append(p.Hidden, [2]string{"was_paused", "1"})
 	}
 	if step == string(template.Publishing) {
+		err := h.Templates.CheckLinks(r.Context(), t)
+		if broken := shell.FieldsOf(err); broken != nil {
+			p.Error, p.Submit = ui.FieldText(r.Context(), broken[0]), ""
+			return p, nil
+		}
+		if err != nil {
+			return p, err
+		}
 		looked, err := h.Looks.Looked(r.Context(), t.ID)
 		if err != nil {
 			return p, err

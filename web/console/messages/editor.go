@@ -172,7 +172,7 @@ func (h *handlers) change(w http.ResponseWriter, r *http.Request, a about) error
 		return h.saved(w, r, a, book, p, err, "message.removed_now")
 	}
 	p.Draft.Text, p.BasedOn = typedText(r, p.Channel), basedOn(r, "based_on")
-	p.Draft.Text.Blocks = rearranged(p.Draft.Text.Blocks, do, r.PostFormValue("new_block"))
+	p.Draft.Text.Blocks = message.Rearranged(p.Draft.Text.Blocks, do, r.PostFormValue("new_block"))
 	switch {
 	case do == "save" && len(p.Errors) == 0:
 		_, err := h.Messages.Save(r.Context(), shell.Actor(r), a.place, p.Key(), &p.Draft.Text, p.BasedOn)
@@ -228,25 +228,4 @@ func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *m
 	}
 	p.Errors = append(p.Errors, try.Broken...)
 	return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
-}
-
-// rearranged applies a button to the blocks: add, up-1, down-1, drop-1.
-func rearranged(blocks []message.Block, do, added string) []message.Block {
-	if do == "add" {
-		return append(blocks, message.Block{Type: message.BlockType(added)})
-	}
-	what, number, _ := strings.Cut(do, "-")
-	i, err := strconv.Atoi(number)
-	if err != nil || i < 0 || i >= len(blocks) {
-		return blocks
-	}
-	switch {
-	case what == "up" && i > 0:
-		blocks[i-1], blocks[i] = blocks[i], blocks[i-1]
-	case what == "down" && i < len(blocks)-1:
-		blocks[i+1], blocks[i] = blocks[i], blocks[i+1]
-	case what == "drop":
-		return append(blocks[:i:i], blocks[i+1:]...)
-	}
-	return blocks
 }

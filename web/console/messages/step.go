@@ -90,12 +90,22 @@ func (o ownText) check() (list []fault.Field) {
 	return list
 }
 
-// Check returns the errors of the drop's own text, if there is a typed text.
-func (s Step) Check(r *http.Request) []fault.Field {
-	if o, own := typedOwn(r); own {
-		return o.check()
+// Check returns the errors of the drop's own text, if there is a typed text. A text that shows a
+// link is an error if the drop, as typed so far, has no claim address.
+func (s Step) Check(r *http.Request, t template.Template) []fault.Field {
+	o, own := typedOwn(r)
+	if !own {
+		return nil
 	}
-	return nil
+	list := o.check()
+	if t.ShopNumber != 0 && facts(t).Link == "" {
+		for name, text := range map[string]string{"message_title": o.title, "message_text": o.text} {
+			if message.NeedsLink(text, message.Reminder) {
+				list = append(list, fault.Field{Name: name, Key: "rule.empty_link", Message: "contains {{link}}, and the drop has no claim address"})
+			}
+		}
+	}
+	return list
 }
 
 // facts returns the facts of messages about the drop as typed so far.

@@ -81,7 +81,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Jobs = &job.Service{Store: stores.Jobs}
 
 	// Drops and delivery.
-	u.Templates = &template.Service{Store: s.Templates, Now: s.Now}
+	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
 	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}

@@ -1,0 +1,86 @@
+package campaigns_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+)
+
+// A new campaign begins with the shop of the last campaign and without an audience.
+func TestDefaultsOfANewCampaign(t *testing.T) {
+	g := consoletest.New(t)
+	g.Shop(10)
+	g.Shop(20)
+	b := g.As(staff.Marketer)
+	b.Get("/campaigns/new").Is(200).Has(`value="10" selected`, "Choose an audience")
+	b.Post("/campaigns", consoletest.CampaignForm("shop", "20")).Is(http.StatusSeeOther)
+	b.Get("/campaigns/new").Is(200).Has(`value="20" selected`)
+	b.Post("/campaigns", consoletest.CampaignForm("audience", "")).Is(http.StatusUnprocessableEntity)
+}
+
+// A mail is composed from blocks with plain forms: the first are made of the title and the text.
+func TestMailsOfCampaignsAreComposed(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	form := consoletest.CampaignForm("channel", "email", "title", "Tea", "body", "Come", "blocks", "a:start")
+	b.Post("/campaigns", form).Is(200).Has(`name="a_block0_type" value="heading"`, `name="a_block1_type" value="text"`, ">Come</textarea>", `name="a_block2_type" value="button"`)
+	for i, block := range [][3]string{{"heading", "Tea", ""}, {"text", "See {{link}}", ""}, {"image", "A cup", "http://shop.example/cup.png"}} {
+		name := "a_block" + string(rune('0'+i))
+		form.Set(name+"_type", block[0])
+		form.Set(name+"_text", block[1])
+		form.Set(name+"_url", block[2])
+	}
+	form.Set("body", "")
+	form.Set("blocks", "a:up-2")
+	b.Post("/campaigns", form).Is(200).Has(`name="a_block1_type" value="image"`, `name="a_block2_type" value="text"`)
+	form.Set("blocks", "a:add")
+	form.Set("a_new_block", "footer")
+	b.Post("/campaigns", form).Is(200).Has(`name="a_block3_type" value="footer"`)
+	form.Del("blocks")
+	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("must be an https address", "leads nowhere")
+	form.Set("a_block2_url", "https://shop.example/cup.png")
+	form.Set("link", "https://shop.example/tea")
+	page := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
+	b.Get(page+"/edit").Is(200).Has(`value="https://shop.example/cup.png"`, `value="https://shop.example/tea"`)
+}
+
+// A link that leads nowhere is an error in the form, and in the dialog of a draft whose drop has lost
+// its claim page.
+func TestEmptyLinksAreShown(t *testing.T) {
+	g := consoletest.New(t)
+	tea := g.Published(10, 4*time.Hour)
+	g.Exec(`update templates set claim_url = 'https://shop.example/tea' where id = $1`, tea.ID)
+	b := g.As(staff.Marketer)
+	b.Post("/campaigns", consoletest.CampaignForm("body", "[Claim]({{link}})")).Is(http.StatusUnprocessableEntity).Has("leads nowhere")
+	page := b.Post("/campaigns", consoletest.CampaignForm("shop", "10", "body", "[Claim]({{link}})", "grant_template_id", "1")).Is(http.StatusSeeOther).Header.Get("Location")
+	publish := b.Publishing(page)
+	g.Exec(`update templates set claim_url = '' where id = $1`, tea.ID)
+	g.Exec(`update shops set claim_url = ''`)
+	b.Get(page + "/publish").Is(200).Has("leads nowhere")
+	b.Post(page+"/publish", publish).Is(http.StatusUnprocessableEntity).Has("leads nowhere")
+}
+
+// A test with a share is planned in the form, and sending to everybody asks for the number.
+func TestATestIsPlanned(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id, email) select i, 'u' || i || '@shop.example' from generate_series(1, 12) i`)
+	b := g.As(staff.Marketer)
+	form := consoletest.CampaignForm("title_b", "Other", "body_b", "https://shop.example/b", "percent_b", "50", "test_share", "95", "test_by", "claimed", "test_minutes", "60")
+	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("must be between 1 and 90", "choose the clicks")
+	form.Set("test_share", "20")
+	form.Set("test_by", "opened")
+	form.Set("test_early", "1")
+	page := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
+	b.Get(page+"/edit").Is(200).Has(`name="test_share"`, `value="20"`, `name="test_early" value="1" checked`)
+	b.Get(page+"/publish").Is(200).Has("Type 12 to send to all customers", `name="reach_shown" value="12"`)
+	publish := b.Publishing(page)
+	publish.Set("reach_shown", "12")
+	b.Post(page+"/publish", publish).Is(http.StatusUnprocessableEntity).Has("type the number of customers")
+	publish.Set("reach_typed", "1 2")
+	b.Post(page+"/publish", publish).Is(http.StatusSeeOther)
+	b.Post("/campaigns/preview", url.Values{"audience": {"all"}, "channel": {"email"}}).Is(200).Has("E-mail 12")
+}
