@@ -203,7 +203,7 @@ func (f *figures) check(b *consoletest.Browser, path string) {
 // number reads a number, or an amount in yuan as minor units.
 func number(text string) (int64, error) {
 	text = strings.ReplaceAll(strings.TrimSpace(html.UnescapeString(text)), ",", "")
-	amount, isMoney := strings.CutPrefix(text, "¥")
+	amount, isMoney := strings.CutPrefix(text, "CN¥")
 	if !isMoney {
 		return strconv.ParseInt(text, 10, 64)
 	}
@@ -323,6 +323,9 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	page := fmt.Sprintf("/campaigns/%d", f.campaign.ID)
 	consoletest.Within(t, "the card about claims to be read again", func() bool {
 		return strings.Contains(b.Get(shell.TemplateURL(f.drop.ID)+"?tab=claims").Body, `data-figure="coupons:issued">11<`)
+	})
+	consoletest.Within(t, "the card about money to be read again", func() bool {
+		return strings.Contains(b.Get(shell.TemplateURL(f.drop.ID)+"?tab=claims").Body, `data-figure="money:orders">3<`)
 	})
 	b.Get(page).Is(200).HasNot(`data-figure="results:`) // nothing is counted yet
 	g.Count()

@@ -34,6 +34,8 @@ const (
 	maxSales  = 200
 	// historyLife is the greatest age of the events and earlier drops shown with curves.
 	historyLife = 10 * time.Second
+	// moneyLife is the greatest age of the drop's orders.
+	moneyLife = 2 * time.Second
 )
 
 // SalesDeps are the dependencies of [Sales].
@@ -90,7 +92,7 @@ func (d *Sales) recently(t template.Template) *recentSales {
 				}
 				return d.Histories.History(ctx, now)
 			}),
-			money: shell.NewRecent(historyLife, func(ctx context.Context) (report.Money, error) {
+			money: shell.NewRecent(moneyLife, func(ctx context.Context) (report.Money, error) {
 				now, err := d.Templates.Template(ctx, staff.System(), t.ID)
 				if err != nil {
 					return report.Money{}, err
