@@ -107,6 +107,14 @@ type Shop struct {
 	// unknown.
 	PartPrice int64  `json:"part_price,omitempty"`
 	Currency  string `json:"currency,omitempty"`
+	// Sender is the name that readers of mails see as the sender; "" = the name of the mail
+	// server's settings. ReplyTo is the address that gets their answers; "" = the sender's.
+	Sender  string `json:"sender,omitempty"`
+	ReplyTo string `json:"reply_to,omitempty"`
+	// Preheader is the line that mail programs show after the subject, with variables that every
+	// message has; "" = the beginning of the mail. Postal is the postal address in the footer.
+	Preheader string `json:"preheader,omitempty"`
+	Postal    string `json:"postal_address,omitempty"`
 }
 
 // A Version is one save of a text. Versions are never changed: a save adds a version. The version
@@ -133,6 +141,20 @@ type Content struct {
 	Title string
 	Text  string
 	HTML  string
+	// Sender, ReplyTo and Preheader are the shop's; see [Shop].
+	Sender, ReplyTo, Preheader string
+}
+
+// SentBy returns the sender's name and the address for answers as mail programs show them; "" = the
+// shop has set neither.
+func (c Content) SentBy() string {
+	switch {
+	case c.ReplyTo == "":
+		return c.Sender
+	case c.Sender == "":
+		return "↩ " + c.ReplyTo
+	}
+	return c.Sender + " · ↩ " + c.ReplyTo
 }
 
 // A Reader is the data of a recipient that rendering uses.
