@@ -40,12 +40,18 @@ func (t Text) Check(k Key) error {
 	if len(e.List) > 0 {
 		return e.Err()
 	}
-	if tag, ok := Canonical(k.Language); k.Kind != Settings && (!ok || tag != k.Language) {
+	if tag, ok := Canonical(k.Language); k.Kind != Settings && k.Kind != Picture && (!ok || tag != k.Language) {
 		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
 	}
 	switch {
 	case k.Kind == Settings:
 		t.Shop.check(e)
+	case k.Kind == Picture:
+		if len(t.Blocks) != 1 || t.Blocks[0].Type != Image {
+			e.Add("picture", "rule.required", "must not be empty")
+			return e.Err()
+		}
+		t.Blocks[0].check(e, "picture", Names)
 	case k.Kind == Names:
 		checkLine(e, "title", t.Title, k.Kind, true)
 		checkLines(e, "body", t.Body, k.Kind, false)

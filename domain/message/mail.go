@@ -49,6 +49,7 @@ func mailOf(k Kind, lang string, title Pattern, blocks []Block, brand Shop) (pag
 	if !ValidColour(colour) {
 		colour = defaultColour
 	}
+	m.coupon = brand.Coupon
 	m.colours = strings.NewReplacer("#b00001", colour, "#b00002", WordsOn(colour), "#b00003", wordsLike(colour))
 	titled := escaped(title)
 	m.write("head", map[string]Pattern{"MAILTITLE": titled, "LANGUAGE": literal(html.EscapeString(lang)), "PREHEADER": escaped(oneLine(patternOf(brand.Preheader, k)))})
@@ -89,6 +90,8 @@ type mailWriter struct {
 	// named says that a heading or text of the mail has the drop's name, so that the coupon card
 	// does not repeat it.
 	named bool
+	// coupon is the picture above the coupon card; the zero Block = none.
+	coupon Block
 }
 
 // names reports whether the block shows the name of the drop to every reader.
@@ -111,7 +114,7 @@ func (m *mailWriter) block(b Block) {
 		m.write("footer", map[string]Pattern{"CONTENT": page})
 		m.say(text.parts...)
 	case Image:
-		m.write("image", map[string]Pattern{"https://mail.invalid/SOURCE": literal(html.EscapeString(b.URL)), "CONTENT": escaped(p)})
+		m.image(p, b.URL)
 	case Button:
 		// The whole block is optional: without a link there is no button.
 		from := len(m.page)
@@ -119,6 +122,9 @@ func (m *mailWriter) block(b Block) {
 		m.page = append(m.page[:from:from], part{group: m.page[from:]})
 		m.say(part{group: append(append([]part{}, p.parts...), part{literal: ": "}, part{variable: VarLink})})
 	case Coupon:
+		if m.coupon.URL != "" {
+			m.image(literal(m.coupon.Text), m.coupon.URL)
+		}
 		at := []part{{group: []part{{variable: VarOpensAt, escape: inHTML}}}}
 		if m.named {
 			m.write("coupon", map[string]Pattern{"WORTH": variableIn(VarWorth), "NAME": {}, "WHEN": {at}})
@@ -129,6 +135,10 @@ func (m *mailWriter) block(b Block) {
 		m.write("coupon", map[string]Pattern{"WORTH": variableIn(VarWorth), "NAME": name, "WHEN": {at}})
 		m.say(part{group: []part{{variable: VarWorth}, {literal: " · "}}}, part{variable: VarDrop}, part{group: []part{{literal: "\n"}, {variable: VarOpensAt}}})
 	}
+}
+
+func (m *mailWriter) image(alt Pattern, address string) {
+	m.write("image", map[string]Pattern{"https://mail.invalid/SOURCE": literal(html.EscapeString(address)), "CONTENT": escaped(alt)})
 }
 
 // say adds a paragraph to the plain text.

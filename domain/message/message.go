@@ -52,6 +52,8 @@ const (
 	Names Kind = "names"
 	// Settings are the shop's default language, its brand and the price of an SMS.
 	Settings Kind = "settings"
+	// Picture is the picture of a drop's coupon: one block of the type [Image], without a language.
+	Picture Kind = "picture"
 )
 
 // A Key identifies the use of one text. Names and settings have no channel; settings have no
@@ -115,6 +117,8 @@ type Shop struct {
 	// message has; "" = the beginning of the mail. Postal is the postal address in the footer.
 	Preheader string `json:"preheader,omitempty"`
 	Postal    string `json:"postal_address,omitempty"`
+	// Coupon is the picture of the drop's coupon, which its book adds; the zero Block = none.
+	Coupon Block `json:"-"`
 }
 
 // A Version is one save of a text. Versions are never changed: a save adds a version. The version

@@ -288,6 +288,20 @@ func TestSenderAndName(t *testing.T) {
 			}
 		}
 	}
+	key := Key{Kind: Picture}
+	picture := &Text{Blocks: []Block{{Type: Image, Text: `Cakes "{{x}}"`, URL: "https://drop.example/pictures/10/a.png"}}}
+	if err := picture.Check(key); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []Text{{}, {Blocks: []Block{{Type: Heading, Text: "x"}}}, {Blocks: []Block{{Type: Image, URL: "https://x.example/i"}}}, {Blocks: []Block{{Type: Image, Text: "x", URL: "http://x.example/pictures/i"}}}} {
+		if bad.Check(key) == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+	pictured := NewBook([]Version{{Shop: 10, Template: 1, Key: key, Text: picture}, {Shop: 10, Key: Key{Kind: Settings}, Text: &Text{Shop: &shop}}})
+	if got := pictured.Render(facts(Reminder), Email, Reader{}).HTML; strings.Count(got, `src="https://drop.example/pictures/10/a.png"`) != 1 || !strings.Contains(got, `alt="Cakes &#34;{{x}}&#34;"`) {
+		t.Errorf("a mail with the picture of the coupon:\n%s", got)
+	}
 	campaign := book.Campaign(Email, "en", "Hello", "Body").Bind(facts(Campaign), "Drop", time.UTC, false).Content("Ann", "")
 	if campaign.Sender != "Tea House" || !strings.Contains(campaign.HTML, "1 Tea &lt;Road&gt;<br>") {
 		t.Errorf("a campaign's mail: %+v", campaign)

@@ -65,7 +65,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 				Announcements: &reminder.Announcements{Store: p.Stores.Announcements, Now: app.Clock}},
 			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: p.Stores.Hooks, Sales: sales, Looks: p.messages, Setups: template.Setups{Store: p.Stores.Setups},
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: &p.channels},
-		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: p.Stores.Messages, Tests: tests,
+		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: p.Stores.Messages, Tests: tests, Pictures: p.pictures, PublicURL: p.Config.PublicURL,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
 		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: p.Stores.Alerts, PublicKey: p.Config.VAPIDPublicKey}, Uploads: p.Stores.Uploads, DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,

@@ -40,6 +40,7 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/picture"
 	"dropbell/domain/provider"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -53,6 +54,7 @@ import (
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
+	"dropbell/web/pictures"
 	"dropbell/web/security"
 )
 
@@ -92,6 +94,8 @@ type program struct {
 	couponAdmin *coupon.Admin
 	grants      *coupon.Grants
 	messages    *message.Service
+	pictures    *picture.Service
+	texts       *lookup.Books
 	hooks       *hook.Service
 	passes      *wallet.Service
 	// channelNames is nil without Live Activities.
@@ -178,10 +182,14 @@ func (p *program) wireUseCases() error {
 		return err
 	}
 	p.messages = &message.Service{Store: p.Stores.Messages}
+	if p.pictures, err = p.newPictures(); err != nil {
+		return err
+	}
 	texts, err := lookup.NewBooks(p.Stores.Messages)
 	if err != nil {
 		return err
 	}
+	p.texts = texts
 	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
 		TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)}}
 	p.deadLetters = &delivery.DeadLetters{Store: p.Stores.DeadLetters}
@@ -291,6 +299,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	p.mountLinks(r)
 	p.mountWallet(r)
+	r.Handle(picture.Prefix+"/*", pictures.Handler{Files: p.pictures.Files, Log: p.Log})
 	if err := p.mountCallbacks(r); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/passkey"
+	pictureadapter "dropbell/adapters/picture"
 	"dropbell/adapters/postgres"
 	dropsdb "dropbell/adapters/postgres/drops"
 	tables "dropbell/adapters/sheet"
@@ -36,6 +37,7 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/picture"
 	"dropbell/domain/provider"
 	"dropbell/domain/queue"
 	"dropbell/domain/redeemcode"
@@ -197,7 +199,8 @@ func (g *Fixture) newDeps() console.Deps {
 		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: g.Stores.Inbox}, Coupons: desk,
 			Letters: &campaign.Letters{Store: g.Stores.Campaigns}, Jobs: jobs, Files: files, Audit: audit, Channels: configured,
 			Suppressions: &feedback.Suppressions{Store: g.Stores.Suppressions}},
-		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: g.Stores.Messages, Tests: tests,
+		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: g.Stores.Messages, Tests: tests, PublicURL: "https://drop.example",
+			Pictures: &picture.Service{Store: g.Stores.Pictures, Files: g.Stores.PictureFiles, Converter: pictureadapter.NewConverter()},
 			LinkExample: func(templateID int64, to user.ID) string {
 				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
 			}},
