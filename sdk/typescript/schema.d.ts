@@ -754,6 +754,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/shops/{number}/pictures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the pictures of a shop */
+        get: operations["list-pictures"];
+        put?: never;
+        /**
+         * Upload a picture
+         * @description The body is the file itself: JPEG, PNG, GIF or WebP of at most 10 MB. The picture is turned upright, reduced to 1200 × 1800 pixels and freed of its metadata. Repeating an upload returns the same picture.
+         */
+        post: operations["upload-picture"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/shops/{number}/sender": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the sender of a shop's mails */
+        get: operations["get-sender"];
+        /** Set the sender of a shop's mails */
+        put: operations["put-sender"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/suppressions": {
         parameters: {
             query?: never;
@@ -3607,6 +3646,49 @@ export interface components {
              */
             phone?: string;
         };
+        Picture: {
+            /**
+             * @description Permanent: what is behind it never changes.
+             * @example https://drops.example.com/pictures/10/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.png
+             */
+            address: string;
+            /**
+             * @description What the picture shows, for readers who do not see it.
+             * @example Moon cakes
+             */
+            alt: string;
+            /**
+             * Format: int64
+             * @example 81234
+             */
+            bytes: number;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: int64
+             * @example 600
+             */
+            height: number;
+            /** @example 7 */
+            id: string;
+            /**
+             * @description The name of the uploaded file.
+             * @example cakes.png
+             */
+            name: string;
+            /** @example image/png */
+            type: string;
+            /**
+             * Format: int64
+             * @example 1200
+             */
+            width: number;
+        };
+        PictureList: {
+            /** @description The value of before for the next page; absent on the last. */
+            next?: string;
+            pictures: components["schemas"]["Picture"][];
+        };
         Preferences: {
             /** @description Empty = none. */
             email: string;
@@ -3685,7 +3767,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -4000,6 +4082,28 @@ export interface components {
             rule: {
                 [key: string]: unknown;
             };
+        };
+        Sender: {
+            /**
+             * @description Readers see it as the sender; empty = the name of the mail server's settings.
+             * @example Tea House
+             */
+            name: string;
+            /**
+             * @description Stands at the end of every mail; at most six lines.
+             * @example 1 Tea Road, Shanghai
+             */
+            postal_address: string;
+            /**
+             * @description Mail programs show it after the subject. It may have variables that every message has, such as {{shop}} and {{worth}}.
+             * @example {{worth}}
+             */
+            preheader: string;
+            /**
+             * @description The mail address that gets readers' answers; empty = the sender's.
+             * @example help@tea.example
+             */
+            reply_to: string;
         };
         Shop: {
             /** @example Tea House */
@@ -6227,6 +6331,125 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CampaignLimits"];
+                };
+            };
+        };
+    };
+    "list-pictures": {
+        parameters: {
+            query?: {
+                /** @description Pictures with smaller ids. */
+                before?: string;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PictureList"];
+                };
+            };
+        };
+    };
+    "upload-picture": {
+        parameters: {
+            query: {
+                /** @description What the picture shows. */
+                alt: string;
+                /** @description The name of the file. */
+                name?: string;
+            };
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "image/gif": string;
+                "image/jpeg": string;
+                "image/png": string;
+                "image/webp": string;
+            };
+        };
+        responses: {
+            /** @description The stored picture. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Picture"];
+                };
+            };
+        };
+    };
+    "get-sender": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sender"];
+                };
+            };
+        };
+    };
+    "put-sender": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Tea House",
+                 *       "postal_address": "1 Tea Road, Shanghai",
+                 *       "preheader": "{{worth}}",
+                 *       "reply_to": "help@tea.example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Sender"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sender"];
                 };
             };
         };

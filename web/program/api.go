@@ -38,7 +38,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.couponAdmin, Codes: p.codes, Redeemer: p.redeemer, Grants: p.grants,
 			Templates: p.templates, Uploads: uploads, Passes: p.passes},
 		Delivery: apidelivery.Deps{Inbox: p.inbox, Hub: p.hub, DeadLetters: p.deadLetters, Suppressions: p.suppressions()},
-		Drops: drops.Deps{Templates: p.templates, Shops: templates, Board: p.Stores.Boards, Cockpits: p.Stores.Cockpits, Forecaster: p.Forecaster(),
+		Drops: drops.Deps{Templates: p.templates, Shops: templates, Messages: p.messages, Pictures: p.pictures, Board: p.Stores.Boards, Cockpits: p.Stores.Cockpits, Forecaster: p.Forecaster(),
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{p.Stores.StockLedgers, templates, p.accounts}, Tallies: p.Stores.CouponTallies, Figures: p.Stores.Figures()},
 			Reminders: p.reminders, Explainer: p.explainer, Channels: &p.channels, LiveChannel: p.liveChannels()},
 		Work: work.Deps{Jobs: p.jobs, Hooks: p.hooks, Closing: p.hub.Closed},
