@@ -60,7 +60,9 @@ type Stores struct {
 	Slots         dropsdb.Slots
 	Templates     dropsdb.Templates
 
-	Messages messagesdb.Messages
+	Messages     messagesdb.Messages
+	PictureFiles messagesdb.PictureFiles
+	Pictures     messagesdb.Pictures
 
 	// Alerts has no key: it neither seals nor reads sealed addresses.
 	Alerts       workdb.Alerts
@@ -99,7 +101,7 @@ func NewStores(db *postgres.DB) Stores {
 		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Setups: dropsdb.NewSetups(db),
 		Slots: dropsdb.NewSlots(db, batches), Templates: dropsdb.NewTemplates(db),
 
-		Messages: messagesdb.NewMessages(db),
+		Messages: messagesdb.NewMessages(db), PictureFiles: messagesdb.NewPictureFiles(db), Pictures: messagesdb.NewPictures(db),
 
 		Alerts: workdb.NewAlerts(db, nil), DeadMessages: workdb.NewDeadMessages(db), Hooks: workdb.NewHooks(db),
 		Housekeeping: workdb.NewHousekeeping(db), Jobs: workdb.NewJobs(db), Outbox: workdb.NewOutbox(db), Timers: workdb.NewTimers(db),

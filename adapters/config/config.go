@@ -88,6 +88,7 @@ type Config struct {
 	FCMURL       string
 	FCMPerMinute int
 	Wallet       Wallet
+	Pictures     Pictures
 
 	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
@@ -309,7 +310,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, append(feedbackVariables(), walletVariables()...)...)
+	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables())...)
 }
 
 // Load reads every variable. The error names all mistakes: one line per mistake with the

@@ -28,7 +28,14 @@ const (
 // error means that signing failed.
 func (s *Sender) compose(m delivery.Message, complete func() error) (*gomail.Msg, error) {
 	mime := gomail.NewMsg(gomail.WithEncoding(encodingOf(m.Content)), gomail.WithNoDefaultUserAgent())
-	mime.FromMailAddress(&s.cfg.From)
+	from := s.cfg.From
+	if name := headerText(m.Content.Sender, maxDisplayName); name != "" {
+		from.Name = name
+	}
+	mime.FromMailAddress(&from)
+	if reply, err := mail.ParseAddress(m.Content.ReplyTo); err == nil {
+		mime.ReplyToMailAddress(&mail.Address{Address: reply.Address})
+	}
 	mime.ToMailAddress(&mail.Address{Name: headerText(m.To.Name, maxDisplayName), Address: m.To.Email})
 	mime.Subject(headerText(m.Content.Title, maxSubject))
 	mime.SetDate()

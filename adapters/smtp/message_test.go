@@ -109,7 +109,7 @@ func TestChineseRoundTrip(t *testing.T) {
 func TestHeadersCannotBeInjected(t *testing.T) {
 	const evil = "Hi\r\nBcc: victim@example.com\r\n\r\nbody\x00\u2028x"
 	got := deliver(t, nil, func(m *delivery.Message) {
-		m.Content = &delivery.Content{Title: evil, Text: evil, HTML: "<p>hi</p>"}
+		m.Content = &delivery.Content{Title: evil, Text: evil, HTML: "<p>hi</p>", Sender: evil, ReplyTo: "a@example.com\r\nBcc: victim@example.com"}
 		m.To.Name = evil + `" <other@example.com>, "`
 	})
 	if bcc := got.header.Get("Bcc"); bcc != "" {
@@ -117,6 +117,10 @@ func TestHeadersCannotBeInjected(t *testing.T) {
 	}
 	if want := "Hi Bcc: victim@example.com body x"; got.decoded(t, "Subject") != want {
 		t.Errorf("got subject %q", got.decoded(t, "Subject"))
+	}
+	from, err := got.header.AddressList("From")
+	if err != nil || len(from) != 1 || from[0].Name != "Hi Bcc: victim@example.com body x" || from[0].Address != "drops@shop.example" || got.header.Get("Reply-To") != "" {
+		t.Errorf("got From %v, %v, Reply-To %q", from, err, got.header.Get("Reply-To"))
 	}
 	to, err := got.header.AddressList("To")
 	if err != nil || len(to) != 1 || to[0].Address != "reader1@example.com" {

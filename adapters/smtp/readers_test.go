@@ -2,6 +2,7 @@ package smtp_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
@@ -29,9 +30,9 @@ import (
 // A reading is the content that a mail program reads from a mail. The libraries end lines
 // differently: here a line ends with \n, and blank space at the end of a text is removed.
 type reading struct {
-	Subject, From, Name, To, Text, HTML string
-	Attachments                         int
-	Signature                           string
+	Subject, From, Sender, Reply, Name, To, Text, HTML string
+	Attachments                                        int
+	Signature                                          string
 }
 
 func (r reading) even() reading {
@@ -53,7 +54,10 @@ func readStandard(raw []byte) (r reading, err error) {
 	if from, to, err = addresses(m.Header, err); err != nil {
 		return r, err
 	}
-	r.From, r.Name, r.To = from[0].Address, to[0].Name, to[0].Address
+	r.From, r.Sender, r.Name, r.To = from[0].Address, from[0].Name, to[0].Name, to[0].Address
+	if reply, err := m.Header.AddressList("Reply-To"); err == nil {
+		r.Reply = reply[0].Address
+	}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil {
 		return r, err
@@ -113,7 +117,10 @@ func readMessage(raw []byte) (r reading, err error) {
 	if err = errors.Join(err, err1, err2); err != nil {
 		return r, err
 	}
-	r.From, r.Name, r.To = from[0].Address, to[0].Name, to[0].Address
+	r.From, r.Sender, r.Name, r.To = from[0].Address, from[0].Name, to[0].Name, to[0].Address
+	if reply, err := m.Header.AddressList("Reply-To"); err == nil && len(reply) > 0 {
+		r.Reply = reply[0].Address
+	}
 	for {
 		part, err := m.NextPart()
 		if errors.Is(err, io.EOF) {
@@ -189,8 +196,8 @@ func TestMailProgramsReadOurMails(t *testing.T) {
 			contents := []delivery.Content{
 				{Title: "Only text = no page", Text: "Opens at 12:00.\r\n--\r\n=_ or =3D\r\n.\r\n", HTML: ""},
 				{Title: "Text and page", Text: "Opens at 12:00.", HTML: "<p style=\"color: red\">Opens at 12:00 = noon.</p>"},
-				{Title: strings.Repeat("春季满减券 🎉", 20), Text: "八点开抢，先到先得。", HTML: "<p>八点开抢，先到先得。</p>"},
-				{Title: "只有文字", Text: strings.Repeat("八点开抢，先到先得。", 50)},
+				{Title: strings.Repeat("春季满减券 🎉", 20), Text: "八点开抢，先到先得。", HTML: "<p>八点开抢，先到先得。</p>", Sender: "茶屋 · Tea, \"House\"", ReplyTo: "help@tea.example"},
+				{Title: "只有文字", Text: strings.Repeat("八点开抢，先到先得。", 50), Sender: "Tea House"},
 			}
 			names := []string{"Ann Lee", `Lee, "Ann"`, "王小明", "欧阳·娜娜 🎉"}
 			wanted := make([]reading, len(messages))
@@ -205,7 +212,7 @@ func TestMailProgramsReadOurMails(t *testing.T) {
 				want(t, s.Send(t.Context(), messages[i:i+1]), delivery.Delivered)
 				mails[i] = r.last(t).raw
 				text, html := delivery.OptOut(*m)
-				wanted[i] = reading{Subject: m.Content.Title, From: "drops@shop.example", Name: m.To.Name, To: m.To.Email, Text: text, HTML: html}.even()
+				wanted[i] = reading{Subject: m.Content.Title, From: "drops@shop.example", Sender: cmp.Or(m.Content.Sender, "Dropbell"), Reply: m.Content.ReplyTo, Name: m.To.Name, To: m.To.Email, Text: text, HTML: html}.even()
 			}
 			for i, raw := range mails {
 				for library, read := range map[string]func([]byte) (reading, error){"the standard library": readStandard, "go-message": readMessage} {

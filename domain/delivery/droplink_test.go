@@ -48,6 +48,31 @@ func TestMessagesAboutDropsAreTracked(t *testing.T) {
 	}
 }
 
+// A mail about a drop without a claim address has a button all the same: it leads to the page of the
+// drop. A cancelled drop and a campaign have no such page, and an address of the shop stays.
+func TestMailsHaveTheirButton(t *testing.T) {
+	page := func(id int64) string { return fmt.Sprintf("https://drop.example/d/page-%d", id) }
+	for _, kind := range []Kind{KindReminder, KindCorrection, KindNotice, KindCancelled, KindCampaign} {
+		for _, address := range []string{"", "https://shop.example/c"} {
+			s := Subject{Kind: kind, TemplateID: 5, ClaimURL: address, OpensAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)}
+			s.OwnPage(page)
+			want := address
+			if want == "" && kind != KindCampaign {
+				want = page(5)
+			}
+			if kind == KindCancelled {
+				want = ""
+			}
+			if s.Link() != want {
+				t.Errorf("%s with %q leads to %q", kind, address, s.Link())
+			}
+			if kind != KindCampaign && want != "" && !strings.Contains(Render(nil, s, Email, user.User{}).HTML, `href="`+want+`"`) {
+				t.Errorf("%s with %q has no button", kind, address)
+			}
+		}
+	}
+}
+
 // BenchmarkReminder compares the cost of rendering one recipient's reminder with the claim
 // address itself and with a tracked link for each reader.
 func BenchmarkReminder(b *testing.B) {

@@ -80,6 +80,14 @@ func (s Subject) Link() string {
 	return u.String()
 }
 
+// OwnPage makes the message lead to page(s.TemplateID) if the drop has no claim address. Links of
+// campaigns are not changed.
+func (s *Subject) OwnPage(page func(templateID int64) string) {
+	if s.ClaimURL == "" && s.TemplateID != 0 && s.Kind != KindCampaign {
+		s.ClaimURL = page(s.TemplateID)
+	}
+}
+
 // LinkOf returns the link in the message of one reader: the tracked address if there is one,
 // otherwise [Subject.Link]. It is "" for a message without a link.
 func (s Subject) LinkOf(id user.ID, variant int) string {

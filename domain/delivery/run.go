@@ -61,6 +61,9 @@ type run struct {
 // sending too late.
 func (s *Service) newRun(lease Lease, asked time.Time, begun time.Duration) *run {
 	b := lease.Batch()
+	if s.DropPage != nil && b.Channel == Email {
+		b.Subject.OwnPage(s.DropPage)
+	}
 	b.Subject.Track = s.track(b)
 	if s.Reference != nil {
 		b.Subject.Reference = func(id user.ID) string { return s.Reference(b.ID, id) }

@@ -131,6 +131,9 @@ type Service struct {
 	// DropLinkURL, if set, returns the tracked address that replaces the claim
 	// address in a reminder or a correction to one user; see [Channel.Tracks].
 	DropLinkURL func(s *Subject, c Channel, id user.ID) string
+	// DropPage, if set, returns the page of a drop that has no claim address, to which the button of
+	// a mail leads; "" = there is none.
+	DropPage func(templateID int64) string
 	// Reference, if set, returns the text that identifies the message of a batch to a user in
 	// providers' reports; see package feedback.
 	Reference func(batch int64, id user.ID) string

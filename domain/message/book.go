@@ -69,6 +69,7 @@ func NewBook(versions []Version) *Book {
 	if len(versions) > 0 {
 		b.shelf = &shelf{}
 	}
+	var coupon Block
 	for _, v := range versions {
 		level := b.shop
 		if v.Template != 0 {
@@ -81,7 +82,11 @@ func NewBook(versions []Version) *Book {
 		if v.Key.Kind == Settings && v.Text.Shop != nil {
 			b.settings = *v.Text.Shop
 		}
+		if v.Key.Kind == Picture && v.Template != 0 && len(v.Text.Blocks) == 1 {
+			coupon = v.Text.Blocks[0]
+		}
 	}
+	b.settings.Coupon = coupon
 	return b
 }
 

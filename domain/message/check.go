@@ -3,6 +3,9 @@ package message
 import (
 	"errors"
 	"fmt"
+	"net/mail"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +24,10 @@ const (
 	MaxBody   = 4000
 	MaxBlocks = 30
 	MaxURL    = 500
+	// maxAddress is the longest mail address that servers take (RFC 5321).
+	maxAddress     = 254
+	maxPostal      = 300
+	maxPostalLines = 6
 )
 
 // Check returns a [fault.Fields] that names every rule that t breaks as the text for k, or nil.
@@ -33,12 +40,18 @@ func (t Text) Check(k Key) error {
 	if len(e.List) > 0 {
 		return e.Err()
 	}
-	if tag, ok := Canonical(k.Language); k.Kind != Settings && (!ok || tag != k.Language) {
+	if tag, ok := Canonical(k.Language); k.Kind != Settings && k.Kind != Picture && (!ok || tag != k.Language) {
 		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
 	}
 	switch {
 	case k.Kind == Settings:
 		t.Shop.check(e)
+	case k.Kind == Picture:
+		if len(t.Blocks) != 1 || t.Blocks[0].Type != Image {
+			e.Add("picture", "rule.required", "must not be empty")
+			return e.Err()
+		}
+		t.Blocks[0].check(e, "picture", Names)
 	case k.Kind == Names:
 		checkLine(e, "title", t.Title, k.Kind, true)
 		checkLines(e, "body", t.Body, k.Kind, false)
@@ -112,7 +125,7 @@ func (b Block) check(e *fault.Fields, name string, k Kind) {
 	case Coupon:
 	case Image:
 		checkLine(e, name, b.Text, k, true)
-		if !SafeAddress(b.URL) {
+		if !safeImage(b.URL) {
 			e.Add(name+".url", "rule.image_url", "must be an https address of at most %d characters", MaxURL)
 		}
 	default:
@@ -126,6 +139,22 @@ func SafeAddress(address string) bool {
 	return Followed(address) && strings.HasPrefix(address, "https:") && len(address) <= MaxURL && utf8.ValidString(address)
 }
 
+// safeImage is [SafeAddress] for pictures, which a program on this machine may serve.
+func safeImage(address string) bool {
+	return SafeAddress(address) || ofThisMachine(address) && len(address) <= MaxURL && utf8.ValidString(address)
+}
+
+// ofThisMachine reports whether the address is of a picture that was uploaded to a program on this
+// machine, which has no https.
+func ofThisMachine(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || !strings.Contains(u.Path, "/pictures/") {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
 func (s *Shop) check(e *fault.Fields) {
 	if s == nil {
 		e.Add("language", "rule.required", "is required")
@@ -134,17 +163,41 @@ func (s *Shop) check(e *fault.Fields) {
 	if tag, ok := Canonical(s.Language); s.Language != "" && (!ok || tag != s.Language) {
 		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
 	}
-	if s.Logo != "" && !SafeAddress(s.Logo) {
+	if s.Logo != "" && !safeImage(s.Logo) {
 		e.Add("logo", "rule.image_url", "must be an https address of at most %d characters", MaxURL)
 	}
 	if s.Colour != "" && !ValidColour(s.Colour) {
 		e.Add("colour", "rule.colour", "must be a colour such as #c2410c")
 	}
+	s.checkSender(e)
 	if s.PartPrice < 0 || s.PartPrice > 1_000_000_000 {
 		e.Add("part_price", "rule.part_price", "must be a price of at most 100000")
 	}
 	if (s.PartPrice != 0 || s.Currency != "") && !money.ValidCurrency(s.Currency) {
 		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
+	}
+}
+
+// checkSender adds what is wrong about the sender of mails. What it accepts fits in one header
+// line: it has no line breaks and no control characters.
+func (s *Shop) checkSender(e *fault.Fields) {
+	checkLine(e, "sender", s.Sender, Names, false)
+	if n := len(s.ReplyTo); n > 0 {
+		a, err := mail.ParseAddress(s.ReplyTo)
+		if err != nil || a.Address != s.ReplyTo || n > maxAddress || strings.ContainsFunc(s.ReplyTo, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			e.Add("reply_to", "rule.email", "must be a mail address such as help@example.com")
+		}
+	}
+	for _, k := range append(Written(), Campaign) {
+		before := len(e.List)
+		if checkLine(e, "preheader", s.Preheader, k, false); len(e.List) > before {
+			break // variables must have a value in every message
+		}
+	}
+	if strings.Count(s.Postal, "\n") >= maxPostalLines || utf8.RuneCountInString(s.Postal) > maxPostal {
+		e.Add("postal_address", "rule.postal", "must have at most %d lines and %d characters", maxPostalLines, maxPostal)
+	} else {
+		checkLines(e, "postal_address", s.Postal, Names, false)
 	}
 }
 

@@ -12,6 +12,9 @@ type Compiled struct {
 	Language          string
 	kind              Kind
 	title, text, page Pattern
+	// brand has the sender of a mail; preheader is its line after the subject.
+	brand     Shop
+	preheader Pattern
 }
 
 // Compile compiles a text. Of a mail the page follows the shop's brand.
@@ -20,6 +23,7 @@ func Compile(k Key, t Text, brand Shop) *Compiled {
 	if k.Channel == Email {
 		c.page, c.text = mailOf(k.Kind, k.Language, c.title, t.Blocks, brand)
 		c.text = manyLines(c.text)
+		c.brand, c.preheader = brand, oneLine(patternOf(brand.Preheader, k.Kind))
 		return c
 	}
 	c.text = manyLines(patternOf(t.Body, k.Kind))
@@ -111,6 +115,8 @@ func (c *Compiled) Uses(variable string) bool {
 type Form struct {
 	unnamed           string
 	title, text, page Pattern
+	preheader         Pattern
+	brand             Shop
 }
 
 // Bind fills in the facts f for readers in zone. drop is the name of the drop in the text's
@@ -121,7 +127,7 @@ func (c *Compiled) Bind(f Facts, drop string, zone *time.Location, ownLinks bool
 	if !ownLinks {
 		values[VarLink], values[varTarget] = f.Link, "" // the fallback of a target is the address itself
 	}
-	return &Form{phrasesFor(c.Language).unnamed, c.title.bind(values), c.text.bind(values), c.page.bind(values)}
+	return &Form{phrasesFor(c.Language).unnamed, c.title.bind(values), c.text.bind(values), c.page.bind(values), c.preheader.bind(values), c.brand}
 }
 
 // Personal reports whether readers may get different contents.
@@ -135,7 +141,8 @@ func (f *Form) Content(name, link string) Content { return f.Tracked(name, link,
 // kept.
 func (f *Form) Tracked(name, link string, track func(address string) string) Content {
 	own := own{Printable(name), link, track}
-	c := Content{Title: strings.TrimSpace(f.title.fill(own)), Text: strings.TrimSpace(f.text.fill(own)), HTML: f.page.fill(own)}
+	c := Content{Title: strings.TrimSpace(f.title.fill(own)), Text: strings.TrimSpace(f.text.fill(own)), HTML: f.page.fill(own),
+		Sender: f.brand.Sender, ReplyTo: f.brand.ReplyTo, Preheader: strings.TrimSpace(f.preheader.fill(own))}
 	if c.Title == "" && len(f.title.parts) > 0 {
 		c.Title = f.unnamed
 	} else if tooLong(c.Title) {

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"html"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,15 +43,16 @@ func fragments() map[string]string {
 // mailOf returns the page and the plain text of a mail: its blocks, with the shop's logo before
 // and the closing part after them.
 func mailOf(k Kind, lang string, title Pattern, blocks []Block, brand Shop) (page, plainText Pattern) {
-	m := mailWriter{kind: k, parts: fragments()}
 	blocks = blocks[:min(len(blocks), MaxBlocks)] // saving refuses more
+	m := mailWriter{kind: k, parts: fragments(), named: slices.ContainsFunc(blocks, func(b Block) bool { return b.names(k) })}
 	colour := brand.Colour
 	if !ValidColour(colour) {
 		colour = defaultColour
 	}
+	m.coupon = brand.Coupon
 	m.colours = strings.NewReplacer("#b00001", colour, "#b00002", WordsOn(colour), "#b00003", wordsLike(colour))
 	titled := escaped(title)
-	m.write("head", map[string]Pattern{"MAILTITLE": titled, "LANGUAGE": literal(html.EscapeString(lang))})
+	m.write("head", map[string]Pattern{"MAILTITLE": titled, "LANGUAGE": literal(html.EscapeString(lang)), "PREHEADER": escaped(oneLine(patternOf(brand.Preheader, k)))})
 	m.write("top", nil)
 	if brand.Logo != "" {
 		m.write("logo", map[string]Pattern{"https://mail.invalid/SOURCE": literal(html.EscapeString(brand.Logo)), "CONTENT": variableIn(VarShop)})
@@ -66,6 +68,14 @@ func mailOf(k Kind, lang string, title Pattern, blocks []Block, brand Shop) (pag
 			m.block(b)
 		}
 	}
+	if brand.Postal != "" {
+		lines := strings.Split(brand.Postal, "\n")
+		m.say(part{literal: brand.Postal})
+		for i := range lines {
+			lines[i] = html.EscapeString(lines[i])
+		}
+		m.write("footer", map[string]Pattern{"CONTENT": literal(strings.Join(lines, "<br>"))})
+	}
 	m.write("end", nil)
 	return Pattern{m.page}, Pattern{m.plain}
 }
@@ -77,6 +87,16 @@ type mailWriter struct {
 	colours *strings.Replacer
 	page    []part
 	plain   []part
+	// named says that a heading or text of the mail has the drop's name, so that the coupon card
+	// does not repeat it.
+	named bool
+	// coupon is the picture above the coupon card; the zero Block = none.
+	coupon Block
+}
+
+// names reports whether the block shows the name of the drop to every reader.
+func (b Block) names(k Kind) bool {
+	return (b.Type == Heading || b.Type == Words) && slices.Contains(patternOf(b.Text, k).Uses(false), VarDrop)
 }
 
 func (m *mailWriter) block(b Block) {
@@ -94,7 +114,7 @@ func (m *mailWriter) block(b Block) {
 		m.write("footer", map[string]Pattern{"CONTENT": page})
 		m.say(text.parts...)
 	case Image:
-		m.write("image", map[string]Pattern{"https://mail.invalid/SOURCE": literal(html.EscapeString(b.URL)), "CONTENT": escaped(p)})
+		m.image(p, b.URL)
 	case Button:
 		// The whole block is optional: without a link there is no button.
 		from := len(m.page)
@@ -102,10 +122,23 @@ func (m *mailWriter) block(b Block) {
 		m.page = append(m.page[:from:from], part{group: m.page[from:]})
 		m.say(part{group: append(append([]part{}, p.parts...), part{literal: ": "}, part{variable: VarLink})})
 	case Coupon:
+		if m.coupon.URL != "" {
+			m.image(literal(m.coupon.Text), m.coupon.URL)
+		}
 		at := []part{{group: []part{{variable: VarOpensAt, escape: inHTML}}}}
-		m.write("coupon", map[string]Pattern{"WORTH": variableIn(VarWorth), "NAME": variableIn(VarDrop), "WHEN": {at}})
+		if m.named {
+			m.write("coupon", map[string]Pattern{"WORTH": variableIn(VarWorth), "NAME": {}, "WHEN": {at}})
+			m.say(part{group: []part{{variable: VarWorth}, {literal: "\n"}}}, part{group: []part{{variable: VarOpensAt}}})
+			return
+		}
+		name := Pattern{[]part{{literal: `<div style="font-size:16px;font-weight:600;">`}, {variable: VarDrop, escape: inHTML}, {literal: "</div>"}}}
+		m.write("coupon", map[string]Pattern{"WORTH": variableIn(VarWorth), "NAME": name, "WHEN": {at}})
 		m.say(part{group: []part{{variable: VarWorth}, {literal: " · "}}}, part{variable: VarDrop}, part{group: []part{{literal: "\n"}, {variable: VarOpensAt}}})
 	}
+}
+
+func (m *mailWriter) image(alt Pattern, address string) {
+	m.write("image", map[string]Pattern{"https://mail.invalid/SOURCE": literal(html.EscapeString(address)), "CONTENT": escaped(alt)})
 }
 
 // say adds a paragraph to the plain text.

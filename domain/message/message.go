@@ -52,6 +52,8 @@ const (
 	Names Kind = "names"
 	// Settings are the shop's default language, its brand and the price of an SMS.
 	Settings Kind = "settings"
+	// Picture is the picture of a drop's coupon: one block of the type [Image], without a language.
+	Picture Kind = "picture"
 )
 
 // A Key identifies the use of one text. Names and settings have no channel; settings have no
@@ -107,6 +109,16 @@ type Shop struct {
 	// unknown.
 	PartPrice int64  `json:"part_price,omitempty"`
 	Currency  string `json:"currency,omitempty"`
+	// Sender is the name that readers of mails see as the sender; "" = the name of the mail
+	// server's settings. ReplyTo is the address that gets their answers; "" = the sender's.
+	Sender  string `json:"sender,omitempty"`
+	ReplyTo string `json:"reply_to,omitempty"`
+	// Preheader is the line that mail programs show after the subject, with variables that every
+	// message has; "" = the beginning of the mail. Postal is the postal address in the footer.
+	Preheader string `json:"preheader,omitempty"`
+	Postal    string `json:"postal_address,omitempty"`
+	// Coupon is the picture of the drop's coupon, which its book adds; the zero Block = none.
+	Coupon Block `json:"-"`
 }
 
 // A Version is one save of a text. Versions are never changed: a save adds a version. The version
@@ -133,6 +145,20 @@ type Content struct {
 	Title string
 	Text  string
 	HTML  string
+	// Sender, ReplyTo and Preheader are the shop's; see [Shop].
+	Sender, ReplyTo, Preheader string
+}
+
+// SentBy returns the sender's name and the address for answers as mail programs show them; "" = the
+// shop has set neither.
+func (c Content) SentBy() string {
+	switch {
+	case c.ReplyTo == "":
+		return c.Sender
+	case c.Sender == "":
+		return "↩ " + c.ReplyTo
+	}
+	return c.Sender + " · ↩ " + c.ReplyTo
 }
 
 // A Reader is the data of a recipient that rendering uses.

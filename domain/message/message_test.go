@@ -102,7 +102,7 @@ func TestRender(t *testing.T) {
 			"Corner shop: Spring 20% off opens soon, on Friday, 20 November 2026 at 20:00 Beijing time. It is worth 20% off, at most ¥30."},
 		{Reminder, Email, "en", nil, "Opens in 10 minutes: Spring 20% off",
 			"Spring 20% off opens in 10 minutes\n\nIt opens on Friday, 20 November 2026 at 20:00 Beijing time. Stock is limited, so be there when it opens.\n\n" +
-				"20% off, at most ¥30 · Spring 20% off\nFriday, 20 November 2026 at 20:00 Beijing time\n\nClaim it: https://shop.example/c/7?a=1&b=2\n\n" +
+				"20% off, at most ¥30\nFriday, 20 November 2026 at 20:00 Beijing time\n\nClaim it: https://shop.example/c/7?a=1&b=2\n\n" +
 				"You receive this because you reserved a reminder for this drop of Corner shop."},
 	} {
 		f := facts(c.kind)
@@ -268,6 +268,46 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
+// The shop's sender is part of every mail, and a name that a heading has is not repeated by the
+// coupon card.
+func TestSenderAndName(t *testing.T) {
+	shop := Shop{Sender: "Tea House", ReplyTo: "help@tea.example", Preheader: "{{shop}}: {{worth}} & more", Postal: "1 Tea <Road>\nShanghai"}
+	book := NewBook([]Version{{Shop: 10, Key: Key{Kind: Settings}, Text: &Text{Shop: &shop}}})
+	for _, kind := range Written() {
+		for _, locale := range []string{"en", "zh-CN"} {
+			f := facts(kind)
+			got := book.Render(f, Email, Reader{Locale: locale, Zone: shanghai(t)})
+			_, body, _ := strings.Cut(got.HTML, "<body")
+			if got.Sender != "Tea House" || got.ReplyTo != "help@tea.example" || !strings.HasPrefix(got.Preheader, "Corner shop: ") || !strings.HasSuffix(got.Preheader, " & more") ||
+				!strings.Contains(body, got.Preheader[:12]) || !strings.Contains(body, "1 Tea &lt;Road&gt;<br>Shanghai") || !strings.HasSuffix(got.Text, "\n\n1 Tea <Road>\nShanghai") {
+				t.Errorf("%s %s: %+v", kind, locale, got)
+			}
+			_, content, _ := strings.Cut(body, `class="name"`)
+			if n := strings.Count(content, f.Drop); n != 1 || strings.Count(got.Text, f.Drop) != 1 {
+				t.Errorf("%s %s names the drop %d times:\n%s", kind, locale, n, got.Text)
+			}
+		}
+	}
+	key := Key{Kind: Picture}
+	picture := &Text{Blocks: []Block{{Type: Image, Text: `Cakes "{{x}}"`, URL: "https://drop.example/pictures/10/a.png"}}}
+	if err := picture.Check(key); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []Text{{}, {Blocks: []Block{{Type: Heading, Text: "x"}}}, {Blocks: []Block{{Type: Image, URL: "https://x.example/i"}}}, {Blocks: []Block{{Type: Image, Text: "x", URL: "http://x.example/pictures/i"}}}} {
+		if bad.Check(key) == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+	pictured := NewBook([]Version{{Shop: 10, Template: 1, Key: key, Text: picture}, {Shop: 10, Key: Key{Kind: Settings}, Text: &Text{Shop: &shop}}})
+	if got := pictured.Render(facts(Reminder), Email, Reader{}).HTML; strings.Count(got, `src="https://drop.example/pictures/10/a.png"`) != 1 || !strings.Contains(got, `alt="Cakes &#34;{{x}}&#34;"`) {
+		t.Errorf("a mail with the picture of the coupon:\n%s", got)
+	}
+	campaign := book.Campaign(Email, "en", Text{Title: "Hello", Body: "Body"}).Bind(facts(Campaign), "Drop", time.UTC, false).Content("Ann", "")
+	if campaign.Sender != "Tea House" || !strings.Contains(campaign.HTML, "1 Tea &lt;Road&gt;<br>") {
+		t.Errorf("a campaign's mail: %+v", campaign)
+	}
+}
+
 func TestCheckNamesEveryField(t *testing.T) {
 	long := strings.Repeat("long words ", 400)
 	for name, c := range map[string]struct {
@@ -292,6 +332,9 @@ func TestCheckNamesEveryField(t *testing.T) {
 		"name":             {Key{Names, "", "en"}, Text{Title: "{{x}}"}, nil},
 		"settings": {Key{Kind: Settings}, Text{Shop: &Shop{Language: "zz-!", Logo: "x", Colour: "red", PartPrice: -1, Currency: "??"}},
 			[]string{"language", "logo", "colour", "part_price", "currency"}},
+		"sender": {Key{Kind: Settings}, Text{Shop: &Shop{Sender: "Tea\r\nBcc: x", ReplyTo: "Ann <a@example.com>", Preheader: "Opens {{in}}", Postal: strings.Repeat("\n", 6)}},
+			[]string{"sender", "reply_to", "preheader", "postal_address"}},
+		"good sender": {Key{Kind: Settings}, Text{Shop: &Shop{Sender: "茶屋", ReplyTo: "help@tea.example", Preheader: "{{shop}}: {{worth}}", Postal: "1 Tea Road\nShanghai"}}, nil},
 	} {
 		var broken *fault.Fields
 		var names []string

@@ -76,6 +76,35 @@ func (s *Service) save(ctx context.Context, by staff.Actor, v Version, basedOn i
 	return s.Store.Save(ctx, v, basedOn, entry(by, action, v))
 }
 
+// A Sender is the part of a shop's settings that readers see of the sender of a mail; see [Shop].
+type Sender struct{ Name, ReplyTo, Preheader, Postal string }
+
+// Sender returns the sender of the shop's mails.
+func (s *Service) Sender(ctx context.Context, by staff.Actor, shop int64) (Sender, error) {
+	book, err := s.Book(ctx, by, Place{Shop: shop})
+	set := book.Settings()
+	return Sender{set.Sender, set.ReplyTo, set.Preheader, set.Postal}, err
+}
+
+// SetSender changes the sender of the shop's mails and keeps the other settings. It returns the
+// errors of [Service.Save].
+func (s *Service) SetSender(ctx context.Context, by staff.Actor, shop int64, to Sender) error {
+	place, key := Place{Shop: shop}, Key{Kind: Settings}
+	last, err := s.History(ctx, by, place, key, 1)
+	if err != nil {
+		return err
+	}
+	set, basedOn := Shop{}, int64(0)
+	if len(last) > 0 {
+		if basedOn = last[0].ID; last[0].Text != nil && last[0].Text.Shop != nil {
+			set = *last[0].Text.Shop
+		}
+	}
+	set.Sender, set.ReplyTo, set.Preheader, set.Postal = to.Name, to.ReplyTo, to.Preheader, to.Postal
+	_, err = s.Save(ctx, by, place, key, &Text{Shop: &set}, basedOn)
+	return err
+}
+
 // Restore saves the text of an older version of the place anew.
 func (s *Service) Restore(ctx context.Context, by staff.Actor, p Place, id, basedOn int64) (Version, error) {
 	old, err := s.Store.Version(ctx, id)

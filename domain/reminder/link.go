@@ -128,6 +128,17 @@ func (l Links) Example(public string, r Reader) string {
 	return strings.TrimSuffix(public, "/") + LinkPath + l.seal(raw[:linkSignature+len(body)])
 }
 
+// Page returns the link to the drop for every reader, which is never counted; "" without a secret.
+func (l Links) Page(public string) func(templateID int64) string {
+	address := l.Addresses(public)
+	return func(templateID int64) string {
+		if address == nil {
+			return ""
+		}
+		return address(Reader{TemplateID: templateID})
+	}
+}
+
 // InMessages is [Links.Addresses] for the reader of a message about s.
 func (l Links) InMessages(public string) func(s *delivery.Subject, c delivery.Channel, id user.ID) string {
 	address := l.Addresses(public)

@@ -253,6 +253,8 @@ type Tester struct {
 	Now     func() time.Time
 	// Texts has the texts of messages; nil = the built-in ones.
 	Texts message.Source
+	// DropPage returns the page of a drop without a claim address; see [delivery.Service].
+	DropPage func(templateID int64) string
 }
 
 const (
@@ -309,6 +311,9 @@ func (s *Tester) content(ctx context.Context, t TakenTest) (c delivery.Content, 
 		if book, err = s.Texts.Book(ctx, t.Subject.Place(), t.Subject.TextsUpTo); err != nil {
 			return delivery.Content{}, nil, err
 		}
+	}
+	if s.DropPage != nil && t.Channel == delivery.Email {
+		t.Subject.OwnPage(s.DropPage)
 	}
 	r := delivery.NewRenderer(book, t.Subject, t.Channel)
 	values = func() map[string]string { return r.Values(t.To) }

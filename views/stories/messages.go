@@ -1,11 +1,15 @@
 package stories
 
 import (
+	"strings"
 	"time"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
+	"dropbell/domain/picture"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	droppages "dropbell/views/pages/drops"
 	messagepages "dropbell/views/pages/messages"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -22,15 +26,39 @@ func messages() []Story {
 	broken.Errors = []fault.Field{{Name: "body", Key: "rule.variable_unknown", Message: `line 2: "{{nmae}}" is not a variable; there are "user, drop, shop"`}}
 	shop := editor(message.WebPush, "en")
 	shop.Title, shop.URL, shop.Active, shop.Place, shop.Crumbs = "Message: Harbour Tea House", "/shops/10/message", "shops", message.Place{Shop: 10}, []ui.Crumb{{Label: "Shops", URL: "/shops"}}
-	shop.Settings = &messagepages.Settings{Values: map[string]string{"default_language": "zh-CN", "colour": "#c2410c", "part_price": "0.05", "currency": "CNY"}}
+	shop.Settings = &messagepages.Settings{Values: map[string]string{"default_language": "zh-CN", "colour": "#c2410c", "part_price": "0.05", "currency": "CNY",
+		"sender": "Harbour Tea House", "reply_to": "help@tea.example", "preheader": "{{worth}} at {{shop}}", "postal_address": "1 Harbour Road\nShanghai 200120"}}
+	shop.Pictures = []messagepages.Offered{{Address: "https://drops.example/pictures/10/a.png", Alt: "Moon cakes", Width: 1200, Height: 600}}
+	drop.Pictures = shop.Pictures
 	looking := editor(message.App, "en")
 	looking.MayEdit = false
 	return []Story{
 		{Name: "messages/mail", Page: drop.Page()},
 		{Name: "messages/errors", Page: broken.Page()},
 		{Name: "messages/shop", Page: shop.Page()},
+		{Name: "messages/pictures", Page: library().Page()},
+		{Name: "messages/no-pictures", Page: messagepages.Library{Shop: library().Shop, MayEdit: true, Zone: shanghai(), Alt: "Tea",
+			Errors: []fault.Field{{Name: "file", Key: "rule.picture_type", Message: "must be a picture of the type JPEG, PNG, GIF or WebP"}}}.Page()},
+		{Name: "messages/drop-page", Page: dropPage(template.Scheduled, false, droppages.Claimed{}).Page(), Outside: true},
+		{Name: "messages/drop-page-open", Page: dropPage(template.Open, true, droppages.Claimed{}).Page(), Outside: true},
+		{Name: "messages/drop-page-done", Page: dropPage(template.Open, true, droppages.Claimed{Done: true}).Page(), Outside: true},
+		{Name: "messages/drop-page-refused", Page: dropPage(template.SoldOut, true, droppages.Claimed{Refused: "All coupons are issued."}).Page(), Outside: true},
 		{Name: "messages/viewer", Page: looking.Page(), Role: staff.Viewer},
 	}
+}
+
+// library is the page of a shop's pictures. The storybook has the icons of the console for them.
+func library() messagepages.Library {
+	one := picture.Picture{ID: 2, Shop: 10, Hash: strings.Repeat("a", 64), Type: "png", Width: 1200, Height: 600, Bytes: 81_234, Name: "cakes.png", Alt: "Four moon cakes on a blue plate", At: Now().Add(-time.Hour),
+		Uses: []picture.Use{{Template: 1, Name: "Moon cake night"}, {}}}
+	two := picture.Picture{ID: 1, Shop: 10, Hash: strings.Repeat("b", 64), Type: "jpeg", Width: 400, Height: 400, Bytes: 21_000, Name: "logo.jpg", Alt: "Harbour Tea House", At: Now().Add(-48 * time.Hour)}
+	return messagepages.Library{Shop: template.Shop{Number: 10, Name: "Harbour Tea House"}, MayEdit: true, Zone: shanghai(), List: []picture.Picture{one, two}}
+}
+
+// dropPage is the page of a drop without a claim address.
+func dropPage(state template.State, may bool, claimed droppages.Claimed) droppages.Public {
+	d := coupon(1, "Moon cake night", 2*time.Hour)
+	return droppages.Public{Drop: d, Name: d.Name, Description: "Tea and cakes, all day long.", State: state, MayClaim: may, Claimed: claimed}
 }
 
 // editor is the page of the reminder of a drop with the built-in text.

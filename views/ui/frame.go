@@ -7,6 +7,7 @@ package ui
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"dropbell/domain/staff"
@@ -142,4 +143,9 @@ func WorkerPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "
 func ContentSecurityPolicy(nonce string) string {
 	return "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 		"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}
+
+// BrandedPolicy is [ContentSecurityPolicy] for a page with the picture and the colour of a shop.
+func BrandedPolicy(nonce string) string {
+	return strings.Replace(strings.Replace(ContentSecurityPolicy(nonce), "img-src 'self'", "img-src 'self' https:", 1), "style-src 'self'", "style-src 'self' 'nonce-"+nonce+"'", 1)
 }

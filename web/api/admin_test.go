@@ -1,7 +1,10 @@
 package api_test
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"maps"
 	"strings"
 	"testing"
@@ -249,4 +252,45 @@ func testShops(t *testing.T) {
 		r.want(r.call(r.admin(), "PUT", "/admin/shops/10", bad), 422, "invalid_request")
 	}
 	r.want(r.call(r.admin(), "PUT", "/admin/shops/0", `{"name":"x","timezone":"UTC"}`), 422, "invalid_request")
+
+	// The sender of mails.
+	const sender = "/admin/shops/11/sender"
+	if a := r.want(r.call(r.admin(), "GET", sender, nil), 200, ""); a.at("name") != "" {
+		t.Errorf("%s", a.Body)
+	}
+	for range 2 { // a repetition changes nothing
+		r.want(r.call(r.admin(), "PUT", sender, `{"name":"Tea House","reply_to":"help@tea.example","preheader":"{{worth}}","postal_address":"1 Tea Road"}`), 200, "")
+	}
+	if a := r.want(r.call(r.admin(), "GET", sender, nil), 200, ""); a.at("name") != "Tea House" || a.at("reply_to") != "help@tea.example" || a.at("preheader") != "{{worth}}" || a.at("postal_address") != "1 Tea Road" {
+		t.Errorf("%s", a.Body)
+	}
+	for _, bad := range []string{`{"name":"a\nBcc: x@y.example","reply_to":"","preheader":"","postal_address":""}`, `{"name":"","reply_to":"x","preheader":"","postal_address":""}`,
+		`{"name":"","reply_to":"","preheader":"{{in}}","postal_address":""}`} {
+		r.about = bad
+		r.want(r.call(r.admin(), "PUT", sender, bad), 422, "invalid_request")
+	}
+	r.want(r.call(r.admin(), "PUT", "/admin/shops/12/sender", `{"name":"x","reply_to":"","preheader":"","postal_address":""}`), 404, "message_not_found")
+
+	// Pictures.
+	const pictures = "/admin/shops/11/pictures"
+	drawn := func(width int) string {
+		var b bytes.Buffer
+		r.must(png.Encode(&b, image.NewNRGBA(image.Rect(0, 0, width, 20))))
+		return b.String()
+	}
+	up := r.admin("Content-Type", "image/png")
+	first := r.want(r.call(up, "POST", pictures+"?alt=Moon%20cakes&name=cakes.png", drawn(40)), 201, "")
+	again := r.want(r.call(up, "POST", pictures+"?alt=Moon%20cakes", drawn(40)), 201, "")
+	r.want(r.call(up, "POST", pictures+"?alt=Tea", drawn(50)), 201, "")
+	if first.at("id") != again.at("id") || first.at("width") != 40.0 || first.at("type") != "image/png" {
+		t.Errorf("%s, then %s", first.Body, again.Body)
+	}
+	if a := r.want(r.call(r.admin(), "GET", pictures+"?limit=1", nil), 200, ""); a.at("pictures.0.alt") != "Tea" || a.at("next") == nil {
+		t.Errorf("%s", a.Body)
+	} else if a := r.want(r.call(r.admin(), "GET", pictures+"?limit=1&before="+a.at("next").(string), nil), 200, ""); a.at("pictures.0.name") != "cakes.png" || a.at("next") != nil {
+		t.Errorf("%s", a.Body)
+	}
+	r.want(r.call(up, "POST", pictures+"?alt=Tea", "no picture"), 422, "invalid_request")
+	r.want(r.call(r.admin("Content-Type", "multipart/form-data; boundary=x"), "POST", pictures+"?alt=Tea", "x"), 415, "unsupported_media_type")
+	r.want(r.call(up, "POST", "/admin/shops/12/pictures?alt=Tea", drawn(40)), 404, "picture_not_found")
 }

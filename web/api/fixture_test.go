@@ -21,12 +21,14 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
 	"dropbell/adapters/localstack"
+	pictureadapter "dropbell/adapters/picture"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
+	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/sms"
@@ -41,6 +43,8 @@ import (
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
+	"dropbell/domain/message"
+	"dropbell/domain/picture"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -144,7 +148,9 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},
 		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: box}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
-		Drops: drops.Deps{Templates: service, Shops: templates, Board: dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
+		Drops: drops.Deps{Templates: service, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
+			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
+			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
 			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service},
 			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},

@@ -262,8 +262,10 @@ func (p *proxy) stream(t *testing.T) {
 var unseen = map[string]string{
 	"400": "a proxy that reads bodies does not forward one that cannot be read", "408": "a client that stops sending",
 	"413": "bodies over a limit", "500": "a defect", "503": "a store that is away",
-	"PUT /preferences 404":  "the user was erased at this very moment",
-	"POST /redemptions 404": "templates are never deleted",
+	"PUT /preferences 404":                    "the user was erased at this very moment",
+	"POST /redemptions 404":                   "templates are never deleted",
+	"PUT /admin/shops/{number}/sender 409":    "another change at this very moment",
+	"POST /admin/shops/{number}/pictures 409": "a library of a thousand pictures",
 }
 
 // complete fails unless every other answer of the document was seen.

@@ -2,17 +2,17 @@ package links
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
-	"dropbell/domain/delivery"
-	"dropbell/domain/fault"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/middleware"
 )
 
@@ -47,7 +47,10 @@ type DropLinks struct {
 	links reminder.Links
 	drops Drops
 	noted Noted
-	mux   *chi.Mux
+	// brands and claim serve the pages of drops without a claim address. claim may be nil.
+	brands Brands
+	claim  Claim
+	mux    *chi.Mux
 
 	mu      sync.Mutex
 	targets map[int64]string // of drops, as last seen
@@ -55,10 +58,13 @@ type DropLinks struct {
 
 // NewDropLinks returns the links under [DropPrefix]. Invalid links look like invalid links of the
 // other pages, and share their limits.
-func NewDropLinks(p *Pages, links reminder.Links, drops Drops, noted Noted) *DropLinks {
-	t := &DropLinks{pages: p, links: links, drops: drops, noted: noted, mux: chi.NewMux(), targets: map[int64]string{}}
+func NewDropLinks(p *Pages, links reminder.Links, drops Drops, noted Noted, brands Brands, claim Claim) *DropLinks {
+	t := &DropLinks{pages: p, links: links, drops: drops, noted: noted, brands: brands, claim: claim, mux: chi.NewMux(), targets: map[int64]string{}}
 	t.mux.Get("/{token}", t.lead)
 	t.mux.Head("/{token}", t.lead)
+	bound := middleware.Bound(middleware.NewBudget(claimsInFlight, "drop pages", nil), func(*http.Request) bool { return false },
+		func(w http.ResponseWriter, r *http.Request) { t.pages.visit(w, r, DropPrefix).fail(errBusy) })
+	t.mux.With(bound).Post("/{token}", t.claimed)
 	t.mux.NotFound(t.missing)
 	t.mux.MethodNotAllowed(t.missing)
 	return t
@@ -82,9 +88,9 @@ func (t *DropLinks) lead(w http.ResponseWriter, r *http.Request) {
 	if limited := v.limit(limiter, key); limited != nil {
 		err = limited
 	}
-	target := ""
+	target, own := "", template.Template{}
 	if err == nil {
-		target, err = t.target(v.r.Context(), reader.TemplateID)
+		target, own, err = t.target(v.r.Context(), reader.TemplateID)
 	}
 	if err != nil {
 		v.fail(err)
@@ -95,13 +101,17 @@ func (t *DropLinks) lead(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		t.noted.Note(ctx, reader)
 	}
+	if target == "" {
+		t.page(v, reader, own, http.StatusOK, droppages.Claimed{})
+		return
+	}
 	http.Redirect(w, r, target, http.StatusFound)
 }
 
-// target returns the claim address of the drop, or [user.ErrLink] if it has none. While no database
+// target returns the claim address of the drop, or the drop if it has none. While no database
 // answers, target returns the address of the last answer. The address never comes from the request,
 // so that a link cannot be altered to lead to another site.
-func (t *DropLinks) target(ctx context.Context, id int64) (string, error) {
+func (t *DropLinks) target(ctx context.Context, id int64) (string, template.Template, error) {
 	t.mu.Lock()
 	last := t.targets[id]
 	t.mu.Unlock()
@@ -110,19 +120,16 @@ func (t *DropLinks) target(ctx context.Context, id int64) (string, error) {
 		ctx, cancel = context.WithTimeout(ctx, lookFor)
 		defer cancel()
 	}
-	d, err := t.drops.Template(ctx, id)
-	if fault.KindOf(err) == fault.NotFound || err == nil && d.Stored == template.Draft {
-		return "", user.ErrLink
-	}
+	d, err := t.drop(ctx, id)
 	if err != nil {
-		if last != "" {
-			return last, nil
+		if last != "" && !errors.Is(err, user.ErrLink) {
+			return last, d, nil
 		}
-		return "", err
+		return "", d, err
 	}
-	target := (delivery.Subject{ClaimURL: d.ClaimAddress()}).Link()
+	target := addressOf(d)
 	if target == "" {
-		return "", user.ErrLink
+		return "", d, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,5 +137,5 @@ func (t *DropLinks) target(ctx context.Context, id int64) (string, error) {
 		clear(t.targets)
 	}
 	t.targets[id] = target
-	return target, nil
+	return target, d, nil
 }

@@ -2,17 +2,21 @@ package links_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
+	"dropbell/domain/message"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -32,6 +36,9 @@ type fakeDrops struct {
 	err    error
 	silent bool
 	opened []reminder.Reader
+	spec   template.Spec
+	claims []user.ID
+	refuse error
 }
 
 func (d *fakeDrops) Template(ctx context.Context, id int64) (t template.Template, err error) {
@@ -47,6 +54,7 @@ func (d *fakeDrops) Template(ctx context.Context, id int64) (t template.Template
 	if id != 1 {
 		return t, template.ErrNotFound
 	}
+	t.Spec, t.ShopName = d.spec, "Tea House"
 	t.ID, t.ClaimURL, t.Stored = 1, d.target, d.state
 	return t, nil
 }
@@ -61,10 +69,23 @@ func (d *fakeDrops) Note(ctx context.Context, r reminder.Reader) bool {
 	return !d.silent
 }
 
+func (d *fakeDrops) claim(_ context.Context, by user.ID, _ int64, _ string) error {
+	d.claims = append(d.claims, by)
+	return d.refuse
+}
+
+// brands has the brand of every shop.
+type brands struct{}
+
+func (brands) Book(context.Context, message.Place, int64) (*message.Book, error) {
+	shop := message.Shop{Colour: "#ffd400", Logo: "https://shop.example/l.png"}
+	return message.NewBook([]message.Version{{Shop: 10, Key: message.Key{Kind: message.Settings}, Text: &message.Text{Shop: &shop}}}), nil
+}
+
 func (d *fakeDrops) serve(t *testing.T) string {
 	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
-	r.Mount(links.DropPrefix, links.NewDropLinks(pages, dropLinks, d, d))
+	r.Mount(links.DropPrefix, links.NewDropLinks(pages, dropLinks, d, d, brands{}, d.claim))
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	return server.URL + reminder.LinkPath
@@ -145,7 +166,7 @@ func TestDropLinkRefusals(t *testing.T) {
 	}
 	for _, target := range []string{"javascript:alert(1)", "//evil.example", "/console", "data:text/html,x", ""} {
 		d.target = target
-		if res := click(t, http.MethodGet, base+good); res.StatusCode != http.StatusNotFound || res.Header.Get("Location") != "" {
+		if res := click(t, http.MethodGet, base+good); res.StatusCode != http.StatusOK || res.Header.Get("Location") != "" {
 			t.Errorf("%q: %d to %s", target, res.StatusCode, res.Header.Get("Location"))
 		}
 	}
@@ -153,8 +174,60 @@ func TestDropLinkRefusals(t *testing.T) {
 	if res := click(t, http.MethodGet, base+good); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a draft: %d", res.StatusCode)
 	}
-	if len(d.opened) != 0 {
+	if res := click(t, http.MethodPost, base+good); res.StatusCode != http.StatusNotFound {
+		t.Errorf("a draft, POST: %d", res.StatusCode)
+	}
+	if len(d.opened) != 5 || len(d.claims) != 0 {
+		t.Errorf("noted %+v, claimed %v", d.opened, d.claims)
+	}
+}
+
+// A drop without a claim address has a page in the brand of the shop, on which the reader whose
+// link it is can claim.
+func TestPageOfADrop(t *testing.T) {
+	d := &fakeDrops{state: template.Published, spec: template.Spec{Obtain: template.ByClaim, Kind: template.PercentOff, PercentOff: 20, MaxOff: 3000, Currency: "CNY", Stock: 1,
+		OpensAt: still()().Add(-time.Minute), ClosesAt: still()().Add(3 * time.Hour), ShopNumber: 10}}
+	base := d.serve(t)
+	own, anybody := base+dropLinks.Token(reader1), base+dropLinks.Token(reminder.Reader{TemplateID: 1})
+	read := func(method, url string) (int, string) {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), method, url, nil)
+		req.Header.Set("User-Agent", browser)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		raw, _ := io.ReadAll(res.Body)
+		if policy := res.Header.Get("Content-Security-Policy"); res.StatusCode < 300 && !strings.Contains(policy, "img-src 'self' https:") {
+			t.Errorf("policy %q", policy)
+		}
+		return res.StatusCode, string(raw)
+	}
+	if status, page := read("GET", own); status != 200 || !strings.Contains(page, `method="post"`) || !strings.Contains(page, "20% off, at most") ||
+		!strings.Contains(page, "--accent-fill:#ffd400;") || !strings.Contains(page, `src="https://shop.example/l.png"`) {
+		t.Errorf("%d %s", status, page)
+	}
+	if status, page := read("GET", anybody); status != 200 || strings.Contains(page, `method="post"`) || !strings.Contains(page, "sign in at") {
+		t.Errorf("a link of nobody: %d %s", status, page)
+	}
+	if len(d.opened) != 1 {
 		t.Errorf("noted %+v", d.opened)
+	}
+	if status, _ := read("POST", anybody); status != 404 {
+		t.Errorf("a claim of nobody: %d", status)
+	}
+	if status, page := read("POST", own); status != 200 || !strings.Contains(page, "The coupon is yours") || len(d.claims) != 1 || d.claims[0] != reader1.UserID {
+		t.Errorf("%d %s %v", status, page, d.claims)
+	}
+	d.err = nil
+	d.refuse = claim.ErrSoldOut
+	if status, page := read("POST", own); status != 409 || !strings.Contains(page, "alert") {
+		t.Errorf("sold out: %d %s", status, page)
+	}
+	d.spec.OpensAt = still()().Add(time.Hour)
+	if status, page := read("GET", own); status != 200 || strings.Contains(page, `method="post"`) || !strings.Contains(page, "data-countdown") {
+		t.Errorf("before the opening: %d %s", status, page)
 	}
 }
 

@@ -24,10 +24,10 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		API: described.Pipeline, Hooks: p.hooks, Monitor: p.monitor.Handler, Queues: asynq.NewInspector(p.Redis),
-		Alerts:    &alert.Service{Store: workdb.NewAlerts(p.DB, p.addresses)},
-		Browsers:  alert.Browsers{Store: p.Stores.Alerts, PublicKey: p.Config.VAPIDPublicKey},
-		Tests:     &testmessage.ChannelTests{Store: p.Stores.ChannelTests, Configured: &p.channels, Patience: 3 * time.Second},
-		Providers: p.consoleProviders(), Mail: p.mailCheck(), TextCosts: p.textCosts(), Circuits: p.circuits(), Complete: p.completeSMS,
+		Alerts:   &alert.Service{Store: workdb.NewAlerts(p.DB, p.addresses)},
+		Browsers: alert.Browsers{Store: p.Stores.Alerts, PublicKey: p.Config.VAPIDPublicKey},
+		Tests:    &testmessage.ChannelTests{Store: p.Stores.ChannelTests, Configured: &p.channels, Patience: 3 * time.Second},
+		Pictures: p.pictures, PicturesURL: p.Config.PublicURL, Providers: p.consoleProviders(), Mail: p.mailCheck(), TextCosts: p.textCosts(), Circuits: p.circuits(), Complete: p.completeSMS,
 		Paces: redisgate.NewShards(p.Redis), VerifiedOnly: p.Config.SMS.VerifiedOnly,
 		CampaignLink: p.campaignLinks().Example(p.Config.PublicURL), DropLink: p.linkExample}.Deps())
 }

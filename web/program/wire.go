@@ -38,6 +38,7 @@ import (
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/message"
+	"dropbell/domain/picture"
 	"dropbell/domain/provider"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -48,6 +49,7 @@ import (
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
+	"dropbell/web/pictures"
 	"dropbell/web/program/wiring"
 	"dropbell/web/security"
 )
@@ -78,6 +80,7 @@ type program struct {
 	addresses    *seal.Box // seals those of chat groups
 	claiming     *claim.Service
 	coupons      *coupon.Service
+	pictures     *picture.Service
 	hooks        *hook.Service
 	passes       *wallet.Service
 	// channelNames is nil without Live Activities.
@@ -160,6 +163,9 @@ func (p *program) wireUseCases() error {
 		return err
 	}
 	if p.hooks, err = p.newHooks(); err != nil {
+		return err
+	}
+	if p.pictures, err = p.newPictures(); err != nil {
 		return err
 	}
 	texts, err := lookup.NewBooks(p.Stores.Messages)
@@ -264,6 +270,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	p.mountLinks(r)
 	p.mountWallet(r)
+	r.Handle(picture.Prefix+"/*", pictures.Handler{Files: p.pictures.Files, Log: p.Log})
 	if err := p.mountCallbacks(r); err != nil {
 		return nil, err
 	}

@@ -54,6 +54,7 @@ func (p *program) delivery() (d workerdelivery.Deps, err error) {
 			Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock, Uptime: app.NewUptime(),
 			OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 			DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
+			DropPage:    reminder.NewLinks(p.Config.LinkSecret).Page(p.Config.PublicURL),
 			Reference:   p.reference(), Named: p.senders.Named, VerifiedOnly: p.Config.SMS.VerifiedOnly,
 			// Guards are asked about the recipients of batches right before sending.
 			Guards: map[delivery.Kind]delivery.Guard{
@@ -61,7 +62,8 @@ func (p *program) delivery() (d workerdelivery.Deps, err error) {
 				delivery.KindNotice:   coupon.Guard{Store: p.Stores.Notices},
 			},
 		},
-		Tester:      &testmessage.Tester{Store: p.Stores.ChannelTests, Senders: p.senders.ByChannel, Through: p.senders.Through, Texts: texts, Now: app.Clock},
+		Tester: &testmessage.Tester{Store: p.Stores.ChannelTests, Senders: p.senders.ByChannel, Through: p.senders.Through, Texts: texts, Now: app.Clock,
+			DropPage: reminder.NewLinks(p.Config.LinkSecret).Page(p.Config.PublicURL)},
 		DeadLetters: &delivery.DeadLetters{Store: p.Stores.DeadLetters}, Letters: p.Stores.DeadLetters, Channels: p.Stores.Channels,
 		Receipts: &feedback.Matcher{Store: p.Stores.Serials, Refs: feedback.NewRefs(p.Config.LinkSecret), Reports: p.reports()},
 		Mailbox:  mailbox,

@@ -32,6 +32,8 @@ insert into live_channels (template_id, channel_id, told) values (1, 'c2hvcA==',
 -- messages
 insert into message_versions (shop_number, template_id, kind, channel, language, content, created_by)
     values (10, 0, 'reminder', 'email', 'en', '{"title": "Soon: {drop}", "blocks": [{"type": "text", "text": "It opens in {minutes}."}]}', 'staff:1 Ada');
+insert into pictures (shop_number, hash, type, width, height, bytes, name, alt, created_by) values (10, repeat('ab', 32), 'png', 600, 300, 3, 'cakes.png', 'Moon cakes', 'staff:1 Ada');
+insert into picture_files (shop_number, hash, content) values (10, repeat('ab', 32), '\x010203');
 insert into message_looks (template_id, by_member) values (1, 'staff:1 Ada');
 
 -- delivery

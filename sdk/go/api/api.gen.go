@@ -4439,6 +4439,47 @@ type PhoneWish struct {
 	Phone *string `json:"phone,omitempty"`
 }
 
+// Picture defines model for Picture.
+type Picture struct {
+	// Address Permanent: what is behind it never changes.
+	//
+	// Examples: https://drops.example.com/pictures/10/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.png
+	Address string `json:"address"`
+
+	// Alt What the picture shows, for readers who do not see it.
+	//
+	// Examples: Moon cakes
+	Alt string `json:"alt"`
+
+	// Bytes Examples: 81234
+	Bytes     int64     `json:"bytes"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// Height Examples: 600
+	Height int64 `json:"height"`
+
+	// Id Examples: 7
+	Id string `json:"id"`
+
+	// Name The name of the uploaded file.
+	//
+	// Examples: cakes.png
+	Name string `json:"name"`
+
+	// Type Examples: image/png
+	Type string `json:"type"`
+
+	// Width Examples: 1200
+	Width int64 `json:"width"`
+}
+
+// PictureList defines model for PictureList.
+type PictureList struct {
+	// Next The value of before for the next page; absent on the last.
+	Next     *string   `json:"next,omitempty"`
+	Pictures []Picture `json:"pictures"`
+}
+
 // Preferences defines model for Preferences.
 type Preferences struct {
 	// Email Empty = none.
@@ -4788,6 +4829,29 @@ type SegmentWish struct {
 	//
 	// Examples: {"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}
 	Rule map[string]interface{} `json:"rule"`
+}
+
+// Sender defines model for Sender.
+type Sender struct {
+	// Name Readers see it as the sender; empty = the name of the mail server's settings.
+	//
+	// Examples: Tea House
+	Name string `json:"name"`
+
+	// PostalAddress Stands at the end of every mail; at most six lines.
+	//
+	// Examples: 1 Tea Road, Shanghai
+	PostalAddress string `json:"postal_address"`
+
+	// Preheader Mail programs show it after the subject. It may have variables that every message has, such as {{shop}} and {{worth}}.
+	//
+	// Examples: {{worth}}
+	Preheader string `json:"preheader"`
+
+	// ReplyTo The mail address that gets readers' answers; empty = the sender's.
+	//
+	// Examples: help@tea.example
+	ReplyTo string `json:"reply_to"`
 }
 
 // Shop defines model for Shop.
@@ -6050,6 +6114,25 @@ type CountSegmentParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ListPicturesParams defines parameters for ListPictures.
+type ListPicturesParams struct {
+	// Before Pictures with smaller ids.
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
+	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UploadPictureParams defines parameters for UploadPicture.
+type UploadPictureParams struct {
+	// Alt What the picture shows.
+	Alt string `form:"alt" json:"alt"`
+
+	// Name The name of the file.
+	Name *string `form:"name,omitempty" json:"name,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ReleaseSuppressionParams defines parameters for ReleaseSuppression.
 type ReleaseSuppressionParams struct {
 	Address string `form:"address" json:"address"`
@@ -6582,6 +6665,9 @@ type PutShopBudgetJSONRequestBody = ShopBudgetWish
 
 // SetCampaignLimitsJSONRequestBody defines body for SetCampaignLimits for application/json ContentType.
 type SetCampaignLimitsJSONRequestBody = CampaignLimits
+
+// PutSenderJSONRequestBody defines body for PutSender for application/json ContentType.
+type PutSenderJSONRequestBody = Sender
 
 // AddSuppressionJSONRequestBody defines body for AddSuppression for application/json ContentType.
 type AddSuppressionJSONRequestBody = SuppressionWish
@@ -7777,6 +7863,39 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /admin/shops/{number}/campaign-limits (the `SetCampaignLimits` operationId).
 	SetCampaignLimits(ctx context.Context, number string, body SetCampaignLimitsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListPictures List the pictures of a shop
+	//
+	// Corresponds with GET /admin/shops/{number}/pictures (the `ListPictures` operationId).
+	ListPictures(ctx context.Context, number string, params *ListPicturesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UploadPictureWithBody Upload a picture
+	//
+	// The body is the file itself: JPEG, PNG, GIF or WebP of at most 10 MB. The picture is turned upright, reduced to 1200 × 1800 pixels and freed of its metadata. Repeating an upload returns the same picture.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
+	UploadPictureWithBody(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSender Get the sender of a shop's mails
+	//
+	// Corresponds with GET /admin/shops/{number}/sender (the `GetSender` operationId).
+	GetSender(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutSenderWithBody Set the sender of a shop's mails
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+	PutSenderWithBody(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutSender Set the sender of a shop's mails
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+	PutSender(ctx context.Context, number string, body PutSenderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReleaseSuppression Release a suppressed mail address
 	//
@@ -9760,6 +9879,89 @@ func (c *Client) SetCampaignLimitsWithBody(ctx context.Context, number string, c
 // Corresponds with PUT /admin/shops/{number}/campaign-limits (the `SetCampaignLimits` operationId).
 func (c *Client) SetCampaignLimits(ctx context.Context, number string, body SetCampaignLimitsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSetCampaignLimitsRequest(c.Server, number, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListPictures List the pictures of a shop
+//
+// Corresponds with GET /admin/shops/{number}/pictures (the `ListPictures` operationId).
+func (c *Client) ListPictures(ctx context.Context, number string, params *ListPicturesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPicturesRequest(c.Server, number, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UploadPictureWithBody Upload a picture
+//
+// The body is the file itself: JPEG, PNG, GIF or WebP of at most 10 MB. The picture is turned upright, reduced to 1200 × 1800 pixels and freed of its metadata. Repeating an upload returns the same picture.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
+func (c *Client) UploadPictureWithBody(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUploadPictureRequestWithBody(c.Server, number, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSender Get the sender of a shop's mails
+//
+// Corresponds with GET /admin/shops/{number}/sender (the `GetSender` operationId).
+func (c *Client) GetSender(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSenderRequest(c.Server, number)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutSenderWithBody Set the sender of a shop's mails
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+func (c *Client) PutSenderWithBody(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutSenderRequestWithBody(c.Server, number, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutSender Set the sender of a shop's mails
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+func (c *Client) PutSender(ctx context.Context, number string, body PutSenderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutSenderRequest(c.Server, number, body)
 	if err != nil {
 		return nil, err
 	}
@@ -14213,6 +14415,246 @@ func NewSetCampaignLimitsRequestWithBody(server string, number string, contentTy
 	}
 
 	operationPath := fmt.Sprintf("/admin/shops/%s/campaign-limits", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListPicturesRequest constructs an http.Request for the ListPictures method
+func NewListPicturesRequest(server string, number string, params *ListPicturesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/pictures", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUploadPictureRequestWithBody constructs an http.Request for the UploadPicture method, with any body, and a specified content type
+func NewUploadPictureRequestWithBody(server string, number string, params *UploadPictureParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/pictures", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", false, "alt", params.Alt, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Name != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "name", *params.Name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetSenderRequest constructs an http.Request for the GetSender method
+func NewGetSenderRequest(server string, number string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/sender", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutSenderRequest calls the generic PutSender builder with application/json body
+func NewPutSenderRequest(server string, number string, body PutSenderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutSenderRequestWithBody(server, number, "application/json", bodyReader)
+}
+
+// NewPutSenderRequestWithBody constructs an http.Request for the PutSender method, with any body, and a specified content type
+func NewPutSenderRequestWithBody(server string, number string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/sender", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -19004,6 +19446,43 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /admin/shops/{number}/campaign-limits (the `SetCampaignLimits` operationId).
 	SetCampaignLimitsWithResponse(ctx context.Context, number string, body SetCampaignLimitsJSONRequestBody, reqEditors ...RequestEditorFn) (*SetCampaignLimitsResponse, error)
 
+	// ListPicturesWithResponse List the pictures of a shop
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/shops/{number}/pictures (the `ListPictures` operationId).
+	ListPicturesWithResponse(ctx context.Context, number string, params *ListPicturesParams, reqEditors ...RequestEditorFn) (*ListPicturesResponse, error)
+
+	// UploadPictureWithBodyWithResponse Upload a picture
+	//
+	// The body is the file itself: JPEG, PNG, GIF or WebP of at most 10 MB. The picture is turned upright, reduced to 1200 × 1800 pixels and freed of its metadata. Repeating an upload returns the same picture.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
+	UploadPictureWithBodyWithResponse(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UploadPictureResponse, error)
+
+	// GetSenderWithResponse Get the sender of a shop's mails
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/shops/{number}/sender (the `GetSender` operationId).
+	GetSenderWithResponse(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*GetSenderResponse, error)
+
+	// PutSenderWithBodyWithResponse Set the sender of a shop's mails
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+	PutSenderWithBodyWithResponse(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutSenderResponse, error)
+
+	// PutSenderWithResponse Set the sender of a shop's mails
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+	PutSenderWithResponse(ctx context.Context, number string, body PutSenderJSONRequestBody, reqEditors ...RequestEditorFn) (*PutSenderResponse, error)
+
 	// ReleaseSuppressionWithResponse Release a suppressed mail address
 	//
 	// Mails are sent to it again, until a later report suppresses it anew.
@@ -21768,6 +22247,170 @@ func (r SetCampaignLimitsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r SetCampaignLimitsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListPicturesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PictureList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListPicturesResponse) GetJSON200() *PictureList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListPicturesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListPicturesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListPicturesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListPicturesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type UploadPictureResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Picture
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r UploadPictureResponse) GetJSON201() *Picture {
+	return r.JSON201
+}
+
+// GetBody returns the raw response body bytes
+func (r UploadPictureResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UploadPictureResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UploadPictureResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UploadPictureResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetSenderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Sender
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSenderResponse) GetJSON200() *Sender {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSenderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSenderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSenderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSenderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PutSenderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Sender
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutSenderResponse) GetJSON200() *Sender {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r PutSenderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutSenderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutSenderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutSenderResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -25603,6 +26246,73 @@ func (c *ClientWithResponses) SetCampaignLimitsWithResponse(ctx context.Context,
 	return ParseSetCampaignLimitsResponse(rsp)
 }
 
+// ListPicturesWithResponse List the pictures of a shop
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/shops/{number}/pictures (the `ListPictures` operationId).
+func (c *ClientWithResponses) ListPicturesWithResponse(ctx context.Context, number string, params *ListPicturesParams, reqEditors ...RequestEditorFn) (*ListPicturesResponse, error) {
+	rsp, err := c.ListPictures(ctx, number, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListPicturesResponse(rsp)
+}
+
+// UploadPictureWithBodyWithResponse Upload a picture
+//
+// The body is the file itself: JPEG, PNG, GIF or WebP of at most 10 MB. The picture is turned upright, reduced to 1200 × 1800 pixels and freed of its metadata. Repeating an upload returns the same picture.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
+func (c *ClientWithResponses) UploadPictureWithBodyWithResponse(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UploadPictureResponse, error) {
+	rsp, err := c.UploadPictureWithBody(ctx, number, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUploadPictureResponse(rsp)
+}
+
+// GetSenderWithResponse Get the sender of a shop's mails
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/shops/{number}/sender (the `GetSender` operationId).
+func (c *ClientWithResponses) GetSenderWithResponse(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*GetSenderResponse, error) {
+	rsp, err := c.GetSender(ctx, number, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSenderResponse(rsp)
+}
+
+// PutSenderWithBodyWithResponse Set the sender of a shop's mails
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+func (c *ClientWithResponses) PutSenderWithBodyWithResponse(ctx context.Context, number string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutSenderResponse, error) {
+	rsp, err := c.PutSenderWithBody(ctx, number, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutSenderResponse(rsp)
+}
+
+// PutSenderWithResponse Set the sender of a shop's mails
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/shops/{number}/sender (the `PutSender` operationId).
+func (c *ClientWithResponses) PutSenderWithResponse(ctx context.Context, number string, body PutSenderJSONRequestBody, reqEditors ...RequestEditorFn) (*PutSenderResponse, error) {
+	rsp, err := c.PutSender(ctx, number, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutSenderResponse(rsp)
+}
+
 // ReleaseSuppressionWithResponse Release a suppressed mail address
 //
 // Mails are sent to it again, until a later report suppresses it anew.
@@ -28215,6 +28925,110 @@ func ParseSetCampaignLimitsResponse(rsp *http.Response) (*SetCampaignLimitsRespo
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest CampaignLimits
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListPicturesResponse parses an HTTP response from a ListPicturesWithResponse call
+func ParseListPicturesResponse(rsp *http.Response) (*ListPicturesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListPicturesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PictureList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUploadPictureResponse parses an HTTP response from a UploadPictureWithResponse call
+func ParseUploadPictureResponse(rsp *http.Response) (*UploadPictureResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UploadPictureResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Picture
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSenderResponse parses an HTTP response from a GetSenderWithResponse call
+func ParseGetSenderResponse(rsp *http.Response) (*GetSenderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSenderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Sender
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutSenderResponse parses an HTTP response from a PutSenderWithResponse call
+func ParsePutSenderResponse(rsp *http.Response) (*PutSenderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutSenderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Sender
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -40,6 +40,8 @@ type Editor struct {
 	Reader string
 	// MayEdit is false for members who may only read.
 	MayEdit bool
+	// Pictures are those of the shop that a mail can have.
+	Pictures []Offered
 	// Own has the member's contacts.
 	Own  parts.Own
 	Zone *time.Location
@@ -47,7 +49,9 @@ type Editor struct {
 	// drop.
 	Names     []Name
 	NameTyped Name
-	Settings  *Settings
+	// Coupon is the picture of the drop's coupon, or the typed one.
+	Coupon   message.Block
+	Settings *Settings
 }
 
 // Name is the name of a drop in a language.

@@ -11,6 +11,8 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
+	"dropbell/domain/message"
+	"dropbell/domain/picture"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -54,8 +56,11 @@ type Figures interface {
 
 // Deps are the use cases of this package. All are required unless stated otherwise.
 type Deps struct {
-	Templates  *template.Service
-	Shops      Shops
+	Templates *template.Service
+	Shops     Shops
+	// Messages keeps the senders of the shops' mails, Pictures their libraries of pictures.
+	Messages   *message.Service
+	Pictures   *picture.Service
 	Board      reminder.BoardStore
 	Cockpits   reminder.CockpitStore
 	Forecaster *forecast.Forecaster
@@ -86,5 +91,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.moneyRoutes()
 	h.budgetRoutes()
 	h.shopRoutes()
+	h.senderRoutes()
+	h.pictureRoutes()
 	h.explainRoutes()
 }

@@ -37,6 +37,8 @@ var codes = []Code{
 	{"malformed_json", http.StatusBadRequest, "The body is missing, not JSON, or not UTF-8."},
 	{"unauthenticated", http.StatusUnauthorized, "No valid token or key was sent, or no user was named."},
 	{"forbidden", http.StatusForbidden, "The caller lacks the permission."},
+	{"message_not_found", http.StatusNotFound, "There is no such shop or text."},
+	{"picture_not_found", http.StatusNotFound, "There is no such shop or picture."},
 	{"not_found", http.StatusNotFound, "There is nothing at this address."},
 	{"template_not_found", http.StatusNotFound, "There is no such template, or it is a draft."},
 	{"code_batch_not_found", http.StatusNotFound, "There is no such batch of redeem codes."},
@@ -96,6 +98,7 @@ var codes = []Code{
 	{"too_many_webhooks", http.StatusConflict, "The shop has as many webhook endpoints as it can."},
 	{"webhook_repeated", http.StatusConflict, "The request was carried out before; the secret in its answer is not shown again."},
 	{"webhook_disabled", http.StatusConflict, "The webhook endpoint is disabled."},
+	{"picture_library_full", http.StatusConflict, "The shop has as many pictures as it can."},
 	{"stale_version", http.StatusConflict, "It was changed in the meantime: load it again and repeat the change."},
 	{"idempotency_in_progress", http.StatusConflict, "The first request with this Idempotency-Key is still being answered."},
 	{"too_large", http.StatusRequestEntityTooLarge, "The body is larger than 1 MiB."},
@@ -111,6 +114,8 @@ var codes = []Code{
 	{"too_many_codes", http.StatusTooManyRequests, "The user has requested too many codes; Retry-After says when the next one can be requested."},
 	{"internal", http.StatusInternalServerError, "A defect of Dropbell; quote the request id."},
 	{"estimate_unavailable", http.StatusServiceUnavailable, "This could not be estimated quickly."},
+	{"pictures_busy", http.StatusServiceUnavailable, "Other pictures are being converted."},
+	{"picture_store", http.StatusServiceUnavailable, "The store of pictures does not answer."},
 	{"overloaded", http.StatusServiceUnavailable, "A server that is needed is down or busy; try again after Retry-After."},
 }
 

@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/passkey"
+	pictureadapter "dropbell/adapters/picture"
 	"dropbell/adapters/postgres"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
@@ -34,6 +35,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/hook"
 	"dropbell/domain/job"
+	"dropbell/domain/picture"
 	"dropbell/domain/provider"
 	"dropbell/domain/reminder"
 	"dropbell/domain/seal"
@@ -181,6 +183,8 @@ func (g *Fixture) newDeps() console.Deps {
 			}
 			return all, nil
 		},
+		Pictures:     &picture.Service{Store: g.Stores.Pictures, Files: g.Stores.PictureFiles, Converter: pictureadapter.NewConverter()},
+		PicturesURL:  "https://drop.example",
 		VerifiedOnly: true,
 		CampaignLink: "https://drop.example/l/" + strings.Repeat("A", 46),
 		DropLink: func(templateID int64, to user.ID) string {

@@ -29,7 +29,7 @@ import (
 // its files, of links, and of workers.
 const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_not_testable channel_paused confirm_it_is_you consents_taken coupon_raced dead_letter_job_not_found
 	dead_message_not_found email_taken empty_link half_sign_in_ended job_kind_unknown job_lease_lost job_over job_workers_died key_not_found key_repeated
-	last_admin last_second_factor lease_lost limited_to_shops link_invalid malformed cross_origin message_not_found no_job no_rows no_user_column
+	last_admin last_second_factor lease_lost limited_to_shops link_invalid malformed cross_origin no_job no_rows no_user_column
 	no_work not_firable not_startable passkeys_unavailable password_link_invalid passwords_off range_too_large report_link_invalid
 	report_links_off report_links_too_many second_factor_fixed second_factor_missing second_factor_needed
 	second_factor_not_found second_factor_refused second_factor_sealed second_factor_taken second_factors_full sheet_bad_row sheet_too_large
@@ -38,7 +38,7 @@ const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_no
 	campaign_draft_in_use destination_not_found draft_in_use queue_not_found queue_task_active queue_task_not_found too_late_to_undo
 	too_many_destinations too_many_views view_not_found view_taken model_not_found model_taken too_many_models browser_not_found
 	provider_not_found providers_key_missing provider_secrets_sealed provider_in_use too_many_providers
-	callback_unreadable callback_unverified pass_devices_exceeded pass_not_found pass_token_invalid `
+	callback_unreadable callback_unverified pass_devices_exceeded pass_not_found pass_token_invalid picture_in_use `
 
 // Every fault code of a rule or of the protocol is in the list of the API page or in elsewhere.
 // Each code of the list has a remedy in every language.

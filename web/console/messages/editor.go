@@ -76,6 +76,9 @@ func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message
 	if err != nil {
 		return p, nil, err
 	}
+	if p.Pictures, err = h.offer(r, a.place.Shop); err != nil {
+		return p, nil, err
+	}
 	e := &fault.Fields{}
 	k := typedKey(r)
 	k.Language = typedLanguage(r, book, e)
@@ -101,6 +104,7 @@ func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message
 // surroundings completes the page by the names of a drop or the settings of a shop.
 func (h *handlers) surroundings(r *http.Request, a about, book *message.Book, p *messagepages.Editor) error {
 	if a.place.Template != 0 {
+		p.Coupon = book.Settings().Coupon
 		for _, v := range book.Names() {
 			p.Names = append(p.Names, messagepages.Name{Language: v.Key.Language, Title: v.Text.Title, Description: v.Text.Body})
 		}
@@ -161,6 +165,8 @@ func (h *handlers) change(w http.ResponseWriter, r *http.Request, a about) error
 	switch do {
 	case "settings":
 		return h.saveSettings(w, r, a, book, p)
+	case "picture":
+		return h.saveCouponPicture(w, r, a, book, p)
 	case "name":
 		return h.saveName(w, r, a, book, p)
 	case "restore":
@@ -172,6 +178,7 @@ func (h *handlers) change(w http.ResponseWriter, r *http.Request, a about) error
 		return h.saved(w, r, a, book, p, err, "message.removed_now")
 	}
 	p.Draft.Text, p.BasedOn = typedText(r, p.Channel), basedOn(r, "based_on")
+	choosePictures(r, p.Draft.Text.Blocks, p.Pictures)
 	p.Draft.Text.Blocks = message.Rearranged(p.Draft.Text.Blocks, do, r.PostFormValue("new_block"))
 	switch {
 	case do == "save" && len(p.Errors) == 0:

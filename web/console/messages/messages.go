@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"dropbell/domain/message"
+	"dropbell/domain/picture"
 	"dropbell/domain/staff"
 	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
@@ -19,7 +20,10 @@ type Deps struct {
 	Users     Users
 	Own       OwnUsers
 	// Tests send a text to the member who is writing the text.
-	Tests *testmessage.ChannelTests
+	Tests    *testmessage.ChannelTests
+	Pictures *picture.Service
+	// PublicURL is the address before the paths of pictures.
+	PublicURL string
 	// LinkExample returns a tracked link of the form used in messages about the drop, for previews;
 	// "" = messages contain the claim address itself.
 	LinkExample func(templateID int64, to user.ID) string
@@ -44,7 +48,7 @@ type handlers struct {
 // Routes returns the routes about the texts of drops and shops.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
-	return shell.Framing([]shell.Route{
+	return append(shell.Framing([]shell.Route{
 		shell.Get("/templates/{id}/message", staff.View, h.of(h.ofTemplate, h.show)),
 		shell.Post("/templates/{id}/message", staff.ManageTemplates, h.of(h.ofTemplate, h.change)),
 		shell.Get("/templates/{id}/message/mail", staff.View, h.of(h.ofTemplate, h.mail)),
@@ -52,5 +56,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/shops/{id}/message", staff.View, h.of(h.ofShop, h.show)),
 		shell.Post("/shops/{id}/message", staff.ManageTemplates, h.of(h.ofShop, h.change)),
 		shell.Get("/shops/{id}/message/mail", staff.View, h.of(h.ofShop, h.mail)),
-	})
+	}),
+		shell.Get("/shops/{id}/pictures", staff.View, h.showLibrary),
+		shell.Upload(shell.Post("/shops/{id}/pictures", staff.ManageTemplates, h.uploadPicture)),
+		shell.Post("/shops/{id}/pictures/{hash}", staff.ManageTemplates, h.changePicture))
 }

@@ -126,6 +126,10 @@ func TestShopDefaults(t *testing.T) {
 	b.Post(page, settings("colour", "red", "logo", "x")).Is(422).Has("must be a colour such as", "must be an https address")
 	b.Post(page, settings("colour", "#FFD400", "logo", "https://shop.example/l.png", "part_price", "0.05", "currency", "eur", "default_language", "zh_cn")).
 		To(page + "?channel=email&kind=reminder&language=en")
+	b.Post(page, settings("sender", "Tea", "reply_to", "a@b.example\r\nBcc: x@y.example", "preheader", "{{in}}")).Is(422).Has("must be an e-mail address", "has no value in this message")
+	b.Post(page, settings("colour", "#FFD400", "logo", "https://shop.example/l.png", "part_price", "0.05", "currency", "eur", "default_language", "zh_cn", "settings_based_on", "1",
+		"sender", "Tea House", "reply_to", "help@tea.example", "preheader", "{{worth}}", "postal_address", "1 Tea Road\r\nShanghai")).To(page + "?channel=email&kind=reminder&language=en")
+	b.Get(page).Is(200).Has("Tea House · ↩ help@tea.example", "1 Tea Road\nShanghai")
 	b.Get(page+"?channel=sms").Is(200).Has(`value="zh-CN"`, `value="0.05"`, "EUR", "开始")
 	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"https://shop.example/d/{id}"}}).To("/shops")
 	a := b.Get("/templates/1/message?language=en").Is(200)

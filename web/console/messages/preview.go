@@ -70,7 +70,11 @@ func (h *handlers) previews(r *http.Request, a about, book *message.Book, c mess
 // factsFor returns the facts of a message over the channel. If the channel's messages have tracked
 // links, the link is as long as the reader's own.
 func (h *handlers) factsFor(a about, c message.Channel, k message.Kind, to user.ID) message.Facts {
-	return h.ownLink(a.facts, a.place.Template, c, k, to)
+	f := a.facts
+	if f.Link == "" && c == message.Email && k != message.Cancelled { // the page of the drop
+		f.Link = h.LinkExample(a.place.Template, to)
+	}
+	return h.ownLink(f, a.place.Template, c, k, to)
 }
 
 func (h *handlers) ownLink(f message.Facts, template int64, c message.Channel, k message.Kind, to user.ID) message.Facts {
@@ -101,7 +105,7 @@ func (h *handlers) preview(r *http.Request, a about, book *message.Book, c messa
 
 // mailPolicy lets a mail show its own styles and images, and run nothing: the page can do no more
 // in the console than in a mail program.
-const mailPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox"
+const mailPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox"
 
 // mail renders the page of a mail for its frame, as shown on a light or a dark screen.
 func (h *handlers) mail(w http.ResponseWriter, r *http.Request, a about) error {

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"dropbell/domain/fault"
@@ -13,7 +14,8 @@ import (
 )
 
 func settingValues(s message.Shop) map[string]string {
-	v := map[string]string{"default_language": s.Language, "logo": s.Logo, "colour": s.Colour, "currency": s.Currency}
+	v := map[string]string{"default_language": s.Language, "logo": s.Logo, "colour": s.Colour, "currency": s.Currency,
+		"sender": s.Sender, "reply_to": s.ReplyTo, "preheader": s.Preheader, "postal_address": s.Postal}
 	if s.PartPrice != 0 {
 		v["part_price"] = strings.TrimSpace(pageparts.Price(s.PartPrice, ""))
 	}
@@ -26,10 +28,14 @@ func (h *handlers) saveSettings(w http.ResponseWriter, r *http.Request, a about,
 		return shell.ErrMalformed
 	}
 	v := map[string]string{}
-	for _, name := range []string{"default_language", "logo", "colour", "part_price", "currency"} {
+	for _, name := range []string{"default_language", "logo", "colour", "part_price", "currency", "sender", "reply_to", "preheader", "postal_address"} {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	s := message.Shop{Logo: v["logo"], Colour: strings.ToLower(v["colour"]), Currency: strings.ToUpper(v["currency"]), Language: v["default_language"]}
+	if chosen := r.PostFormValue("logo_picture"); slices.ContainsFunc(p.Pictures, func(o messagepages.Offered) bool { return o.Address == chosen }) {
+		v["logo"] = chosen
+	}
+	s := message.Shop{Logo: v["logo"], Colour: strings.ToLower(v["colour"]), Currency: strings.ToUpper(v["currency"]), Language: v["default_language"],
+		Sender: v["sender"], ReplyTo: v["reply_to"], Preheader: v["preheader"], Postal: strings.ReplaceAll(v["postal_address"], "\r\n", "\n")}
 	if tag, ok := message.Canonical(s.Language); ok {
 		s.Language = tag
 	}

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/feedback"
 	"dropbell/domain/forecast"
 	"dropbell/domain/hook"
+	"dropbell/domain/picture"
 	"dropbell/domain/queue"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -56,7 +57,10 @@ type Console struct {
 	Paces    coupons.Paces // nil = there is no claim gate
 	Browsers alert.Browsers
 	Queues   queue.Store
-	Monitor  func(writable bool) http.Handler
+	// Pictures are the shops' pictures, which messages show at PicturesURL.
+	Pictures    *picture.Service
+	PicturesURL string
+	Monitor     func(writable bool) http.Handler
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
 	// CampaignLink and DropLink are examples of tracked links; see [campaigns.Deps.LinkExample] and
@@ -97,8 +101,9 @@ func (c Console) Deps() console.Deps {
 				Forecaster: c.Forecaster, TextCosts: c.TextCosts, Announcements: &reminder.Announcements{Store: stores.Announcements, Now: c.Now}},
 			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Looks: u.Messages,
 			Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Reports: u.Reports, Budgets: u.Budgets, States: states, Channels: channels},
-		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Tests: c.Tests, LinkExample: c.DropLink},
-		Search:   search.Deps{Templates: u.Templates, Campaigns: u.Campaigns, Users: stores.Users, Coupons: u.Coupons, Codes: u.Codes, Segments: u.Segments},
+		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Tests: c.Tests, LinkExample: c.DropLink,
+			Pictures: c.Pictures, PublicURL: c.PicturesURL},
+		Search: search.Deps{Templates: u.Templates, Campaigns: u.Campaigns, Users: stores.Users, Coupons: u.Coupons, Codes: u.Codes, Segments: u.Segments},
 		Work: work.Deps{Jobs: u.Jobs, Alerts: c.Alerts, Browsers: c.Browsers, Uploads: stores.Uploads, DeadMessages: stores.DeadMessages, Hooks: c.Hooks, Audit: audit,
 			Queues: &queue.Service{Store: c.Queues, Audit: audit}, Monitor: c.Monitor},
 	}

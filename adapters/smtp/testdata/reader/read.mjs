@@ -14,12 +14,12 @@ const { record, mails } = JSON.parse(await text(process.stdin));
 const read = [];
 for (const mail of mails) {
   const raw = Buffer.from(mail, "base64");
-  const { subject, from, to, text: plain, html, attachments } = await PostalMime.parse(raw);
+  const { subject, from, replyTo, to, text: plain, html, attachments } = await PostalMime.parse(raw);
   let signature = "";
   if (record) {
     const { results } = await dkimVerify(raw, { resolver: async () => [[record]] });
     signature = results.map((r) => r.status.result + (r.status.comment ? ` (${r.status.comment})` : "")).join();
   }
-  read.push({ subject, from: from.address, name: to[0].name, to: to[0].address, text: plain ?? "", html: html ?? "", attachments: attachments.length, signature });
+  read.push({ subject, from: from.address, sender: from.name, reply: replyTo?.[0]?.address ?? "", name: to[0].name, to: to[0].address, text: plain ?? "", html: html ?? "", attachments: attachments.length, signature });
 }
 process.stdout.write(JSON.stringify(read));

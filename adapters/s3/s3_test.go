@@ -1,0 +1,136 @@
+package s3_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/picturetest"
+	"dropbell/adapters/s3"
+	"dropbell/domain/fault"
+	"dropbell/domain/picture"
+)
+
+const (
+	keyID  = "pictures-test"
+	secret = "pictures-test-secret"
+)
+
+// server starts Versity's S3 gateway, which testdata/server pins, on an empty folder with the
+// bucket "pictures". It returns the server's address. The program is built once for a machine.
+func server(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "versitygw")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/versity/versitygw/cmd/versitygw")
+	build.Dir = filepath.Join("testdata", "server")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the S3 server could not be built: %v\n%s", err, out)
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "pictures"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	port, err := localstack.FreePort(17070)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	cmd := exec.CommandContext(context.Background(), program, "--port", address, "--access", keyID, "--secret", secret, "posix", "--nometa", root)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		if c, err := net.DialTimeout("tcp", address, time.Second); err == nil {
+			_ = c.Close()
+			return "http://" + address
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("the S3 server does not listen")
+		}
+	}
+}
+
+func open(t *testing.T, c s3.Config) *s3.Files {
+	t.Helper()
+	f, err := s3.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestContract(t *testing.T) {
+	address := server(t)
+	c := s3.Config{Endpoint: address, Bucket: "pictures", KeyID: keyID, Secret: secret}
+	picturetest.Files(t, open(t, c))
+
+	// A wrong secret, a missing bucket and a store that does not answer can be told from an absent
+	// file.
+	for name, change := range map[string]func(*s3.Config){
+		"secret": func(c *s3.Config) { c.Secret = "another" },
+		"bucket": func(c *s3.Config) { c.Bucket = "nowhere" },
+		"store":  func(c *s3.Config) { c.Endpoint = "http://127.0.0.1:1" },
+	} {
+		wrong := c
+		change(&wrong)
+		files := open(t, wrong)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if _, err := files.Get(ctx, picturetest.Of(10, "a")); !errors.Is(err, picture.ErrStore) || fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := files.Put(ctx, picturetest.Of(10, "a"), []byte("x")); !errors.Is(err, picture.ErrStore) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+
+	// Files that the database had before are still read.
+	old := &memory{}
+	if err := old.Put(t.Context(), picturetest.Of(10, "c"), []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	both := picture.Both{First: open(t, c), Second: old}
+	if got, err := both.Get(t.Context(), picturetest.Of(10, "c")); err != nil || string(got) != "old" {
+		t.Errorf("an older file: %q, %v", got, err)
+	}
+	picturetest.Files(t, picture.Both{First: open(t, c), Second: &memory{}})
+}
+
+// memory keeps files in memory.
+type memory map[string][]byte
+
+func (m *memory) Put(_ context.Context, p picture.Picture, content []byte) error {
+	if *m == nil {
+		*m = memory{}
+	}
+	(*m)[p.Path()] = content
+	return nil
+}
+
+func (m *memory) Get(_ context.Context, p picture.Picture) ([]byte, error) {
+	content, ok := (*m)[p.Path()]
+	if !ok {
+		return nil, picture.ErrNotFound
+	}
+	return content, nil
+}
+
+func (m *memory) Remove(_ context.Context, p picture.Picture) error {
+	delete(*m, p.Path())
+	return nil
+}
