@@ -79,6 +79,8 @@ type Sheet struct {
 // A Past is an earlier drop of the same shop.
 type Past struct {
 	Figures
+	// People is counted only for the drop that a report is compared with.
+	People People
 	Growth []reminder.Growth
 	Sales  claim.Curve
 }
@@ -98,6 +100,9 @@ type Report struct {
 	// Hours are the drop's orders by hour.
 	Hours []Hour
 	History
+	// Other is the drop that the report is compared with: at first the last of Earlier, nil if
+	// there is none.
+	Other *Past
 	// Outcomes are the forecasts made before slots fired, each with the actual number.
 	// Accuracy is the accuracy of the forecasts of the last drops.
 	Outcomes []forecast.Outcome

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,10 +121,10 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 		return r, err
 	}
 	r.Sheets, r.Difference, r.Archived = sheetsOf(lines, c, t.OpensAt)
-	if r.People, err = s.Store.People(ctx, t.ID); err != nil {
+	if r.People, err = s.people(ctx, r.Figures); err != nil {
 		return r, err
 	}
-	r.People.Partial = r.People.Partial || r.Archived || r.People.Booked == 0 && r.Progress.Booked > 0
+	r.People.Partial = r.People.Partial || r.Archived
 	if r.Hours, err = s.Money.Hours(ctx, t.ID); err != nil {
 		return r, err
 	}
@@ -136,7 +137,11 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if r.Accuracy, err = s.Forecasts.Accuracy(ctx); err != nil {
 		return r, err
 	}
-	r.History, err = s.History(ctx, t)
+	if r.History, err = s.History(ctx, t); err != nil || len(r.Earlier) == 0 {
+		return r, err
+	}
+	r.Other = &r.Earlier[0]
+	r.Other.People, err = s.people(ctx, r.Other.Figures)
 	return r, err
 }
 
@@ -177,20 +182,62 @@ func (s *Service) Earlier(ctx context.Context, t template.Template) ([]Past, err
 		if e.ID == t.ID || len(out) == Compared {
 			continue
 		}
-		c, err := s.Reminders.Cockpit(ctx, e.ID, nil)
+		p, err := s.past(ctx, e)
 		if err != nil {
-			return nil, err
-		}
-		p := Past{}
-		if p.Figures, p.Sales, err = s.figures(ctx, e, c); err != nil {
-			return nil, err
-		}
-		if p.Growth, err = s.Board.Growth(ctx, e.ID, curvePoints); err != nil {
 			return nil, err
 		}
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// past returns what t is compared with.
+func (s *Service) past(ctx context.Context, t template.Template) (p Past, err error) {
+	c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
+	if err != nil {
+		return p, err
+	}
+	if p.Figures, p.Sales, err = s.figures(ctx, t, c); err != nil {
+		return p, err
+	}
+	p.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints)
+	return p, err
+}
+
+// people counts the drop's users. f are its figures.
+func (s *Service) people(ctx context.Context, f Figures) (People, error) {
+	p, err := s.Store.People(ctx, f.Template.ID)
+	p.Partial = p.Partial || p.Booked == 0 && f.Progress.Booked > 0
+	return p, err
+}
+
+// Comparable is how many drops a report can be compared with at most.
+const Comparable = 100
+
+// Others returns the drops that the drop can be compared with: drops that have opened and that
+// the actor may see, the latest first.
+func (s *Service) Others(ctx context.Context, by staff.Actor, templateID int64) ([]template.Template, error) {
+	now := s.Now()
+	list, err := s.Templates.Templates(ctx, by, template.Query{States: over(), To: &now, Descending: true, Limit: Comparable + 1})
+	list = slices.DeleteFunc(list, func(t template.Template) bool { return t.ID == templateID })
+	return list[:min(len(list), Comparable)], err
+}
+
+// Other returns the drop that a report is compared with. The actor must be allowed to see it.
+// For a draft it returns [ErrDraft].
+func (s *Service) Other(ctx context.Context, by staff.Actor, templateID int64) (Past, error) {
+	t, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return Past{}, err
+	}
+	if t.Stored == template.Draft {
+		return Past{}, ErrDraft
+	}
+	p, err := s.past(ctx, t)
+	if err == nil {
+		p.People, err = s.people(ctx, p.Figures)
+	}
+	return p, err
 }
 
 // A History is the context in which a drop's curves are shown.
@@ -210,14 +257,14 @@ func (s *Service) History(ctx context.Context, t template.Template) (h History, 
 	return h, err
 }
 
-// TrendLength is how many drops a trend shows at most.
+// TrendLength is how many drops a trend shows at most. It is compared with as many before.
 const TrendLength = 12
 
-// Trend returns the figures of the drops that opened last, the latest first: of one
-// shop or, with 0, of all shops that the actor may see.
+// Trend returns the figures of the drops that opened last, the latest first, at most twice
+// [TrendLength]: of one shop or, with 0, of all shops that the actor may see.
 func (s *Service) Trend(ctx context.Context, by staff.Actor, shop int64) ([]Figures, error) {
 	now := s.Now()
-	q := template.Query{States: over(), To: &now, Descending: true, Limit: TrendLength}
+	q := template.Query{States: over(), To: &now, Descending: true, Limit: 2 * TrendLength}
 	if shop != 0 {
 		if err := by.May(staff.View, shop); err != nil {
 			return nil, err

@@ -64,7 +64,8 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 	return t, nil
 }
 
-// Edit returns t with the new spec. All fields of a draft may change. After publication only
+// Edit returns t with the new spec. All fields of a draft may change; a changed opening must
+// pass [Spec.CheckDraftOpening]. After publication only
 // name, description, claim link, an earlier or later opening and closing, and more stock are
 // accepted; the error names every other changed field. Fields that do not belong to the kind and
 // the target are ignored.
@@ -78,6 +79,11 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	}
 	s = s.Own()
 	if t.Stored == Draft {
+		if !s.OpensAt.Equal(t.OpensAt) {
+			if err := s.CheckDraftOpening(now); err != nil {
+				return t, err
+			}
+		}
 		t.Spec = s
 		return t, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
 
@@ -293,6 +294,38 @@ func TestADropEndsWithItsCoupons(t *testing.T) {
 			if before, at := tpl.State(c.want.Add(-1)), tpl.State(c.want); before != running || at != template.Closed {
 				t.Errorf("%s: %s, and at the end %s", c.name, before, at)
 			}
+		}
+	}
+}
+
+// A draft's opening may have just passed. An opening that lies further back is refused when it is
+// set; a draft that has it already can be edited and moved ahead.
+func TestDraftsRefuseAnOpeningInThePast(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		now  time.Time
+		ok   bool
+	}{
+		{"ahead", opens.Add(-time.Hour), true},
+		{"an hour ago", opens.Add(time.Hour), true},
+		{"a day ago", opens.Add(template.MaxBehind), true},
+		{"more than a day ago", opens.Add(template.MaxBehind + 1), false},
+		{"years ago", opens.AddDate(6, 0, 0), false},
+	} {
+		draft := template.Template{Spec: validSpec(), Stored: template.Draft}
+		s := validSpec()
+		draft.OpensAt = opens.Add(-time.Minute)
+		_, err := draft.Edit(s, c.now)
+		if named := brokenFields(err); (err == nil) != c.ok || !c.ok && (len(named) != 1 || named[0] != "opens_at") {
+			t.Errorf("%s: edited: %v", c.name, err)
+		}
+		s.Name, s.OpensAt = "A new name", draft.OpensAt
+		if edited, err := draft.Edit(s, c.now); err != nil || edited.Name != s.Name {
+			t.Errorf("%s: a new name: %v", c.name, err)
+		}
+		service := template.Service{Store: &fakeStore{}, Now: func() time.Time { return c.now }}
+		if _, err := service.Create(t.Context(), staff.System(), validSpec(), ""); (err == nil) != c.ok {
+			t.Errorf("%s: created: %v", c.name, err)
 		}
 	}
 }

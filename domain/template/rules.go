@@ -158,6 +158,20 @@ func (s Spec) CheckOpening(now time.Time) error {
 	return e.Err()
 }
 
+// MaxBehind is how far back the opening of a draft may lie when it is set: a request may be
+// repeated, and a form sent, after the opening has passed.
+const MaxBehind = 24 * time.Hour
+
+// CheckDraftOpening returns a [fault.Fields] if the opening lies further back than [MaxBehind],
+// so that it must be a mistake. Publishing requires more: [Spec.CheckOpening].
+func (s Spec) CheckDraftOpening(now time.Time) error {
+	e := &fault.Fields{}
+	if s.OpensAt.Before(now.Add(-MaxBehind)) {
+		e.Add("opens_at", "rule.opens_ahead", "must lie in the future")
+	}
+	return e.Err()
+}
+
 // lineBreaks may be in descriptions; names are one line, without tabs.
 const lineBreaks = "\r\n\t"
 

@@ -89,6 +89,9 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 	if err := spec.Check(); err != nil {
 		return Template{}, err
 	}
+	if err := spec.CheckDraftOpening(s.Now()); err != nil {
+		return Template{}, err
+	}
 	spec = spec.Own()
 	t := Template{Spec: spec, Stored: Draft, Version: 1}
 	return s.Store.Insert(ctx, Change{

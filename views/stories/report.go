@@ -25,6 +25,8 @@ func figures(t template.Template, users, issued int64) report.Figures {
 	f.Progress = snapshot.Progress()
 	f.Money = earned(t, issued/3, f.Progress.Sent)
 	f.Opened = users * 3 / 5
+	f.Money = report.Money{Sums: report.Sums{Currency: t.Currency, Paid: issued / 3, PaidAmount: money.Amount(issued / 3 * 18_000), PaidDiscount: money.Amount(issued / 3 * 2000),
+		Refunds: 12, RefundedAmount: 12 * 18_000, RefundedDiscount: 12 * 2000}, Reminders: f.Progress.Sent, Messages: f.Progress.Sent + 400}
 	if issued == t.Stock {
 		f.SoldOutAfter = 58 * time.Second
 	}
@@ -89,6 +91,8 @@ func history(t template.Template) report.History {
 func reportOf(t template.Template, users, issued int64) report.Report {
 	r := report.Report{Figures: figures(t, users, issued), At: Now(), Growth: growth(users), Sales: sold(t, issued), History: history(t),
 		People: report.People{Booked: users, Reminded: users * 97 / 100, Opened: users * 11 / 20, Claimed: users / 2, Used: users / 5, Others: issued - users/2}}
+	r.Other = &r.Earlier[0]
+	r.Other.People = report.People{Booked: 17_400, Reminded: 16_900, Opened: 9_100, Claimed: 8_800, Used: 2_900}
 	snapshot := snapshotOf(deliver(board(t, users), false), false)
 	for _, row := range snapshot.Rows {
 		for i, l := range row.Lanes {
@@ -122,19 +126,29 @@ func reports() []Story {
 	}, Links: []report.Link{{ID: 3, CreatedAt: Now(), CreatedBy: "staff:1 Lin Mei", ExpiresAt: Now().Add(7 * 24 * time.Hour)},
 		{ID: 2, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(time.Hour), RevokedAt: ptr(Now().Add(-time.Minute))},
 		{ID: 1, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(-time.Hour)}}}
+	for _, e := range done.Earlier {
+		done.Others = append(done.Others, e.Template)
+	}
 	young := droppages.Report{Report: reportOf(ahead, 0, 0), Off: true}
-	young.Sales, young.Growth, young.History, young.Sheets, young.Outcomes = claim.Curve{}, nil, report.History{}, nil, nil
+	young.Sales, young.Growth, young.History, young.Sheets, young.Outcomes, young.Other = claim.Curve{}, nil, report.History{}, nil, nil, nil
 	partial := droppages.Report{Report: reportOf(over, 22_000, 31_400), Address: done.Address, Error: "The report has as many valid links as it may have. Revoke one first."}
 	partial.People.Partial, partial.Archived, partial.AfterOpening = true, true, 2
 	trend := droppages.Trend{Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}
 	for i := range 12 {
 		trend.List = append(trend.List, pastDrop(7*i, int64(24_000-1_700*i), int64(50_000-1_500*i)).Figures)
 	}
+	for i := range 12 {
+		trend.Before = append(trend.Before, pastDrop(7*(12+i), int64(9_000-300*i), int64(31_000-900*i)).Figures)
+	}
+	trend.Choose("issued", nil)
+	beside := trend
+	beside.Choose("revenue", []string{"13", "6"})
 	return []Story{
+		{Name: "results/beside", Page: beside.Page()},
 		{Name: "report/over", Page: done.Page()},
 		{Name: "report/ahead", Page: young.Page()},
 		{Name: "report/partial", Page: partial.Page()},
-		{Name: "report/shared", Page: droppages.SharedReport{Report: done.Report}.Page(), Outside: true},
+		{Name: "report/shared", Page: droppages.SharedReport{Report: done.Report, Picture: "https://coupons.example/r/AQAAAAAAAAAB7mK0pQ2v9XWc1tYd4uZr/picture.png"}.Page(), Outside: true},
 		{Name: "report/gone", Page: droppages.SharedFailure{Status: 404}.Page(), Outside: true},
 		{Name: "results/trend", Page: trend.Page()},
 		{Name: "results/none", Page: droppages.Trend{}.Page(), Role: "viewer"},

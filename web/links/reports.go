@@ -3,6 +3,7 @@ package links
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
@@ -25,24 +26,62 @@ type Reports struct {
 	pages *Pages
 	links report.Links
 	store Opened
-	mux   *chi.Mux
+	fonts fonts
+	// public is the address of the program for browsers.
+	public string
+	mux    *chi.Mux
 }
 
-// NewReports returns the pages under [ReportPrefix]. Invalid links share the limits of the other
-// pages.
-func NewReports(p *Pages, links report.Links, store Opened) *Reports {
-	t := &Reports{pages: p, links: links, store: store, mux: chi.NewMux()}
-	t.mux.Get("/{token}", t.show)
-	t.mux.Head("/{token}", t.show)
-	t.mux.NotFound(t.show)
-	t.mux.MethodNotAllowed(t.show)
+// NewReports returns the pages under [ReportPrefix], which browsers find below the address public.
+// Invalid links share the limits of the other pages. It panics if the fonts in the program cannot
+// be read.
+func NewReports(p *Pages, links report.Links, store Opened, public string) *Reports {
+	f, err := openFonts()
+	if err != nil {
+		panic(err)
+	}
+	t := &Reports{pages: p, links: links, store: store, fonts: f, public: public, mux: chi.NewMux()}
+	for address, answer := range map[string]func(*visit, report.Report, string) error{"/{token}": t.page, "/{token}" + pictureName: t.picture} {
+		t.mux.Get(address, func(w http.ResponseWriter, r *http.Request) { t.show(w, r, answer) })
+		t.mux.Head(address, func(w http.ResponseWriter, r *http.Request) { t.show(w, r, answer) })
+	}
+	missing := func(w http.ResponseWriter, r *http.Request) { t.show(w, r, t.page) }
+	t.mux.NotFound(missing)
+	t.mux.MethodNotAllowed(missing)
 	return t
 }
 
 // ServeHTTP answers a request below the mount point.
 func (t *Reports) ServeHTTP(w http.ResponseWriter, r *http.Request) { t.mux.ServeHTTP(w, r) }
 
-func (t *Reports) show(w http.ResponseWriter, r *http.Request) {
+// pictureName follows a link's address in the address of its picture.
+const pictureName = "/picture.png"
+
+// page answers the report.
+func (t *Reports) page(v *visit, made report.Report, token string) error {
+	id, err := t.links.Parse(token)
+	if err != nil {
+		return err
+	}
+	p := droppages.SharedReport{Report: made}
+	p.Picture = t.links.Address(t.public, id) + pictureName
+	return v.draw(http.StatusOK, p.Page())
+}
+
+// picture answers the picture that previews of the link show.
+func (t *Reports) picture(v *visit, made report.Report, _ string) error {
+	raw, err := picture(v.r.Context(), t.fonts, made)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "image/png")
+	v.w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
+	_, _ = v.w.Write(raw) // the client has gone
+	return nil
+}
+
+// show opens the report of a link and answers it.
+func (t *Reports) show(w http.ResponseWriter, r *http.Request, answer func(v *visit, made report.Report, token string) error) {
 	v := t.pages.visit(w, r, ReportPrefix)
 	v.failure = func(status int) page { return droppages.SharedFailure{Status: status} }
 	token := chi.URLParam(r, "token")
@@ -67,7 +106,7 @@ func (t *Reports) show(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		v.frame.Zone = made.Template.Zone()
-		err = v.draw(http.StatusOK, droppages.SharedReport{Report: made}.Page())
+		err = answer(v, made, token)
 	}
 	if err != nil {
 		v.fail(err)

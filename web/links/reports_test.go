@@ -3,6 +3,7 @@ package links_test
 import (
 	"context"
 	"errors"
+	"image/png"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"dropbell/domain/report"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/links"
 )
 
@@ -44,7 +46,7 @@ func (f *fakeReports) Open(_ context.Context, token string) (report.Report, erro
 func (f *fakeReports) serve(t *testing.T) string {
 	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
-	r.Mount(links.ReportPrefix, links.NewReports(pages, reportLinks, f))
+	r.Mount(links.ReportPrefix, links.NewReports(pages, reportLinks, f, "https://coupons.example/"))
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	return server.URL + report.LinkPath
@@ -69,6 +71,32 @@ func TestSharedReport(t *testing.T) {
 	}
 	if res, _ := ask(t, http.MethodHead, base+reportLinks.Token(1), "", nil); res.StatusCode != 200 {
 		t.Errorf("a program that only asks: %d", res.StatusCode)
+	}
+}
+
+// A preview of the link shows a picture that is made from the figures, in each language. Its address
+// is the link's own, so it ends with the link.
+func TestPictureOfASharedReport(t *testing.T) {
+	base := (&fakeReports{}).serve(t)
+	token := reportLinks.Token(1)
+	_, page := ask(t, http.MethodGet, base+token, "", nil)
+	for _, want := range []string{`property="og:image" content="https://coupons.example/r/` + token + `/picture.png"`, `property="og:title"`, `content="4 of 10 coupons given."`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s: %s", want, page)
+		}
+	}
+	res, raw := ask(t, http.MethodGet, base+token+"/picture.png", "", nil)
+	shown, err := png.Decode(strings.NewReader(raw))
+	if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != "image/png" || res.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v: %v", res.StatusCode, res.Header, err)
+	}
+	if size := shown.Bounds().Size(); size.X != droppages.PictureWidth || size.Y != droppages.PictureHeight {
+		t.Errorf("size %v", size)
+	}
+	for name, bad := range map[string]string{"ended": reportLinks.Token(2), "nonsense": "x"} {
+		if res, _ := ask(t, http.MethodGet, base+bad+"/picture.png", "", nil); res.StatusCode != http.StatusNotFound || res.Header.Get("Content-Type") == "image/png" {
+			t.Errorf("%s: %d", name, res.StatusCode)
+		}
 	}
 }
 

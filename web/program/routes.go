@@ -94,5 +94,5 @@ func (p *program) mountLinks(r chi.Router) {
 	r.Mount(links.Prefix, pages)
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), p.Stores.Campaigns))
 	r.Mount(links.DropPrefix, links.NewDropLinks(pages, p.dropLinks(), p.lookup, p.openings, p.surroundings.Texts, p.claimByLink))
-	r.Mount(links.ReportPrefix, links.NewReports(pages, p.useCases.Reports.Signed, p.useCases.Reports))
+	r.Mount(links.ReportPrefix, links.NewReports(pages, p.useCases.Reports.Signed, p.useCases.Reports, p.Config.PublicURL))
 }

@@ -26,6 +26,8 @@ type Report struct {
 	Off     bool
 	Error   string
 	Life    string // as chosen
+	// Others are the drops that the report can be compared with, the latest first.
+	Others []template.Template
 }
 
 func (p Report) url() string { return fmt.Sprintf("/templates/%d/report", p.Template.ID) }
@@ -34,11 +36,19 @@ func (p Report) share(ctx context.Context) bool {
 	return ui.May(ctx, staff.ManageTemplates, p.Template.ShopNumber)
 }
 
-// SharedReport is the same for holders of a link.
-type SharedReport struct{ report.Report }
+// SharedReport is the same for holders of a link. Picture is the absolute address of its picture
+// for previews of the link.
+type SharedReport struct {
+	report.Report
+	Picture string
+}
 
-// drawn is the common content of the staff's page and the shared page.
-type drawn struct{ report.Report }
+// drawn is the common content of the staff's page and the shared page. Holders of a link have no
+// drops to choose from.
+type drawn struct {
+	report.Report
+	Others []template.Template
+}
 
 func (p drawn) zone() *time.Location { return p.Template.Zone() }
 
@@ -75,24 +85,6 @@ func (p drawn) peak(ctx context.Context) (rate, at string) {
 		return "–", ""
 	}
 	return perSecond(ctx, p.Sales.PeakRate()), p.Sales.Peak().At.In(p.zone()).Format("15:04:05")
-}
-
-// A stage is one step of the funnel.
-type stage struct {
-	key string
-	n   int64
-}
-
-func (p drawn) funnel() []stage {
-	return []stage{{"booked", p.People.Booked}, {"reminded", p.People.Reminded}, {"opened", p.People.Opened}, {"claimed", p.People.Claimed}, {"used", p.People.Used}}
-}
-
-// width is how long the stage's bar is, in thousandths.
-func (p drawn) width(s stage) string {
-	if p.People.Booked == 0 {
-		return "0"
-	}
-	return parts.Unit(1000 * float64(s.n) / float64(p.People.Booked))
 }
 
 func (p drawn) sheetSum() (sum delivery.Counts) {
@@ -225,10 +217,13 @@ func linkState(ctx context.Context, l report.Link) (ui.Tone, string) {
 
 // Trend sets the last drops side by side.
 type Trend struct {
-	// List is the latest first.
-	List  []report.Figures
-	Shops []template.Shop
-	Shop  string // as chosen, "" = all
+	// List is the latest first. Before are the drops before those of List.
+	List, Before []report.Figures
+	Shops        []template.Shop
+	Shop         string // as chosen, "" = all
+	// series is the figure of the chart. beside are the ids of two drops that stand side by side.
+	series string
+	beside []string
 }
 
 // A trendBar is one number with a bar. width is its length relative to the column's greatest

@@ -53,6 +53,6 @@ func TestClaimsCardBehindTheGate(t *testing.T) {
 	}
 	source.away = true
 	page := fmt.Sprintf("/templates/%d?tab=claims", d.ID)
-	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "the shards do not answer") })
-	b.Get(page).Is(200).Has("the shards do not answer", "The shards do not answer")
+	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "the parts of the stock do not answer") })
+	b.Get(page).Is(200).Has("the parts of the stock do not answer", "The parts of the stock do not answer")
 }

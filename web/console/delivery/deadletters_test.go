@@ -19,14 +19,14 @@ import (
 func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	g := consoletest.New(t)
 	viewer := g.As(staff.Viewer)
-	viewer.Get("/dead-letters").Is(200).Has("No dead letters", "Messages that a provider refuses permanently").HasNot("/dead-letters/replay")
+	viewer.Get("/dead-letters").Is(200).Has("No failed messages", "Messages that a provider refuses permanently").HasNot("/dead-letters/replay")
 	d := g.Published(10, 2*time.Hour)
 	for id := user.ID(1001); id <= 1003; id++ {
 		g.Book(d, id, delivery.App, 5)
 	}
 	g.Fire(d, 1, consoletest.Fails(map[user.ID]delivery.Result{1001: {Detail: "HTTP 503"}, 1002: {Status: delivery.Permanent}}))
-	viewer.Get("/dead-letters").Is(200).Has("2 dead letters", "in 2 groups", "HTTP 503", "no answer recorded").HasNot("/dead-letters/replay", "/dead-letters/discard")
-	for query, want := range map[string][]string{"channel=app": {"2 dead letters"}, "template=1": {"2 dead letters"}, "user=1001": {"1 dead letter", "HTTP 503"},
+	viewer.Get("/dead-letters").Is(200).Has("2 failed messages", "in 2 groups", "HTTP 503", "no answer recorded").HasNot("/dead-letters/replay", "/dead-letters/discard")
+	for query, want := range map[string][]string{"channel=app": {"2 failed messages"}, "template=1": {"2 failed messages"}, "user=1001": {"1 failed message", "HTTP 503"},
 		"channel=email": {"No matches"}, "user=1003": {"No matches"}, "template=99": {"No matches"}} {
 		viewer.Get("/dead-letters?" + query).Is(200).Has(want...)
 	}
@@ -60,7 +60,7 @@ func TestDeadLettersOfCampaigns(t *testing.T) {
 	b.Get("/dead-letters/list").Is(200).Has(`href="/users/5"`, `href="/users/6"`, `href="/campaigns/71"`, "Spring 71", "Spring 72", `href="/templates/1/users/1001"`).
 		HasNot("/templates/0", "/templates/1/users/6", "#0")
 	b.Get("/users/5").Is(200)
-	b.Get("/dead-letters?campaign=71").Is(200).Has("1 dead letter", `name="campaign"`, `value="71"`)
+	b.Get("/dead-letters?campaign=71").Is(200).Has("1 failed message", `name="campaign"`, `value="71"`)
 	b.Get("/dead-letters/list?campaign=72").Is(200).Has("Spring 72", "campaign #72").HasNot("Spring 71", "/users/5")
 	b.Get("/dead-letters?campaign=x").Is(200).Has("The filter cannot be read")
 	b.Get("/dead-letters.csv?campaign=72").Is(200).Has("campaign_name", "campaign,72,Spring 72").HasNot("Spring 71")
@@ -68,7 +68,7 @@ func TestDeadLettersOfCampaigns(t *testing.T) {
 	b.Get("/dead-letters/replay?campaign=71").Is(200).Has("1 still in time", `name="campaign" value="71"`)
 	b.Post("/dead-letters/discard", url.Values{"campaign": {"71"}}).To("/dead-letters?campaign=71")
 	g.Must(g.DeadLetters.Step(t.Context()))
-	b.Get("/dead-letters").Is(200).Has("3 dead letters", "campaign #71")
+	b.Get("/dead-letters").Is(200).Has("3 failed messages", "campaign #71")
 }
 
 var links = regexp.MustCompile(`href="(/dead-letters/list[^"]*)"`)
@@ -127,7 +127,7 @@ func TestReplay(t *testing.T) {
 		t.Error("the page is not told that the job has ended")
 	}
 	g.Deliver(consoletest.Takes)
-	operator.Get("/dead-letters").Is(200).Has("No dead letters").HasNot("data-live")
+	operator.Get("/dead-letters").Is(200).Has("No failed messages").HasNot("data-live")
 	operator.Get("/templates/1/balance").Is(200).Has("No recipient is missing", "3 reserved = 3 delivered")
 	operator.Get("/dead-letters/jobs").To("/dead-letters")
 }
@@ -135,7 +135,7 @@ func TestReplay(t *testing.T) {
 func TestDryRunTellsWhoIsTooLateOrWasReached(t *testing.T) {
 	g := consoletest.DeadLettered(t)
 	g.Exec(`update batches set worthless_after = clock_timestamp()`)
-	g.As(staff.Operator).Get("/dead-letters/replay").Is(200).Has("0 still in time, 2 would be too late", "You can discard these dead letters").HasNot("Replay 2")
+	g.As(staff.Operator).Get("/dead-letters/replay").Is(200).Has("0 still in time, 2 would be too late", "You can discard these failed messages").HasNot("Replay 2")
 }
 
 func TestDiscard(t *testing.T) {
@@ -147,7 +147,7 @@ func TestDiscard(t *testing.T) {
 		t.Errorf("leads to %q", a.Header.Get("HX-Redirect"))
 	}
 	g.Must(g.DeadLetters.Step(t.Context()))
-	operator.Get("/dead-letters").Is(200).Has("1 dead letter").HasNot("HTTP 503")
+	operator.Get("/dead-letters").Is(200).Has("1 failed message").HasNot("HTTP 503")
 	operator.Get("/templates/1/users/1001").Is(200).Has("was discarded", "Discarded by an operator.")
 	operator.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
 }
@@ -208,7 +208,7 @@ func TestStopAJob(t *testing.T) {
 	operator.Post("/dead-letters/jobs/1/cancel", nil).Is(http.StatusNotFound).Has("There is no such job, or it has ended.")
 	operator.Get("/dead-letters/jobs/7/cancel").Is(http.StatusNotFound)
 	g.Must(g.DeadLetters.Step(t.Context()))
-	operator.Get("/dead-letters").Is(200).Has("Stopped", "2 dead letters")
+	operator.Get("/dead-letters").Is(200).Has("Stopped", "2 failed messages")
 }
 
 func TestDeadLettersOfOtherShopsAreOutOfReach(t *testing.T) {
@@ -216,14 +216,14 @@ func TestDeadLettersOfOtherShopsAreOutOfReach(t *testing.T) {
 	g.Shop(11)
 	g.As(staff.Operator).Post("/dead-letters/replay", nil).To("/dead-letters")
 	foreign := g.As(staff.Operator, 11)
-	foreign.Get("/dead-letters").Is(200).Has("No dead letters").HasNot("HTTP 503", "Replays and discards")
+	foreign.Get("/dead-letters").Is(200).Has("No failed messages").HasNot("HTTP 503", "Replays and discards")
 	foreign.Get("/dead-letters/list").Is(200).HasNot("Customer 1001")
 	foreign.Get("/dead-letters/replay").Is(200).Has("0 still in time, 0 would be too late")
 	foreign.Get("/dead-letters/jobs/1/cancel").Is(http.StatusNotFound)
 	foreign.Post("/dead-letters/jobs/1/cancel", nil).Is(http.StatusNotFound)
 	foreign.Post("/dead-letters/discard", nil).To("/dead-letters")
 	foreign.Get("/dead-letters").Is(200).Has("Discard:") // their own job, on nothing
-	g.As(staff.Operator, 10).Get("/dead-letters").Is(200).Has("2 dead letters")
+	g.As(staff.Operator, 10).Get("/dead-letters").Is(200).Has("2 failed messages")
 }
 
 // Finished jobs are shown below the dead letters that still need a decision.

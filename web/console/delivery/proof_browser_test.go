@@ -18,7 +18,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Operator))
 	b.Open(g.Server.URL + "/dead-letters")
-	b.Sees("main", "2 dead letters", "HTTP 503")
+	b.Sees("main", "2 failed messages", "HTTP 503")
 	b.Press("#results", "Replay…")
 	b.Sees("#dialog", "2 still in time, 0 would be too late, 0 already sent by another attempt")
 	b.Accessible("the dry run")
@@ -34,11 +34,11 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.Sees("#dialog", "Stop this job?")
 	b.Press("#dialog", "Cancel")
 	g.Must(g.DeadLetters.Step(t.Context()))
-	b.Sees("main", "No dead letters", "2 of 2: 2 tried again", "Finished")
+	b.Sees("main", "No failed messages", "2 of 2: 2 tried again", "Finished")
 	if consoletest.Evaluate[bool](b, `!!document.querySelector("[data-live]")`) {
 		t.Error("the page goes on asking although nothing runs")
 	}
-	b.Accessible("dead letters")
+	b.Accessible("failed messages")
 }
 
 func TestFilterDeadLettersInTheBrowser(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFilterDeadLettersInTheBrowser(t *testing.T) {
 	b.SignIn(g, g.Hire(staff.Viewer))
 	b.Open(g.Server.URL + "/dead-letters")
 	b.Fill("#f-user", "1001")
-	b.Sees("#results", "1 dead letter", "HTTP 503")
+	b.Sees("#results", "1 failed message", "HTTP 503")
 	if got := consoletest.Evaluate[string](b, `location.search`); got != "?channel=&template=&campaign=&user=1001" {
 		t.Errorf("the address says %q", got)
 	}

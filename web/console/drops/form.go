@@ -193,6 +193,9 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	f.Errors, f.Preview = append(broken, h.Step.Check(r, h.typedDrop(f.Values, shops))...), h.preview(r, f.Values, shops)
+	if formID(r) == 0 && !spec.OpensAt.IsZero() && !slices.ContainsFunc(broken, func(b fault.Field) bool { return b.Name == "opens_at" }) {
+		f.Errors = append(f.Errors, shell.FieldsOf(spec.CheckDraftOpening(h.Now()))...)
+	}
 	if f.Preview.Clashes, err = h.clashes(r, spec.OpensAt, formID(r)); err != nil {
 		return err
 	}

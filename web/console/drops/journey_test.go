@@ -65,7 +65,7 @@ func TestWaveOfASlot(t *testing.T) {
 	live := shell.TemplateURL(d.ID) + "?tab=live"
 	b.Get(live).Is(200).Has(`id="wave" hidden`).HasNot("Replay")
 	g.Sending(d, 12, 1, 1000, 400)
-	b.Get(live).Is(200).Has("Sending of the 60-minute reminders", "Replay", `<path class="wave-area"`, "Channel Sent Peak per second E-mail 400")
+	b.Get(live).Is(200).Has("Sending of the 60-minute reminders", "Replay", `<path class="wave-area"`, "Channel Sent Most in one second E-mail 400")
 	b.Get(live+"&slot=999&replay=1").Is(200).Has("Sending of the 60-minute reminders", "<animate ")
 	b.Get(live + "&slot=x").Is(200).HasNot("<animate ")
 	b.Get(shell.TemplateURL(d.ID) + "/wave").To(live)

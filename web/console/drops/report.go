@@ -28,14 +28,38 @@ func (h *handlers) drawReport(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return err
 	}
+	if err := h.compareReport(r, &made); err != nil {
+		return err
+	}
 	p := droppages.Report{Report: made, Off: !h.Reports.Signed.Enabled(), Error: broken, Life: r.PostFormValue("days"),
 		Address: func(linkID int64) string { return h.Reports.Signed.Address(h.PublicURL, linkID) }}
+	if p.Others, err = h.Reports.Others(ctx, by, id); err != nil {
+		return err
+	}
 	if by.May(staff.ManageTemplates, made.Template.ShopNumber) == nil {
 		if p.Links, err = h.Reports.LinksOf(ctx, by, id); err != nil {
 			return err
 		}
 	}
 	return h.Show(w, r, status, p.Page())
+}
+
+// compareReport sets the drop that the member chose to compare with. A drop that cannot be shown
+// leaves the drop before.
+func (h *handlers) compareReport(r *http.Request, made *report.Report) error {
+	other, err := strconv.ParseInt(r.FormValue("compare"), 10, 64)
+	if err != nil || other <= 0 || other == made.Template.ID {
+		return nil
+	}
+	past, err := h.Reports.Other(r.Context(), shell.Actor(r), other)
+	switch fault.KindOf(err) {
+	case fault.NotFound, fault.Denied, fault.Conflict:
+		return nil
+	}
+	if err == nil {
+		made.Other = &past
+	}
+	return err
 }
 
 func reportURL(id int64) string { return shell.TemplateURL(id) + "/report" }
@@ -86,8 +110,11 @@ func (h *handlers) showResults(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || shop < 0 {
 		shop, p.Shop = 0, "" // nonsense is every shop
 	}
-	if p.List, err = h.Reports.Trend(r.Context(), shell.Actor(r), shop); err != nil {
+	list, err := h.Reports.Trend(r.Context(), shell.Actor(r), shop)
+	if err != nil {
 		return err
 	}
+	p.List, p.Before = list[:min(len(list), report.TrendLength)], list[min(len(list), report.TrendLength):]
+	p.Choose(r.FormValue("series"), r.Form["beside"])
 	return h.Show(w, r, http.StatusOK, p.Page())
 }

@@ -3,6 +3,7 @@ package drops_test
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/console"
 	"dropbell/web/console/consoletest"
@@ -38,6 +40,39 @@ func TestReportPage(t *testing.T) {
 	b.Get("/results?shop=nonsense").Is(200).Has("The week before")
 	g.As(staff.Viewer, 10).Get("/results").Is(200).HasNot("Of another shop")
 	g.As(staff.Viewer, 10).Get("/results?shop=11").Is(http.StatusForbidden)
+}
+
+// A report can be compared with any drop that the member may see. Other drops leave the drop before.
+func TestReportIsComparedWithAnyDrop(t *testing.T) {
+	g := consoletest.New(t)
+	before, d, other := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour), g.Published(11, 2*time.Hour)
+	for i, p := range []template.Template{before, other} {
+		g.Exec(`update templates set name = $2, opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, p.ID, []string{"The week before", "Of another shop"}[i])
+		g.Exec(`insert into reservations (template_id, user_id, slots) values ($1, 1001, 1)`, p.ID)
+	}
+	page := shell.TemplateURL(d.ID) + "/report"
+	b := g.As(staff.Marketer)
+	b.Get(page).Is(200).Has("Compare with", "Outline: The week before")
+	b.Get(page + "?compare=" + strconv.FormatInt(other.ID, 10)).Is(200).Has("Outline: Of another shop")
+	for _, bad := range []string{"x", "-1", "999", strconv.FormatInt(d.ID, 10), strconv.FormatInt(g.Draft(10, time.Hour).ID, 10)} {
+		b.Get(page + "?compare=" + bad).Is(200).Has("Outline: The week before")
+	}
+	g.As(staff.Viewer, 10).Get(page + "?compare=" + strconv.FormatInt(other.ID, 10)).Is(200).Has("Outline: The week before").HasNot("Of another shop")
+}
+
+// A tile chooses the figure of the chart; two ticked rows stand side by side.
+func TestResultsChart(t *testing.T) {
+	g := consoletest.New(t)
+	first, second := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour)
+	for i, p := range []template.Template{first, second} {
+		g.Exec(`update templates set name = $2, opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, p.ID, []string{"First", "Second"}[i])
+	}
+	b := g.As(staff.Viewer)
+	b.Get("/results").Is(200).Has("Revenue of the last drops").HasNot("Side by side")
+	b.Get("/results?series=used").Is(200).Has("Used of the last drops")
+	b.Get("/results?series=nonsense&beside=x").Is(200).Has("Revenue of the last drops").HasNot("Side by side")
+	two := "beside=" + strconv.FormatInt(first.ID, 10) + "&beside=" + strconv.FormatInt(second.ID, 10)
+	b.Get("/results?series=issued&"+two).Is(200).Has("Side by side", "of the last drops")
 }
 
 // Marketers make links to the report and revoke them.

@@ -367,7 +367,7 @@ func TestOverview(t *testing.T) {
 	b.Get("/").Is(200).HasNot("a decision")
 	g.Exec(`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'f', 7, now(), now(), 's')`)
 	g.Exec(`insert into bookings values ($1, 3, 0, 500)`, d.ID)
-	b.Get("/").Is(200).Has("7 dead letters of other drops, campaigns or notices await a decision", "Reminders due by the hour: at most")
+	b.Get("/").Is(200).Has("7 failed messages of other drops, campaigns or notices await a decision", "Reminders due by the hour: at most")
 	g.As(staff.Viewer, 10).Get("/").Is(200).HasNot("a decision")
 	g.Wait(26 * time.Minute)
 	b.Get("/").Is(200).Has("“Moon cake night”: the slot 5 minutes before has not fired")

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"time"
+
+	"dropbell/domain/money"
+	"dropbell/domain/template"
+)
+
+// A Story is the figures of the sentence that a report begins with. A part whose number is
+// unknown, or which did not happen, is left out of the sentence; its Known field is false.
+type Story struct {
+	Coupons  CouponPart
+	Reminded RemindedPart
+	Used     UsedPart
+	Compared ComparedPart
+}
+
+// CouponPart is how many coupons were given.
+type CouponPart struct {
+	Known         bool
+	Issued, Total int64
+	// GoneIn is the time from the opening to the last coupon; 0 if coupons are left.
+	GoneIn time.Duration
+}
+
+// RemindedPart is how many users got a reminder of the present opening.
+type RemindedPart struct {
+	Known  bool
+	People int64
+	// Late is an upper bound of the reminders that were recorded as sent after the opening;
+	// with 0 all were sent before. Opened is set once the drop has opened: until then more
+	// reminders may be sent.
+	Late   int64
+	Opened bool
+}
+
+// UsedPart is how many coupons are used, and the amount of the orders before discounts.
+type UsedPart struct {
+	Known   bool
+	Coupons int64
+	// Ordered is 0 if the amounts are unknown, or if all orders were refunded.
+	Ordered  money.Amount
+	Currency string
+}
+
+// ComparedPart is by how much the orders differ from an earlier drop in the same currency.
+type ComparedPart struct {
+	Known           bool
+	Drop            string
+	Ordered, Before money.Amount // Before > 0
+}
+
+// Story returns the figures of the sentence.
+func (r Report) Story() Story {
+	other := r.Other
+	opened := !r.At.Before(r.Template.OpensAt)
+	s := Story{
+		Coupons:  CouponPart{r.Issued > 0, r.Issued, r.Total, r.SoldOutAfter},
+		Reminded: RemindedPart{!r.People.Partial && r.People.Reminded > 0, r.People.Reminded, r.AfterOpening, opened},
+		Used:     UsedPart{r.Tally.Used > 0, r.Tally.Used, max(0, r.Money.Ordered()), r.Template.Currency},
+	}
+	if other == nil || s.Used.Ordered == 0 || r.Template.State(r.At) != template.Closed || other.Template.State(r.At) != template.Closed {
+		return s
+	}
+	if before := other.Money.Ordered(); before > 0 && other.Template.Currency == r.Template.Currency {
+		s.Compared = ComparedPart{true, other.Template.Name, s.Used.Ordered, before}
+	}
+	return s
+}
+
+// A Stage is one step from the booking of a reminder to the use of a coupon.
+type Stage struct {
+	// Key is "booked", "reminded", "opened", "claimed" or "used".
+	Key string
+	// People is the number of users who took the step. Change is the difference from the stage
+	// before: negative for users who were lost, positive for users who took this step without
+	// the one before.
+	People, Change int64
+	// Share is People of the users who booked, from 0 on. All stages have this baseline.
+	Share float64
+}
+
+// Funnel returns the stages in their order.
+func (p People) Funnel() []Stage {
+	list := []Stage{{Key: "booked", People: p.Booked}, {Key: "reminded", People: p.Reminded}, {Key: "opened", People: p.Opened},
+		{Key: "claimed", People: p.Claimed}, {Key: "used", People: p.Used}}
+	for i := range list {
+		if p.Booked > 0 {
+			list[i].Share = float64(list[i].People) / float64(p.Booked)
+		}
+		if i > 0 {
+			list[i].Change = list[i].People - list[i-1].People
+		}
+	}
+	return list
+}

@@ -1,0 +1,124 @@
+package drops
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"dropbell/domain/money"
+	"dropbell/domain/report"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// StoryText returns the sentence that a report begins with, in the language of ctx. Parts that
+// are unknown are left out.
+func StoryText(ctx context.Context, r report.Report) string {
+	s, zone := r.Story(), r.Template.Zone()
+	var told []string
+	if c := s.Coupons; c.Known && c.GoneIn > 0 {
+		told = append(told, ui.N(ctx, "story.gone", c.Issued, ui.From(ctx).Locale.Duration(wholeSeconds(c.GoneIn))))
+	} else if c.Known {
+		told = append(told, ui.N(ctx, "story.given", c.Total, c.Issued))
+	}
+	if p := s.Reminded; p.Known && !p.Opened {
+		told = append(told, ui.N(ctx, "story.reminded_so_far", p.People))
+	} else if p.Known && p.Late == 0 {
+		told = append(told, ui.N(ctx, "story.reminded", p.People, ui.From(ctx).Locale.Clock(r.Template.OpensAt, zone)))
+	} else if p.Known {
+		told = append(told, ui.N(ctx, "story.reminded_late", p.People, p.Late, ui.From(ctx).Locale.Clock(r.Template.OpensAt, zone)))
+	}
+	if used := usedText(ctx, s); used != "" {
+		told = append(told, used)
+	}
+	if len(told) == 0 {
+		return ui.N(ctx, "story.booked", r.Progress.Booked)
+	}
+	return strings.Join(told, ui.T(ctx, "story.between"))
+}
+
+// wholeSeconds rounds up: all coupons were gone within that time.
+func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+
+// usedText says how many coupons were used, for which orders, and how that compares.
+func usedText(ctx context.Context, s report.Story) string {
+	u, c := s.Used, s.Compared
+	if !u.Known {
+		return ""
+	}
+	if u.Ordered == 0 {
+		return ui.N(ctx, "story.used", u.Coupons)
+	}
+	amount := ui.From(ctx).Locale.Money(u.Ordered, u.Currency)
+	switch {
+	case !c.Known:
+		return ui.N(ctx, "story.orders", u.Coupons, amount)
+	case c.Ordered > c.Before:
+		return ui.N(ctx, "story.orders_more", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Ordered-c.Before), int64(c.Before)), c.Drop)
+	case c.Ordered < c.Before:
+		return ui.N(ctx, "story.orders_less", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Before-c.Ordered), int64(c.Before)), c.Drop)
+	}
+	return ui.N(ctx, "story.orders_same", u.Coupons, amount, c.Drop)
+}
+
+func amountText(ctx context.Context, minor int64, currency string) string {
+	return ui.From(ctx).Locale.Money(money.Amount(minor), currency)
+}
+
+// A funnelRow is one stage with the same stage of the drop that is compared.
+type funnelRow struct {
+	report.Stage
+	other      report.Stage
+	hasOutline bool
+}
+
+func (p drawn) funnel() (list []funnelRow) {
+	for i, s := range p.People.Funnel() {
+		row := funnelRow{Stage: s}
+		if p.Other != nil && p.Other.People.Booked > 0 {
+			row.other, row.hasOutline = p.Other.People.Funnel()[i], true
+		}
+		list = append(list, row)
+	}
+	return list
+}
+
+// funnelWhole is the length of the bar of all users who booked.
+const funnelWhole = 1000
+
+func barLength(share float64) string { return parts.Unit(funnelWhole * min(1, share)) }
+
+// change says how many users were lost since the stage before, or came without that stage.
+func (r funnelRow) change(ctx context.Context, booked int64) string {
+	if r.Change > 0 {
+		return ui.N(ctx, "story.came", r.Change)
+	}
+	return ui.N(ctx, "story.lost", -r.Change, ui.From(ctx).Locale.Percent(-r.Change, booked))
+}
+
+// otherOptions are the drops to compare with.
+func (p drawn) otherOptions(ctx context.Context) (list []ui.Option) {
+	for _, t := range p.Others {
+		list = append(list, ui.Option{Value: parts.ID(t.ID), Label: dropAndDay(ctx, t)})
+	}
+	return list
+}
+
+func (p drawn) otherID() string {
+	if p.Other == nil {
+		return ""
+	}
+	return parts.ID(p.Other.Template.ID)
+}
+
+// dropAndDay names the drop and the day of its opening.
+func dropAndDay(ctx context.Context, t template.Template) string {
+	return t.Name + " · " + ui.From(ctx).Locale.Day(t.OpensAt, t.Zone())
+}
+
+// The size in pixels of the picture that previews of a shared report show.
+const (
+	PictureWidth  = 1200
+	PictureHeight = 630
+)
