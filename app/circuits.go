@@ -6,7 +6,7 @@ import (
 
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 )
 
 // Circuits returns one circuit per channel, in channel order. A channel may have several

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/forecast"
-	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
 

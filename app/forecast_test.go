@@ -7,8 +7,8 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/forecast"
-	"dropbell/domain/provider"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )

@@ -9,8 +9,8 @@ import (
 	"dropbell/adapters/dnsrecords"
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/mailcheck"
-	"dropbell/domain/provider"
 )
 
 // MailExtras adds settings to the mail server's settings: the address to which reports are

@@ -6,8 +6,8 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/mailcheck"
-	"dropbell/domain/provider"
 )
 
 // TestExtrasOfConfiguredMailServers: the environment's DKIM key and address for reports are used

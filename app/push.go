@@ -12,7 +12,7 @@ import (
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/wechat"
 	"dropbell/adapters/sender"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

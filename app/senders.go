@@ -19,9 +19,9 @@ import (
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
-	"dropbell/domain/provider"
 )
 
 // A ClosingSender is a sender with connections.

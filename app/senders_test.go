@@ -10,7 +10,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/push/pushtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

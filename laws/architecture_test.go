@@ -333,7 +333,7 @@ func TestImportLaw(t *testing.T) {
 		{"lab/tools/dev/up", other, "dropbell/adapters/localstack/child", true},
 		{"lab/tools/dev/up", main, "dropbell/adapters/config", true},
 		{"sdk/go", other, "dropbell/sdk/go/api", true},
-		{"sdk/go", other, "dropbell/domain/hook", false},
+		{"sdk/go", other, "dropbell/domain/event/hook", false},
 		{"examples/go-backend", main, "dropbell/sdk/go", true},
 		{"examples/go-backend", main, "dropbell/web/api", false},
 		{"web", main, "dropbell/lab/tools/dev/demo", false},

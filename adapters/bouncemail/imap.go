@@ -13,7 +13,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/emersion/go-message/textproto"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // referenceHeader is the header that package smtp adds to each mail. It comes back with the

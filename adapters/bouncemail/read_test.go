@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/bouncemail"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 var (

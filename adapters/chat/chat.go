@@ -18,9 +18,9 @@ import (
 	"unicode/utf8"
 
 	"dropbell/adapters/sender"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/netrule"
+	"dropbell/domain/staff/alert"
 )
 
 const (

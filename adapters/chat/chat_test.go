@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/domain/alert"
+	"dropbell/domain/staff/alert"
 )
 
 var at = time.Unix(1599360473, 0)

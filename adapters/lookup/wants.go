@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/lookup"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 func TestWants(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // DirectMail reads the events of Alibaba Cloud Direct Mail: deliveries, failures and complaints.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"dropbell/adapters/mailfeedback"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // eventBridgeAge is the largest difference between the instant of a call and this machine's

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dropbell/adapters/mailfeedback"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 const mailgunKey = "a signing key of tests"

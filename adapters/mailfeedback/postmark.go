@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // Postmark reads the calls of Postmark's webhooks. Postmark signs nothing. The address that

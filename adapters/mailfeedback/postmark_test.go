@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/mailfeedback"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 func TestPostmark(t *testing.T) {

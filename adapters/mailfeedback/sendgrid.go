@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // SendGrid reads the calls of SendGrid's signed event webhook.

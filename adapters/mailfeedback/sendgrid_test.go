@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"dropbell/adapters/mailfeedback"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // sendGrid returns a source and a function that signs as SendGrid does.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // SES reads the messages that Amazon SES publishes to topics of Amazon SNS: events of a

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"dropbell/adapters/mailfeedback"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 const (

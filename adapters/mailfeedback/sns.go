@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // snsMessage is the body of the calls of Amazon SNS to HTTP endpoints.

@@ -11,7 +11,7 @@ import (
 
 	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

@@ -12,7 +12,7 @@ import (
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/pushtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

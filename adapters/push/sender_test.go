@@ -10,7 +10,7 @@ import (
 	"dropbell/adapters/push"
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

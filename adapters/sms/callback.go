@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // Readable returns c, which was read from a call with several entries. odd says that some

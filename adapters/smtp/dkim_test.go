@@ -16,7 +16,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 )
 

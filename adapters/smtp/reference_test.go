@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/netrule"
 )
 

@@ -1,6 +1,6 @@
 package delivery
 
-import "dropbell/domain/feedback"
+import "dropbell/domain/delivery/feedback"
 
 // A FeedbackSum counts the providers' reports on one owner's messages over one channel. The owner
 // is a slot, a campaign, an announcement or a run of notices.

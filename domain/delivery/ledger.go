@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )

@@ -3,7 +3,7 @@ package forecast
 import (
 	"context"
 
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

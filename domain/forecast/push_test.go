@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/forecast"
-	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
 

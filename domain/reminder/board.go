@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 )
 

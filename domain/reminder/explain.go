@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )

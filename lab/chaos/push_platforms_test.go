@@ -19,7 +19,7 @@ import (
 	"dropbell/adapters/push/pushtest"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 )

@@ -32,7 +32,7 @@ import (
 	"github.com/google/uuid"
 
 	"dropbell/adapters/sms/smstest"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // publicURL is how the providers know web; some of them sign it.

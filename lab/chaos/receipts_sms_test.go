@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/sms/smstest"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // A receiptPlan says how much is sent by providers that report, and what goes wrong.

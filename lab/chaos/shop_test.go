@@ -18,7 +18,7 @@ import (
 	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/lab/bench/stack"

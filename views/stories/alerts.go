@@ -3,8 +3,8 @@ package stories
 import (
 	"time"
 
-	"dropbell/domain/alert"
 	"dropbell/domain/fault"
+	"dropbell/domain/staff/alert"
 	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 )

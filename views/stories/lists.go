@@ -8,8 +8,8 @@ import (
 
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"

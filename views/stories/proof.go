@@ -9,8 +9,8 @@ import (
 	"github.com/a-h/templ"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
-	"dropbell/domain/provider"
 	deliverypages "dropbell/views/pages/delivery"
 )
 

@@ -3,8 +3,8 @@ package stories
 import (
 	"time"
 
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	audiencepages "dropbell/views/pages/audience"

@@ -3,8 +3,8 @@ package stories
 import (
 	"time"
 
+	"dropbell/domain/event/hook"
 	"dropbell/domain/fault"
-	"dropbell/domain/hook"
 	"dropbell/domain/template"
 	workpages "dropbell/views/pages/work"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/a-h/templ"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // Cells are the values on a page that change while it is open, each under a unique name. The page

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/reminder"
 )
 

@@ -3,7 +3,7 @@ package ui
 import (
 	"context"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // ReportedText describes the providers' reports about sent messages; empty if there are no reports.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 func webhookWish(more ...any) map[string]any {

@@ -13,9 +13,9 @@ import (
 	"dropbell/adapters/wallet/googlewallet"
 	"dropbell/adapters/wallet/pkpass"
 	"dropbell/adapters/wallet/wallettest"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/domain/wallet"
 	"dropbell/web/api"
 )
 

@@ -9,7 +9,7 @@ import (
 	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 	"dropbell/web/api"
 )
 

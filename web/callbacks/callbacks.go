@@ -18,8 +18,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )

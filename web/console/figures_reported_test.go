@@ -10,7 +10,7 @@ import (
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"

@@ -9,7 +9,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/sms"
 	"dropbell/app"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/web/callbacks"
 )
 

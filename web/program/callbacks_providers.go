@@ -15,7 +15,7 @@ import (
 	"dropbell/adapters/sms/tencent"
 	"dropbell/adapters/sms/twilio"
 	"dropbell/app"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/web/callbacks"
 )
 

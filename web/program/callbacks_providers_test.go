@@ -7,7 +7,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/smstest"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 )

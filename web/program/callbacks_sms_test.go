@@ -15,7 +15,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/adapters/sms/smstest"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // smsEnv is the environment of a web process with an SMS provider, behind a proxy with another host

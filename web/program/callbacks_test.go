@@ -14,7 +14,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // TestCallbacksAreWired sends a provider's callbacks through the whole program: one is stored, one

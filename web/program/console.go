@@ -7,7 +7,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
-	"dropbell/domain/alert"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/testmessage"
 	"dropbell/web/api"
 	"dropbell/web/console"

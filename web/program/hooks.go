@@ -6,7 +6,7 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/lookup"
 	"dropbell/app"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/seal"
 	"dropbell/domain/task"
 )

@@ -9,8 +9,8 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/mailcheck"
-	"dropbell/domain/provider"
 	"dropbell/domain/staff"
 	consoledelivery "dropbell/web/console/delivery"
 )

@@ -7,7 +7,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/staff"
 )
 

@@ -3,7 +3,7 @@ package program
 import (
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 )
 
 // newPhones makes the use case by which users verify their phone numbers.

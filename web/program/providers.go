@@ -8,10 +8,10 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sms"
 	"dropbell/app"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
 	consoledelivery "dropbell/web/console/delivery"
 )

@@ -8,7 +8,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 )

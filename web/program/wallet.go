@@ -11,8 +11,8 @@ import (
 	"dropbell/adapters/wallet/googlewallet"
 	"dropbell/adapters/wallet/pkpass"
 	"dropbell/app"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/user"
-	"dropbell/domain/wallet"
 	walletweb "dropbell/web/wallet"
 )
 

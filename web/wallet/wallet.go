@@ -19,8 +19,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	passes "dropbell/domain/coupon/wallet"
 	"dropbell/domain/fault"
-	passes "dropbell/domain/wallet"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )

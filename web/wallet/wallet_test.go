@@ -22,8 +22,8 @@ import (
 	"dropbell/adapters/wallet/pkpass"
 	"dropbell/adapters/wallet/wallettest"
 	"dropbell/domain/coupon"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/user"
-	"dropbell/domain/wallet"
 	walletweb "dropbell/web/wallet"
 )
 

@@ -7,7 +7,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/event"
 	"dropbell/domain/task"
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 	"dropbell/worker/shell"
 )
 

@@ -12,10 +12,10 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/coupon"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/task"
-	"dropbell/domain/wallet"
 	"dropbell/worker/shell"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/app"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/event"
 	"dropbell/domain/task"
-	"dropbell/domain/wallet"
 	"dropbell/worker/shell"
 )
 

@@ -8,7 +8,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 )
 
 // settingsLife is how old the cached channel settings may be. An operator's pause takes effect

@@ -8,9 +8,9 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/app"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
+	"dropbell/domain/staff/alert"
 )
 
 // Alerts say which channels need the attention of staff.

@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // metrics are the metrics of deliveries. Names are in docs/operations.md.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"dropbell/domain/alert"
 	"dropbell/domain/budget"
+	"dropbell/domain/staff/alert"
 )
 
 // budgets announces budgets of which 80 % or all is used, and returns them as conditions.

@@ -9,10 +9,10 @@ import (
 
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/app"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
 )
 

@@ -19,7 +19,7 @@ import (
 	"dropbell/adapters/postgres"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/push/webpush"
-	"dropbell/domain/alert"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/user"
 	"dropbell/worker/work"
 )

@@ -15,7 +15,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
-	"dropbell/domain/wallet"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/worker/coupons"
 )
 

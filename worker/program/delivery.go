@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/reminder"
 	"dropbell/domain/testmessage"
 	"dropbell/domain/user"

@@ -26,7 +26,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 )

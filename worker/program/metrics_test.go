@@ -18,8 +18,8 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/adapters/redis"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
 	"dropbell/worker/workertest"
 )

@@ -13,8 +13,8 @@ import (
 	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/sms"
-	"dropbell/domain/feedback"
-	"dropbell/domain/verification"
+	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/user/verification"
 )
 
 // A worker sends the code that a user requested through the provider of all text messages,

@@ -18,7 +18,7 @@ import (
 	"dropbell/adapters/sms/jsonapi"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"

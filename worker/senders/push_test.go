@@ -15,7 +15,7 @@ import (
 	"dropbell/adapters/sms"
 	"dropbell/app"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"

@@ -22,7 +22,7 @@ import (
 	"dropbell/adapters/webhook"
 	"dropbell/app"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/user"
 )

@@ -9,7 +9,7 @@ import (
 	"dropbell/adapters/smtp"
 	"dropbell/app"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // guards are the stores that the senders of SMS use, and the limits of mails.

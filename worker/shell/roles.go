@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"dropbell/adapters/watermill"
-	"dropbell/domain/alert"
 	"dropbell/domain/fault"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
 )
 

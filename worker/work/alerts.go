@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"dropbell/adapters/push/webpush"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/user"
 	"dropbell/worker/shell"
 )

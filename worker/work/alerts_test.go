@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
+	"dropbell/domain/staff/alert"
 )
 
 // mailServer keeps the mails that it receives and answers as the test sets.

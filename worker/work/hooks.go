@@ -12,7 +12,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/task"
 	"dropbell/worker/shell"
 )

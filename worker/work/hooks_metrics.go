@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 // hookMetrics are what a worker measures of webhooks.

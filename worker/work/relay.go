@@ -17,7 +17,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/worker/shell"
 )
 

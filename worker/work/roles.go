@@ -11,9 +11,9 @@ import (
 	"dropbell/adapters/asynq"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
-	"dropbell/domain/alert"
 	"dropbell/domain/event"
 	"dropbell/domain/job"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
 	"dropbell/worker/shell"
 )

@@ -8,8 +8,8 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/event"
-	"dropbell/domain/feedback"
 	"dropbell/domain/user"
 )
 

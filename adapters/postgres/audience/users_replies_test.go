@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	audiencedb "dropbell/adapters/postgres/audience"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )

@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 )
 
 // Verifications stores the codes that prove phone numbers.

@@ -12,11 +12,11 @@ import (
 	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 )
 
 // phones are users with a provider of text messages that gives the answers the test sets, and

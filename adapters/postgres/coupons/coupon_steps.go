@@ -10,7 +10,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/money"
 	"dropbell/killpoint"
 )

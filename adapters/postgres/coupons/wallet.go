@@ -9,7 +9,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
-	"dropbell/domain/wallet"
+	"dropbell/domain/coupon/wallet"
 )
 
 // Wallet stores which coupons have a pass in a wallet, and the devices that registered for a

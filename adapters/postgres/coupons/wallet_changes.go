@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/wallet"
+	"dropbell/domain/coupon/wallet"
 )
 
 // changeSQL are the assignments that record a change of pass p.

@@ -10,9 +10,9 @@ import (
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
-	"dropbell/domain/wallet"
 )
 
 // passed is a fixture with a coupon of user 5, its steps and its pass.

@@ -9,8 +9,8 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
-	"dropbell/domain/provider"
 	"dropbell/domain/staff"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
-	"dropbell/domain/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"

@@ -14,7 +14,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // Early stores reports whose serials are not known yet; see [feedback.Serials].

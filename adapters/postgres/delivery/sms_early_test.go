@@ -7,7 +7,7 @@ import (
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // taker stores reports in memory, or fails.

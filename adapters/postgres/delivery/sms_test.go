@@ -9,7 +9,7 @@ import (
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // Many workers never spend more than the day's budget, and all of it.

@@ -10,7 +10,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/staff"
 )
 

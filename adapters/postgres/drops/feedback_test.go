@@ -7,7 +7,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 )

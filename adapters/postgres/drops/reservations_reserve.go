@@ -11,7 +11,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 	"dropbell/killpoint"

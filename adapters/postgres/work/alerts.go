@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/alert"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 )
 
 // Alerts stores the alerts of staff; see [alert.Store].

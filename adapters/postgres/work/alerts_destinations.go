@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/alert"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 )
 
 const destinationColumns = `d.id, d.shop_number, d.form, d.name, d.url, d.secret, d.sealed, d.language, d.kinds, d.created_by, d.created_at`

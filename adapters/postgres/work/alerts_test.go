@@ -11,10 +11,10 @@ import (
 
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 )
 
 type alerts struct {

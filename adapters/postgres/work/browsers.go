@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/alert"
+	"dropbell/domain/staff/alert"
 )
 
 // Browsers lists the member's browsers; see [alert.BrowserStore].

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/fault"
-	"dropbell/domain/hook"
 	"dropbell/domain/staff"
 )
 

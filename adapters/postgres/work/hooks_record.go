@@ -11,7 +11,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 // HookEvents stores webhook events, made of events of the bus, and starts their deliveries.

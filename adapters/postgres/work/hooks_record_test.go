@@ -11,7 +11,7 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 // TestReservationsAreNamed: if an endpoint of the shop wants them, reservations and

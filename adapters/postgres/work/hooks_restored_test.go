@@ -9,7 +9,7 @@ import (
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )

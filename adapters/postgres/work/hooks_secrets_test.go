@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/seal"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/staff"
 )
 

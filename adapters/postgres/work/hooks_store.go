@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 // storeEvents draws the missing numbers of events and stores the events in the order of the

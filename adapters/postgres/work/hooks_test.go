@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/fault"
-	"dropbell/domain/hook"
 	"dropbell/domain/staff"
 )
 

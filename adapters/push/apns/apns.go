@@ -20,7 +20,7 @@ import (
 	"dropbell/adapters/push"
 	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

@@ -19,7 +19,7 @@ import (
 	"dropbell/adapters/sender"
 	"dropbell/adapters/sender/google"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

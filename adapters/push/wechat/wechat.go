@@ -15,8 +15,8 @@ import (
 	"dropbell/adapters/push"
 	"dropbell/adapters/sender"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/message"
-	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
 

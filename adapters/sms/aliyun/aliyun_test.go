@@ -12,7 +12,7 @@ import (
 	"dropbell/adapters/sms/aliyun"
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 )
 

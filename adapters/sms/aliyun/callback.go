@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"dropbell/adapters/sms"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // A Source reads the callbacks that Alibaba Cloud sends by HTTP: lists of receipts (SmsReport),

@@ -12,7 +12,7 @@ import (
 
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // A Source reads callbacks of a provider with the JSON interface. They are signed according to

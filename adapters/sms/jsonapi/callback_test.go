@@ -12,7 +12,7 @@ import (
 
 	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/smstest"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // signed returns the headers of a callback.

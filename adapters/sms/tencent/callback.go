@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"dropbell/adapters/sms"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 )
 
 // A Source reads Tencent Cloud's callbacks: lists of receipts, and single messages that people

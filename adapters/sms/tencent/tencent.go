@@ -17,7 +17,7 @@ import (
 	"dropbell/adapters/sender"
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // DefaultURL is the interface that most accounts use, and DefaultRegion the region of most

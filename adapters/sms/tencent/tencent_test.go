@@ -16,8 +16,8 @@ import (
 	"dropbell/adapters/sms/smstest"
 	"dropbell/adapters/sms/tencent"
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/domain/user"
 )
 

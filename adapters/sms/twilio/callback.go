@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"dropbell/adapters/sms"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // A Source reads Twilio's status callbacks and its callbacks for messages that people send to

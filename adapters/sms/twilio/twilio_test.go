@@ -13,7 +13,7 @@ import (
 	"dropbell/adapters/sms/smstest"
 	"dropbell/adapters/sms/twilio"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 )
 

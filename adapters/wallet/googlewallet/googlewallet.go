@@ -21,8 +21,8 @@ import (
 	"dropbell/adapters/sender"
 	"dropbell/adapters/sender/google"
 	"dropbell/domain/coupon"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
-	"dropbell/domain/wallet"
 )
 
 const (

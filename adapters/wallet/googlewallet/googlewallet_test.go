@@ -8,7 +8,7 @@ import (
 	"dropbell/adapters/wallet/googlewallet"
 	"dropbell/adapters/wallet/wallettest"
 	"dropbell/domain/coupon"
-	"dropbell/domain/wallet"
+	"dropbell/domain/coupon/wallet"
 )
 
 const issuer = "3388000000012345678"

@@ -9,8 +9,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 
 	"dropbell/adapters/sender"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/message"
-	"dropbell/domain/wallet"
 )
 
 // saveURL is where Google takes passes; a signed pass follows.

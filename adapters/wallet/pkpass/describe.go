@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/message"
-	"dropbell/domain/wallet"
 )
 
 // A document is pass.json of a coupon ("Pass" of Apple's documentation).

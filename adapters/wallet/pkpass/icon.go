@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"dropbell/domain/wallet"
+	"dropbell/domain/coupon/wallet"
 )
 
 // iconSize is the side of the icon in points.

@@ -22,7 +22,7 @@ import (
 	"github.com/smallstep/pkcs7"
 
 	"dropbell/adapters/sender"
-	"dropbell/domain/wallet"
+	"dropbell/domain/coupon/wallet"
 )
 
 // Type is the media type of the file.

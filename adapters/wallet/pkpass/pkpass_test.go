@@ -21,7 +21,7 @@ import (
 	"dropbell/adapters/wallet/pkpass"
 	"dropbell/adapters/wallet/wallettest"
 	"dropbell/domain/coupon"
-	"dropbell/domain/wallet"
+	"dropbell/domain/coupon/wallet"
 )
 
 func identity(t *testing.T) wallettest.Identity {

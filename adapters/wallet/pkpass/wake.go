@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"dropbell/adapters/sender"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
-	"dropbell/domain/wallet"
 )
 
 // DefaultPushURL is Apple's push service, which passes use in development too.

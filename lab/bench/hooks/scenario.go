@@ -24,7 +24,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/webhook"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/reminder"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // bareGroup is how many calls the bare program stores with one statement. The product stores at

@@ -14,7 +14,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/url"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/views/ui"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
-	"dropbell/domain/provider"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"dropbell/domain/alert"
+	"dropbell/domain/staff/alert"
 	"dropbell/views/ui"
 )
 

@@ -8,8 +8,8 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"dropbell/domain/alert"
 	"dropbell/domain/fault"
+	"dropbell/domain/staff/alert"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"fmt"

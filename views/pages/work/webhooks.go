@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"dropbell/domain/event/hook"
 	"dropbell/domain/fault"
-	"dropbell/domain/hook"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"

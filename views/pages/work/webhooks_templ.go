@@ -8,7 +8,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/staff"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"

@@ -5,7 +5,7 @@ package audience
 import (
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )

@@ -5,9 +5,9 @@ package coupons
 import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
+	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/template"
-	"dropbell/domain/wallet"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )

@@ -4,7 +4,7 @@ package delivery
 
 import (
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/inbox"
 	"dropbell/web/api/pipeline"
 )

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/web/api/pipeline"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/web/api/pipeline"
 )
 

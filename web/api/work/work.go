@@ -3,7 +3,7 @@
 package work
 
 import (
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/job"
 	"dropbell/web/api/pipeline"
 )

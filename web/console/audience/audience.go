@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
-	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	audiencepages "dropbell/views/pages/audience"

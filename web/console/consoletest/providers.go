@@ -3,7 +3,7 @@ package consoletest
 import (
 	"dropbell/adapters/config"
 	"dropbell/app"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 )
 
 // judged returns the error of the provider's sender about its settings, like the program does.

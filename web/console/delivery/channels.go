@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
-	"dropbell/domain/provider"
 	"dropbell/domain/staff"
 	"dropbell/domain/testmessage"
 	deliverypages "dropbell/views/pages/delivery"

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
-	"dropbell/domain/provider"
 	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"

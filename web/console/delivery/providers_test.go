@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"testing"
 
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/field"
-	"dropbell/domain/provider"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"dropbell/domain/alert"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/domain/alert"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 	"dropbell/web/console/consoletest"
 )
 

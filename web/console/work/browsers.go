@@ -3,8 +3,8 @@ package work
 import (
 	"net/http"
 
-	"dropbell/domain/alert"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/user"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"dropbell/domain/event/hook"
 	"dropbell/domain/fault"
-	"dropbell/domain/hook"
 	"dropbell/domain/staff"
 	pageparts "dropbell/views/pages/parts"
 	workpages "dropbell/views/pages/work"

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
 )

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/domain/alert"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/job"
 	"dropbell/domain/queue"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 	"dropbell/web/console/shell"
 )
 

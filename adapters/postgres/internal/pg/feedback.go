@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
 )
 

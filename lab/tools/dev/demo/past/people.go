@@ -11,7 +11,7 @@ import (
 	accessdb "dropbell/adapters/postgres/access"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/testmessage"

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
 )
 

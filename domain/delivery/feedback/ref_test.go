@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 func TestAReferenceIsReadBack(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/domain/verification"
+	"dropbell/domain/user/verification"
 )
 
 // A fakeStore records what it is given.

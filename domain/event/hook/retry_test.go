@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 // TestSchedule: the schedule is the schedule of the specification, ten attempts in

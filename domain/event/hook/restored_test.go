@@ -6,7 +6,7 @@ import (
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/template"
 )
 

@@ -3,7 +3,7 @@ package hook_test
 import (
 	"testing"
 
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 // TestAddressesOfEndpoints: an endpoint is on the internet, whatever form its host has.

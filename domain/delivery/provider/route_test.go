@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/provider"
+	"dropbell/domain/delivery/provider"
 )
 
 func ids(list []provider.Provider) (ids []int64) {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 // In whatever order and however often reports come, the highest one remains.

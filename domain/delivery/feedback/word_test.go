@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"dropbell/domain/feedback"
+	"dropbell/domain/delivery/feedback"
 )
 
 func TestWords(t *testing.T) {

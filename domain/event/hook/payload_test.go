@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dropbell/domain/event"
-	"dropbell/domain/hook"
+	"dropbell/domain/event/hook"
 )
 
 var at = time.Date(2026, 11, 20, 11, 55, 0, 123456000, time.UTC)
