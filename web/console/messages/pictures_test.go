@@ -55,11 +55,11 @@ func TestPictures(t *testing.T) {
 
 	// The picture of a drop's coupon.
 	const drop = "/templates/1/message"
-	b.Post(drop, form("do", "picture", "picture_url", "x", "picture", "")).Is(422).Has("must be an https address", "must not be empty")
-	b.Post(drop, form("do", "picture", "picture_url", "https://shop.example/c.png", "picture", "A coupon")).To(drop + "?channel=email&kind=reminder&language=en")
-	shown = b.Get(drop).Is(200).Has(`value="https://shop.example/c.png"`)
+	b.Post(drop, form("do", "picture", "channel", "email", "picture_url", "x", "picture", "")).Is(422).Has("must be an https address")
+	b.Post(drop, form("do", "picture", "channel", "email", "picture_url", "https://shop.example/c.png", "picture", "A coupon")).To(drop + "?channel=email&kind=reminder&language=en")
+	shown = b.Get(drop + "?channel=email").Is(200).Has(`value="https://shop.example/c.png"`)
 	b.Get(html.UnescapeString(frames.FindStringSubmatch(shown.Body)[1])).Is(200).Has(`src="https://shop.example/c.png"`)
-	b.Post(drop, form("do", "picture", "picture_url", "")).To(drop + "?channel=email&kind=reminder&language=en")
+	b.Post(drop, form("do", "picture", "channel", "email", "picture_url", "")).To(drop + "?channel=email&kind=reminder&language=en")
 
 	// Scripts get JSON.
 	b.Header.Set("Accept", "application/json")
