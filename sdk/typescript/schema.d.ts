@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/admin/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List budgets
+         * @description Of shops, and of drops that have not ended more than a week ago.
+         */
+        get: operations["list-budgets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/campaigns": {
         parameters: {
             query?: never;
@@ -605,6 +625,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/money": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what shops earned
+         * @description Orders that used coupons over the last days, and over as many days before.
+         */
+        get: operations["shop-money"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/segment-fields": {
         parameters: {
             query?: never;
@@ -726,6 +766,26 @@ export interface paths {
          * @description Creates the shop if there is none with the number.
          */
         put: operations["put-shop"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/shops/{number}/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the budget of a shop
+         * @description A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+         */
+        put: operations["put-shop-budget"];
         post?: never;
         delete?: never;
         options?: never;
@@ -886,6 +946,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/templates/{id}/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the budget of a drop
+         * @description A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget.
+         */
+        put: operations["put-template-budget"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/templates/{id}/cancel": {
         parameters: {
             query?: never;
@@ -1032,6 +1112,26 @@ export interface paths {
          * @description Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives a user one coupon at most.
          */
         post: operations["grant-coupons"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/templates/{id}/money": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what a drop earned
+         * @description Orders that used coupons of the drop, refunds netted, as of a few seconds ago.
+         */
+        get: operations["template-money"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1632,6 +1732,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/orders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report an order
+         * @description Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
+         */
+        post: operations["report-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/phone/verification": {
         parameters: {
             query?: never;
@@ -1994,6 +2114,73 @@ export interface components {
              */
             twice: number;
         };
+        Budget: {
+            /**
+             * Format: int64
+             * @description Minor units, as all amounts here.
+             * @example 1000000
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @description The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
+             * @example 800000
+             */
+            committed: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * @description near from 80 % on; used_up when no further coupon fits.
+             * @example fine
+             * @enum {string}
+             */
+            level: "fine" | "near" | "used_up";
+            /** @example Moon cake night */
+            name: string;
+            /**
+             * @example drop
+             * @enum {string}
+             */
+            scope: "drop" | "shop";
+            /**
+             * Format: double
+             * @description used ÷ amount, to a thousandth.
+             * @example 0.64
+             */
+            share: number;
+            /**
+             * Format: date-time
+             * @description When the budget began. Drops of the shop that had ended before do not count.
+             */
+            since: string;
+            /**
+             * @description The template's id or the shop's number.
+             * @example 1
+             */
+            subject: string;
+            /**
+             * Format: int64
+             * @description The greatest discount of the issued coupons.
+             * @example 640000
+             */
+            used: number;
+        };
+        BudgetList: {
+            budgets: components["schemas"]["Budget"][];
+        };
+        BudgetWish: {
+            /**
+             * Format: int64
+             * @description Minor units; 0 removes the budget.
+             * @example 1000000
+             */
+            amount: number;
+            /**
+             * @description For the audit log.
+             * @example It goes well
+             */
+            reason: string;
+        };
         Campaign: {
             /**
              * @description The member who approved the publication; absent before.
@@ -2003,6 +2190,10 @@ export interface components {
             audience: components["schemas"]["CampaignAudience"];
             /** @description Its publication waits for approval by a second person. */
             awaits_approval?: boolean;
+            /** @description The blocks of a mail by language tag, "default" being one of them. Absent = title, body and a button. Other channels show the body, which may be empty in a mail with blocks. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            };
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2042,6 +2233,11 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
+             * @description The https address to which {{link}} and the button lead; absent = the claim page of the campaign's template. Every http and https address in the texts is tracked too.
+             * @example https://shop.example/spring
+             */
+            link?: string;
+            /**
              * @description For staff; at most 120 characters.
              * @example Spring
              */
@@ -2074,6 +2270,8 @@ export interface components {
              * @enum {string}
              */
             state: "draft" | "scheduled" | "running" | "paused" | "finished" | "cancelled" | "failed";
+            /** @description Sends both contents to a share of the recipients first, and the one that wins to the others. */
+            test?: components["schemas"]["VersionTest"];
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2117,6 +2315,55 @@ export interface components {
             /** @description The rule of the audience's segment now. */
             segment?: components["schemas"]["FrozenRule"];
         };
+        CampaignArm: {
+            /**
+             * Format: int64
+             * @example 1000
+             */
+            assigned: number;
+            /** @example CNY */
+            currency?: string;
+            /**
+             * Format: int64
+             * @description Recipients who clicked, claimed or paid.
+             * @example 49
+             */
+            did: number;
+            /**
+             * @example a
+             * @enum {string}
+             */
+            group: "a" | "b";
+            /**
+             * Format: double
+             * @description And at most this.
+             * @example 0.0655
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description With 95 % confidence the true value is at least this (Wilson; of a mean, 1.96 standard errors).
+             * @example 0.038
+             */
+            low: number;
+            /**
+             * Format: int64
+             * @description Of a test by revenue: the amount of their orders, in minor units of currency.
+             * @example 245000
+             */
+            revenue?: number;
+            /**
+             * Format: int64
+             * @example 980
+             */
+            sent: number;
+            /**
+             * Format: double
+             * @description The rate, or of a test by revenue the mean amount per recipient.
+             * @example 0.05
+             */
+            value: number;
+        };
         CampaignAudience: {
             /** @description Every known user. */
             all?: boolean;
@@ -2146,6 +2393,23 @@ export interface components {
              * @description Users in more than one batch.
              */
             twice: number;
+        };
+        CampaignBlock: {
+            /**
+             * @description The text, in Markdown where type is text or footer; of an image the alternative text, of a button its words.
+             * @example Come and see
+             */
+            text?: string;
+            /**
+             * @example text
+             * @enum {string}
+             */
+            type: "heading" | "text" | "image" | "button" | "coupon" | "footer";
+            /**
+             * @description The https address of an image.
+             * @example https://shop.example/cup.png
+             */
+            url?: string;
         };
         CampaignComparison: {
             /**
@@ -2206,7 +2470,7 @@ export interface components {
              * @example a
              * @enum {string}
              */
-            group: "a" | "b" | "hold_out";
+            group: "a" | "b" | "remaining" | "hold_out";
             /** @description Users who followed their link, of those who were sent to. This and the following are absent where the campaign's template, or its lack, makes them meaningless. */
             opened?: components["schemas"]["Rate"];
             /** @description Users who have reserved the campaign's template since the start, of all assigned. */
@@ -2217,6 +2481,8 @@ export interface components {
              * @example 4800
              */
             sent: number;
+            /** @description The orders in which these users used coupons of it since the start; absent where nothing was counted. */
+            spent?: components["schemas"]["Spent"];
             /** @description Users who used one since the start, of all assigned. */
             used?: components["schemas"]["Rate"];
         };
@@ -2246,8 +2512,32 @@ export interface components {
             /** @description Pass as before to get the next page; absent on the last one. */
             next?: string;
         };
+        CampaignLook: {
+            /** @description a, then b. */
+            arms: components["schemas"]["CampaignArm"][];
+            /**
+             * Format: date-time
+             * @description The numbers count events before this instant.
+             */
+            at: string;
+            /**
+             * @example end
+             * @enum {string}
+             */
+            look: "halfway" | "end";
+            /**
+             * @description Absent if the test went on.
+             * @example b
+             * @enum {string}
+             */
+            winner?: "a" | "b";
+        };
         CampaignPatch: {
             audience?: components["schemas"]["CampaignAudience"] | null;
+            /** @description null = title, body and a button. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            } | null;
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2262,12 +2552,16 @@ export interface components {
             grant_template_id?: string | null;
             /** Format: int64 */
             hold_out_percent?: number | null;
+            /** @description null = the claim page of the template. */
+            link?: string | null;
             name?: string | null;
             /** Format: int64 */
             rate_per_second?: number | null;
             shop_number?: string | null;
             /** Format: date-time */
             starts_at?: string | null;
+            /** @description null = no test: both contents go to their percentages at once. */
+            test?: components["schemas"]["VersionTest"] | null;
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2277,6 +2571,42 @@ export interface components {
             } | null;
             /** @description null = one content for all. */
             variant_b?: components["schemas"]["CampaignVariant"] | null;
+        };
+        CampaignPoint: {
+            /**
+             * Format: date-time
+             * @description The beginning of the span; it ends where the next may begin.
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description Recipients who got a coupon of the template.
+             * @example 80
+             */
+            claimed: number;
+            /**
+             * Format: int64
+             * @description Of those sent in the span, reported as delivered.
+             * @example 4900
+             */
+            delivered: number;
+            /**
+             * Format: int64
+             * @description The amount of orders that recipients paid with coupons of the template, in minor units, without refunds.
+             * @example 400000
+             */
+            earned: number;
+            /**
+             * Format: int64
+             * @description Recipients who followed a link for the first time.
+             * @example 240
+             */
+            opened: number;
+            /**
+             * Format: int64
+             * @example 5000
+             */
+            sent: number;
         };
         CampaignPreview: {
             /** @description The whole mail. */
@@ -2294,7 +2624,7 @@ export interface components {
              * @description Which content the user gets.
              * @enum {string}
              */
-            variant: "a" | "b" | "hold_out";
+            variant: "a" | "b" | "remaining" | "hold_out";
         };
         CampaignProgress: {
             /**
@@ -2420,7 +2750,7 @@ export interface components {
              * @description Which content the user gets.
              * @enum {string}
              */
-            variant: "a" | "b" | "hold_out";
+            variant: "a" | "b" | "remaining" | "hold_out";
         };
         CampaignRecipients: {
             /** @description Pass as after to get the next page; absent on the last one. A page before the last may be short or empty if few recipients match. */
@@ -2451,6 +2781,11 @@ export interface components {
              */
             counted_to: string | null;
             /**
+             * @description Of the amounts in series.
+             * @example CNY
+             */
+            currency?: string;
+            /**
              * Format: int64
              * @description Of those sent: the provider reports that they arrived.
              * @example 0
@@ -2459,12 +2794,16 @@ export interface components {
             /** @description Whether the numbers are final. */
             final: boolean;
             /**
-             * @description The measure the campaign is judged by; absent if it is about no template.
+             * @description The measure the campaign is judged by.
              * @enum {string}
              */
-            goal?: "claimed" | "used";
-            /** @description a, b if there is a second content, hold_out if a part gets nothing. */
+            goal?: "opened" | "claimed" | "used";
+            /** @description a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing. */
             groups: components["schemas"]["CampaignGroup"][];
+            /** @description The looks at the test, with the numbers that decided it; empty without a test. */
+            looks: components["schemas"]["CampaignLook"][];
+            /** @description What recipients did over time, as of counted_to; spans without anything are absent. */
+            series: components["schemas"]["CampaignPoint"][];
             /**
              * Format: date-time
              * @description Later actions do not count; null until the campaign has ended.
@@ -2481,6 +2820,10 @@ export interface components {
             variant?: "a" | "b";
         };
         CampaignVariant: {
+            /** @description As blocks of the campaign. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            };
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2490,7 +2833,7 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description The percentage of recipients who get this one.
+             * @description The percentage of recipients who get this one; of a test, of the recipients in the test.
              * @example 50
              */
             percent: number;
@@ -2504,6 +2847,10 @@ export interface components {
         };
         CampaignWish: {
             audience: components["schemas"]["CampaignAudience"];
+            /** @description The blocks of a mail by language tag, "default" being one of them. Absent = title, body and a button. Other channels show the body, which may be empty in a mail with blocks. */
+            blocks?: {
+                [key: string]: components["schemas"]["CampaignBlock"][] | null;
+            };
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -2530,6 +2877,11 @@ export interface components {
              */
             hold_out_percent?: number;
             /**
+             * @description The https address to which {{link}} and the button lead; absent = the claim page of the campaign's template. Every http and https address in the texts is tracked too.
+             * @example https://shop.example/spring
+             */
+            link?: string;
+            /**
              * @description For staff; at most 120 characters.
              * @example Spring
              */
@@ -2548,6 +2900,8 @@ export interface components {
              * @example 2027-01-01T12:00:00Z
              */
             starts_at: string;
+            /** @description Sends both contents to a share of the recipients first, and the one that wins to the others. */
+            test?: components["schemas"]["VersionTest"];
             /**
              * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
              * @example Spring sale, {{name|dear customer}}
@@ -3030,6 +3384,120 @@ export interface components {
              */
             threshold?: number;
         };
+        DropMoney: {
+            /**
+             * Format: int64
+             * @description The average amount of an order before discounts; 0 without orders.
+             * @example 10000
+             */
+            basket: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @description What coupons took off these orders.
+             * @example 612000
+             */
+            discount: number;
+            /**
+             * Format: double
+             * @description discount ÷ ordered, to a thousandth.
+             * @example 0.1
+             */
+            discount_share: number;
+            /** @description The drop's orders by hour, the earliest first, without hours without orders. */
+            hours: components["schemas"]["HourSums"][];
+            /**
+             * Format: int64
+             * @description Reminders, corrections and notices sent.
+             * @example 3900
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @description The amount of these orders before discounts, in minor units, as all amounts here.
+             * @example 6120000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @description Paid orders less refunded orders. An order with several coupons is one order.
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description Orders that were paid, refunded or not.
+             * @example 620
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Their amount before discounts.
+             * @example 6200000
+             */
+            paid_amount: number;
+            /**
+             * Format: int64
+             * @description What customers got back for them: the amount less the discount.
+             * @example 72000
+             */
+            refunded: number;
+            /**
+             * Format: int64
+             * @description Orders that were refunded.
+             * @example 8
+             */
+            refunds: number;
+            /**
+             * Format: int64
+             * @description Reminders sent about the present opening.
+             * @example 3683
+             */
+            reminders: number;
+            /**
+             * Format: double
+             * @description revenue ÷ discount, rounded down to a thousandth; absent without a discount.
+             * @example 9
+             */
+            return?: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 5508000
+             */
+            revenue: number;
+            /**
+             * Format: int64
+             * @example 1412
+             */
+            revenue_per_message: number;
+            /**
+             * Format: int64
+             * @example 1495
+             */
+            revenue_per_reminder: number;
+            /**
+             * Format: int64
+             * @description What they cost by the price list, in millionths of a unit of sms_currency.
+             * @example 13500000
+             */
+            sms_cost_micros: number;
+            /**
+             * @description Absent without a price list.
+             * @example CNY
+             */
+            sms_currency?: string;
+            /**
+             * Format: int64
+             * @example 300
+             */
+            sms_parts: number;
+            /** @example 1 */
+            template_id: string;
+            /** @description Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now. */
+            without_coupon: components["schemas"]["WithoutCoupon"];
+        };
         Estimate: {
             exact: boolean;
             /**
@@ -3329,6 +3797,69 @@ export interface components {
              */
             user_ids: string[];
         };
+        HourSums: {
+            /**
+             * Format: int64
+             * @description The average amount of an order before discounts; 0 without orders.
+             * @example 10000
+             */
+            basket: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @description What coupons took off these orders.
+             * @example 612000
+             */
+            discount: number;
+            /**
+             * Format: date-time
+             * @description Its begin. A refund counts in the hour of the refund.
+             */
+            hour: string;
+            /**
+             * Format: int64
+             * @description The amount of these orders before discounts, in minor units, as all amounts here.
+             * @example 6120000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @description Paid orders less refunded orders. An order with several coupons is one order.
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description Orders that were paid, refunded or not.
+             * @example 620
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Their amount before discounts.
+             * @example 6200000
+             */
+            paid_amount: number;
+            /**
+             * Format: int64
+             * @description What customers got back for them: the amount less the discount.
+             * @example 72000
+             */
+            refunded: number;
+            /**
+             * Format: int64
+             * @description Orders that were refunded.
+             * @example 8
+             */
+            refunds: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 5508000
+             */
+            revenue: number;
+        };
         ImportResult: {
             /** @description Lines that were left out, the first 1,000. */
             errors: components["schemas"]["LineError"][];
@@ -3554,6 +4085,42 @@ export interface components {
              */
             order_id: string;
         };
+        OrderReport: {
+            /**
+             * Format: int64
+             * @description The amount of the order before discounts, in minor units.
+             * @example 6000
+             */
+            amount: number;
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            /**
+             * @description 1 to 64 bytes without spaces, as in the lock of a coupon for the same order.
+             * @example A-1002
+             */
+            order_id: string;
+            /**
+             * Format: date-time
+             * @description When the order was paid; absent = now. At most 400 days ago.
+             */
+            ordered_at?: string;
+            /**
+             * Format: int64
+             * @description The part of amount that was paid back so far. Report the order again when it grows.
+             * @example 0
+             */
+            refunded?: number;
+            /** @example 10 */
+            shop_number: string;
+            /**
+             * @description The customer, if known.
+             * @example 1001
+             */
+            user_id?: string;
+        };
         OwnedCoupon: {
             /** @example 4611686018427387904 */
             claim_id: string;
@@ -3767,7 +4334,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -4113,6 +4680,24 @@ export interface components {
             /** @example Asia/Shanghai */
             timezone: string;
         };
+        ShopBudgetWish: {
+            /**
+             * Format: int64
+             * @description Minor units; 0 removes the budget.
+             * @example 1000000
+             */
+            amount: number;
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            /**
+             * @description For the audit log.
+             * @example It goes well
+             */
+            reason: string;
+        };
         ShopEvent: {
             /**
              * @description The header webhook-id.
@@ -4134,6 +4719,19 @@ export interface components {
         };
         ShopList: {
             shops: components["schemas"]["Shop"][];
+        };
+        ShopMoney: {
+            /** @description As many days before those. */
+            before: components["schemas"]["Sums"][];
+            /**
+             * Format: int64
+             * @example 30
+             */
+            days: number;
+            /** @description The last days by hour and currency. */
+            hours: components["schemas"]["HourSums"][];
+            /** @description The last days, by currency. Currencies are never added. An order with coupons of several drops of a shop is one order. */
+            now: components["schemas"]["Sums"][];
         };
         ShopWish: {
             /** @example Tea House */
@@ -4172,6 +4770,44 @@ export interface components {
              * @enum {string}
              */
             state: "waiting" | "firing" | "sending" | "finished" | "passed" | "moved" | "cancelled";
+        };
+        Spent: {
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @example 120000
+             */
+            discount: number;
+            /**
+             * Format: int64
+             * @description Before discounts.
+             * @example 1200000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @example 120
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 1080000
+             */
+            revenue: number;
+            /**
+             * Format: int64
+             * @description For each user who was sent to; 0 for the held out.
+             * @example 225
+             */
+            revenue_per_message: number;
+            /**
+             * Format: int64
+             * @description For each assigned user.
+             * @example 216
+             */
+            revenue_per_user: number;
         };
         StartedJob: {
             /** @example 7 */
@@ -4288,6 +4924,64 @@ export interface components {
              * @example 0
              */
             writing: number;
+        };
+        Sums: {
+            /**
+             * Format: int64
+             * @description The average amount of an order before discounts; 0 without orders.
+             * @example 10000
+             */
+            basket: number;
+            /** @example CNY */
+            currency: string;
+            /**
+             * Format: int64
+             * @description What coupons took off these orders.
+             * @example 612000
+             */
+            discount: number;
+            /**
+             * Format: int64
+             * @description The amount of these orders before discounts, in minor units, as all amounts here.
+             * @example 6120000
+             */
+            ordered: number;
+            /**
+             * Format: int64
+             * @description Paid orders less refunded orders. An order with several coupons is one order.
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description Orders that were paid, refunded or not.
+             * @example 620
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Their amount before discounts.
+             * @example 6200000
+             */
+            paid_amount: number;
+            /**
+             * Format: int64
+             * @description What customers got back for them: the amount less the discount.
+             * @example 72000
+             */
+            refunded: number;
+            /**
+             * Format: int64
+             * @description Orders that were refunded.
+             * @example 8
+             */
+            refunds: number;
+            /**
+             * Format: int64
+             * @description ordered − discount.
+             * @example 5508000
+             */
+            revenue: number;
         };
         Suppression: {
             /**
@@ -4740,6 +5434,34 @@ export interface components {
              */
             timezone?: string | null;
         };
+        VersionTest: {
+            /**
+             * @description What decides: clicks of those who were sent to, claims or the amount of orders with a coupon of the template of all in the test. Without a template only opened.
+             * @example opened
+             * @enum {string}
+             */
+            by: "opened" | "claimed" | "revenue";
+            /** @description One more look at half of the time: the test ends there if the difference is beyond chance with 99.9 % confidence (Haybittle and Peto). */
+            end_early?: boolean;
+            /**
+             * Format: int64
+             * @description Minutes from the start until the decision; the campaign has to last longer.
+             * @example 240
+             */
+            minutes: number;
+            /**
+             * Format: int64
+             * @description The percentage of the recipients who are in the test.
+             * @example 20
+             */
+            share_percent: number;
+            /**
+             * @description The content that won; absent before. Ignored in a request.
+             * @example b
+             * @enum {string}
+             */
+            winner?: "a" | "b";
+        };
         Webhook: {
             /** Format: date-time */
             created_at: string;
@@ -4960,6 +5682,26 @@ export interface components {
              */
             url: string;
         };
+        WithoutCoupon: {
+            /**
+             * Format: int64
+             * @description Refunds netted.
+             * @example 9600000
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @example 8000
+             */
+            basket: number;
+            /**
+             * Format: int64
+             * @example 1200
+             */
+            orders: number;
+            /** @description Whether the shop reported any order of that time with POST /orders. If not, nothing is known about orders without coupons. */
+            reported: boolean;
+        };
     };
     responses: never;
     parameters: never;
@@ -4969,6 +5711,26 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "list-budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetList"];
+                };
+            };
+        };
+    };
     "list-campaigns": {
         parameters: {
             query?: {
@@ -5356,8 +6118,8 @@ export interface operations {
                 outcome?: "sent" | "skipped" | "expired" | "dead" | "failed" | "in_flight";
                 /** @description Such as opted_out, frequency_cap or hold_out. */
                 reason?: string;
-                /** @description Only users who get this content, or are held out. */
-                variant?: "a" | "b" | "hold_out";
+                /** @description Only users who get this content, wait for the decision of the test, or are held out. */
+                variant?: "a" | "b" | "remaining" | "hold_out";
                 /** @description Only this user. */
                 user_id?: string;
                 limit?: number;
@@ -5390,8 +6152,8 @@ export interface operations {
                 outcome?: "sent" | "skipped" | "expired" | "dead" | "failed" | "in_flight";
                 /** @description Such as opted_out, frequency_cap or hold_out. */
                 reason?: string;
-                /** @description Only users who get this content, or are held out. */
-                variant?: "a" | "b" | "hold_out";
+                /** @description Only users who get this content, wait for the decision of the test, or are held out. */
+                variant?: "a" | "b" | "remaining" | "hold_out";
                 /** @description Only this user. */
                 user_id?: string;
             };
@@ -6000,6 +6762,30 @@ export interface operations {
             };
         };
     };
+    "shop-money": {
+        parameters: {
+            query?: {
+                days?: number;
+                /** @description A shop number; absent = all shops that the key may see. */
+                shop?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopMoney"];
+                };
+            };
+        };
+    };
     "list-segment-fields": {
         parameters: {
             query?: never;
@@ -6275,6 +7061,37 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Shop"];
                 };
+            };
+        };
+    };
+    "put-shop-budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 1000000,
+                 *       "currency": "CNY",
+                 *       "reason": "As planned"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShopBudgetWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -6687,6 +7504,36 @@ export interface operations {
             };
         };
     };
+    "put-template-budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 1000000,
+                 *       "reason": "As planned"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BudgetWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "cancel-template": {
         parameters: {
             query?: never;
@@ -6958,6 +7805,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Grant"];
+                };
+            };
+        };
+    };
+    "template-money": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DropMoney"];
                 };
             };
         };
@@ -7968,6 +8837,44 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    "report-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 6000,
+                 *       "currency": "CNY",
+                 *       "order_id": "A-1002",
+                 *       "shop_number": "10",
+                 *       "user_id": "1001"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderReport"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderReport"];
                 };
             };
         };
