@@ -2,7 +2,6 @@ package drops
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"dropbell/domain/money"
@@ -35,7 +34,11 @@ func StoryText(ctx context.Context, r report.Report) string {
 	if len(told) == 0 {
 		return ui.N(ctx, "story.booked", r.Progress.Booked)
 	}
-	return strings.Join(told, ui.T(ctx, "story.between"))
+	text := told[0]
+	for _, part := range told[1:] {
+		text = ui.T(ctx, "story.joined", text, part)
+	}
+	return text
 }
 
 // wholeSeconds rounds up: all coupons were gone within that time.
