@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
@@ -19,13 +18,12 @@ import (
 // till pays orders with coupons of two drops of one shop.
 type till struct {
 	*fixture
-	steps   *coupon.Service
-	reports drops.Reports
+	steps *coupon.Service
 }
 
 func newTill(t *testing.T) *till {
 	w := newFixture(t)
-	return &till{w, &coupon.Service{Store: w.CouponSteps, LockFor: time.Hour}, drops.NewReports(w.DB)}
+	return &till{w, &coupon.Service{Store: w.CouponSteps, LockFor: time.Hour}}
 }
 
 // pay uses a new coupon of the drop for the order and returns the coupon.
@@ -49,7 +47,7 @@ func (w *till) refund(id int64, order string) {
 func (w *till) sums(tpl template.Template, want report.Sums) {
 	w.Helper()
 	want.Currency = tpl.Currency
-	got, err := w.reports.Sums(w.Context(), tpl.ID)
+	got, err := w.Reports.Sums(w.Context(), tpl.ID)
 	if w.Must(err); !cmp.Equal(want, got) {
 		w.Errorf("sums of the drop (-want +got):\n%s", cmp.Diff(want, got))
 	}
@@ -61,7 +59,7 @@ func (w *till) sums(tpl template.Template, want report.Sums) {
 // shop returns the sums of all shops over all time.
 func (w *till) shop() (sum report.Sums) {
 	w.Helper()
-	list, err := w.reports.Shops(w.Context(), nil, time.Now().Add(-48*time.Hour), time.Now().Add(48*time.Hour))
+	list, err := w.Reports.Shops(w.Context(), nil, time.Now().Add(-48*time.Hour), time.Now().Add(48*time.Hour))
 	w.Must(err)
 	for _, h := range list {
 		sum = h.Sums.Plus(sum)
@@ -98,7 +96,7 @@ func TestSumsOfOrders(t *testing.T) {
 	count(w.fixture, list...)
 	count(w.fixture, list...)
 	w.sums(a, report.Sums{Paid: 2, PaidAmount: 28_000, PaidDiscount: 3 * d, Refunds: 1, RefundedAmount: 10_000, RefundedDiscount: d})
-	hours, err := w.reports.Hours(t.Context(), a.ID)
+	hours, err := w.Reports.Hours(t.Context(), a.ID)
 	w.Must(err)
 	var sum report.Sums
 	for _, h := range hours {
@@ -171,7 +169,7 @@ func TestOrdersWithoutCoupons(t *testing.T) {
 	w.pay(tpl, 1, "A-1", 5_000)
 	check := func(want report.Plain) {
 		t.Helper()
-		got, err := w.reports.Without(t.Context(), tpl.ShopNumber, tpl.Currency, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+		got, err := w.Reports.Without(t.Context(), tpl.ShopNumber, tpl.Currency, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 		if w.Must(err); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}

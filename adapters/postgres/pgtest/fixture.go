@@ -37,6 +37,7 @@ type Fixture struct {
 	Inbox        deliverydb.Inbox
 	Slots        dropsdb.Slots
 	Batches      *deliverydb.GroupedBatches
+	Reports      dropsdb.Reports
 	Boards       dropsdb.Boards
 	Channels     deliverydb.Channels
 	DeadLetters  deliverydb.DeadLetters
@@ -68,7 +69,7 @@ func On(t *testing.T, url string) *Fixture {
 	}
 	t.Cleanup(db.Close)
 	w := &Fixture{T: t, DB: db, SQL: db.Pool, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
-		Inbox: deliverydb.NewInbox(db, postgres.Grouping{}), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
+		Inbox: deliverydb.NewInbox(db, postgres.Grouping{}), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db), Reports: dropsdb.NewReports(db),
 		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db), Feedback: deliverydb.NewFeedback(db, nil),
 		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db),
 		Ledgers: couponsdb.NewLedgers(db), Tallies: couponsdb.NewCouponTallies(db)}
