@@ -20,7 +20,7 @@ var pureStd = []string{
 	"bytes", "cmp", "container/heap", "context", "crypto/aes", "crypto/cipher", "crypto/hkdf", "crypto/hmac", "crypto/rand", "crypto/sha256", "crypto/subtle",
 	"embed",
 	"encoding/base32", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv",
-	"html", "html/template", "io", "iter", "maps", "math", "math/big", "math/bits", "math/rand/v2", "net/mail", "net/netip", "net/url",
+	"html", "html/template", "io", "iter", "maps", "math", "math/big", "math/bits", "math/rand/v2", "net/mail", "net/netip", "net/url", "reflect",
 	"regexp", "runtime/debug", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "text/template", "time", "time/tzdata", "unicode",
 	"unicode/utf16", "unicode/utf8",
 }

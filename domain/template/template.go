@@ -90,6 +90,7 @@ type Spec struct {
 	Name        string       `field:"name,found"`
 	ShopNumber  int64        `field:"shop_number,fixed"`
 	Description string       `field:"description,max=4000,lines"`
+	Note        string       `field:"note,max=500,lines,found"` // for staff only
 	ClaimURL    string       `field:"claim_url"`
 	Kind        Kind         `field:"kind,fixed"`
 	AmountOff   money.Amount `field:"amount_off,fixed"`

@@ -5130,6 +5130,11 @@ export interface components {
             /** @example 20 off */
             name: string;
             /**
+             * @description For staff only; users never see it. At most 500 characters.
+             * @example Approved by Ann
+             */
+            note?: string;
+            /**
              * @description Over which channels; the app's inbox if none is named.
              * @example [
              *       "app"
@@ -5233,6 +5238,7 @@ export interface components {
             /** Format: int64 */
             max_off?: number | null;
             name?: string | null;
+            note?: string | null;
             notify_channels?: string[] | null;
             /** @description null or [] = no notices; concerns coupons issued from then on. */
             notify_days?: number[] | null;
@@ -5310,6 +5316,11 @@ export interface components {
              * @example 20 off
              */
             name: string;
+            /**
+             * @description For staff only; users never see it. At most 500 characters.
+             * @example Approved by Ann
+             */
+            note?: string;
             /**
              * @description Over which channels; the app's inbox if none is named.
              * @example [
@@ -7357,7 +7368,7 @@ export interface operations {
                 state?: ("draft" | "scheduled" | "open" | "sold_out" | "paused" | "closed" | "cancelled")[];
                 /** @description Only this shop. */
                 shop?: string;
-                /** @description A part of the name, or the id. */
+                /** @description A part of the name or of the note, or the id. */
                 q?: string;
                 /** @description Only openings from this instant on. */
                 from?: string;

@@ -104,6 +104,20 @@ func TestSearchReadsWhatItShows(t *testing.T) {
 	}
 }
 
+// TestNotesAreFound: the search reads notes by their index, and models and changes keep them.
+func TestNotesAreFound(t *testing.T) {
+	w := newFixture(t)
+	w.many(5000)
+	w.Exec(`update templates set note = E'Approved by Ada\nCall the baker' where id = 42`)
+	q := template.Query{Search: "the BAKER", Limit: 26}
+	list, err := w.Templates.Templates(t.Context(), q)
+	w.Must(err)
+	sql, args := dropsdb.TemplateListSQL(q)
+	if plan := w.planOf(sql, args...); len(list) != 1 || list[0].Note != "Approved by Ada\nCall the baker" || !strings.Contains(plan, "templates_note_parts") {
+		t.Errorf("found %+v with\n%s", list, plan)
+	}
+}
+
 // TestNamedTemplates: ids select templates together with any other filter, in the
 // list's order.
 func TestNamedTemplates(t *testing.T) {

@@ -6,9 +6,9 @@
 -- shops and drops
 insert into shops (number, name, timezone, claim_url) values (10, 'Harbour Tea House', 'Asia/Shanghai', 'https://tea.example/drops/{id}');
 insert into templates (shop_number, name, description, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state,
-    request_key, published_at, notify_days, notify_channels, returned)
-values (10, 'Moon cake night', 'Any box', 'amount_off', 500, 'CNY', 'shop', 1000, 3, 2, '2026-12-01 12:00Z', '2026-12-02 12:00Z', 48, 'claim', 'gate', 'published', 'drop-1', '2026-11-29 08:00Z', 2, 1, 1),
-    (10, 'Codes of winter', '', 'percent_off', 0, 'CNY', 'product', 500, 0, 1, '2026-12-05 12:00Z', '2026-12-06 12:00Z', 24, 'code', 'durable', 'draft', 'drop-2', null, 0, 1, 0);
+    request_key, published_at, notify_days, notify_channels, returned, note)
+values (10, 'Moon cake night', 'Any box', 'amount_off', 500, 'CNY', 'shop', 1000, 3, 2, '2026-12-01 12:00Z', '2026-12-02 12:00Z', 48, 'claim', 'gate', 'published', 'drop-1', '2026-11-29 08:00Z', 2, 1, 1, E'Approved by Ada\nCall the baker on the day'),
+    (10, 'Codes of winter', '', 'percent_off', 0, 'CNY', 'product', 500, 0, 1, '2026-12-05 12:00Z', '2026-12-06 12:00Z', 24, 'code', 'durable', 'draft', 'drop-2', null, 0, 1, 0, '');
 insert into reservations (template_id, user_id, slots, consents) values (1, 1001, 1, 1), (1, 1002, 34359738369, null);
 insert into former_reservations (user_id, template_id) values (1003, 1);
 insert into slots (template_id, slot, opens_at, due_at, state, fired_at, cut_at, finished_at) values

@@ -5295,6 +5295,11 @@ type Template struct {
 	// Name Examples: 20 off
 	Name string `json:"name"`
 
+	// Note For staff only; users never see it. At most 500 characters.
+	//
+	// Examples: Approved by Ann
+	Note *string `json:"note,omitempty"`
+
 	// NotifyChannels Over which channels; the app's inbox if none is named.
 	//
 	// Examples: ["app"]
@@ -5390,6 +5395,7 @@ type TemplatePatch struct {
 	Kind           *TemplatePatchKind      `json:"kind,omitempty"`
 	MaxOff         *int64                  `json:"max_off,omitempty"`
 	Name           *string                 `json:"name,omitempty"`
+	Note           *string                 `json:"note,omitempty"`
 	NotifyChannels *[]string               `json:"notify_channels,omitempty"`
 
 	// NotifyDays null or [] = no notices; concerns coupons issued from then on.
@@ -5467,6 +5473,11 @@ type TemplateWish struct {
 	//
 	// Examples: 20 off
 	Name string `json:"name"`
+
+	// Note For staff only; users never see it. At most 500 characters.
+	//
+	// Examples: Approved by Ann
+	Note *string `json:"note,omitempty"`
 
 	// NotifyChannels Over which channels; the app's inbox if none is named.
 	//
@@ -6162,7 +6173,7 @@ type ListTemplatesParams struct {
 	// Shop Only this shop.
 	Shop *string `form:"shop,omitempty" json:"shop,omitempty"`
 
-	// Q A part of the name, or the id.
+	// Q A part of the name or of the note, or the id.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// From Only openings from this instant on.

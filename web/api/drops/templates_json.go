@@ -35,6 +35,7 @@ type TemplateWish struct {
 	ClaimMode    string     `json:"claim_mode,omitempty" enum:"durable,gate" default:"durable" doc:"Which gate decides claims."`
 	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where messages lead to."`
 	NoticeWish
+	StaffNote
 }
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
@@ -46,6 +47,11 @@ type TemplatePatch struct {
 type TemplateMove struct {
 	Reason     string `json:"reason,omitempty" maxLength:"500" doc:"Reason for the audit log; recommended when the opening moves."`
 	RemindOnce bool   `json:"remind_once,omitempty" doc:"With a moved opening: users who have been sent a reminder already are not sent it again for the new opening."`
+}
+
+// StaffNote is what members of the staff tell each other about a template.
+type StaffNote struct {
+	Note string `json:"note,omitempty" doc:"For staff only; users never see it. At most 500 characters." example:"Approved by Ann"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.
@@ -79,6 +85,7 @@ type Template struct {
 	ClaimMode    string     `json:"claim_mode" enum:"durable,gate" example:"durable"`
 	ClaimURL     string     `json:"claim_url,omitempty"`
 	NoticeWish
+	StaffNote
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`

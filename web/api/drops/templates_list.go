@@ -15,7 +15,7 @@ import (
 type templateFilter struct {
 	State []string `query:"state" nullable:"false" doc:"Only these states, separated by commas." enum:"draft,scheduled,open,sold_out,paused,closed,cancelled"`
 	Shop  string   `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
-	Q     string   `query:"q" maxLength:"120" doc:"A part of the name, or the id."`
+	Q     string   `query:"q" maxLength:"120" doc:"A part of the name or of the note, or the id."`
 	From  string   `query:"from" doc:"Only openings from this instant on." example:"2027-01-01T00:00:00Z"`
 	To    string   `query:"to" doc:"Only openings before this instant." example:"2027-02-01T00:00:00Z"`
 	Order string   `query:"order" enum:"asc,desc" default:"desc" doc:"By opening."`
