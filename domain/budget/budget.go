@@ -32,7 +32,7 @@ var (
 	// ErrCommitted says that a budget is less than what is committed already.
 	ErrCommitted = fault.New(fault.Conflict, "budget_committed", "published drops commit more than this amount already; choose a higher amount or close a drop")
 	ErrNoShop    = fault.New(fault.NotFound, "shop_not_found", "there is no such shop; create it first")
-	ErrNotFound  = fault.New(fault.NotFound, "budget_not_found", "there is no such budget")
+	ErrNotFound  = fault.New(fault.NotFound, "budget_not_found", "there is no such budget; list the budgets and choose one of them")
 )
 
 // Worth returns the greatest amount that one coupon can take off.

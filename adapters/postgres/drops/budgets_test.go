@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres/drops"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/budget"
 	"dropbell/domain/money"
@@ -15,7 +15,7 @@ import (
 )
 
 func (w *fixture) budgets() *budget.Service {
-	return &budget.Service{Store: drops.NewBudgets(w.DB), Templates: w.Service}
+	return &budget.Service{Store: dropsdb.NewBudgets(w.DB), Templates: w.Service}
 }
 
 // drafted returns a draft with this stock, whose coupons take 20.00 off.
@@ -105,7 +105,7 @@ func TestBudgetsAreRaised(t *testing.T) {
 			t.Errorf("%d coupons: %+v %s, %v", c.issued, b, b.Level(), err)
 		}
 		for _, err := range pgtest.Together(3, func(int) error {
-			_, err := drops.NewBudgets(w.DB).Reached(t.Context())
+			_, err := dropsdb.NewBudgets(w.DB).Reached(t.Context())
 			return err
 		}) {
 			w.Must(err)
@@ -131,7 +131,7 @@ func TestBudgetsAreRaised(t *testing.T) {
 	w.Must(s.SetShop(t.Context(), by, tpl.ShopNumber, "CNY", 22_000, "a test"))
 	_, err = w.Service.Do(t.Context(), by, tpl.ID, tpl.Version, template.Closing, "enough")
 	w.Must(err)
-	b, err := drops.NewBudgets(w.DB).Budget(t.Context(), budget.Key{Scope: budget.Shop, Subject: tpl.ShopNumber, Currency: "CNY"})
+	b, err := dropsdb.NewBudgets(w.DB).Budget(t.Context(), budget.Key{Scope: budget.Shop, Subject: tpl.ShopNumber, Currency: "CNY"})
 	if err != nil || b.Committed != 20_000 {
 		t.Errorf("%+v %v", b, err)
 	}
