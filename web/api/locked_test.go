@@ -68,6 +68,7 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{till, "POST", "/coupons/" + paid + "/release", done},
 		{till, "POST", "/coupons/" + paid + "/confirm", done},
 		{till, "POST", "/coupons/" + paid + "/refund", done},
+		{till, "POST", "/orders", map[string]any{"shop_number": "10", "order_id": fmt.Sprint("B-", by), "user_id": fmt.Sprint(by), "currency": "CNY", "amount": 6000}},
 	}, []string{open, coming, byCode}
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
@@ -27,6 +28,7 @@ import (
 type described struct {
 	method, path string
 	statuses     []int
+	query        string // the required parameters; "" = none
 	kind         string // of its body; "" = none
 	body         any
 	tag          string
@@ -39,7 +41,12 @@ func operations(t testing.TB) (list []described) {
 	t.Helper()
 	var doc struct {
 		Paths map[string]map[string]struct {
-			Tags        []string
+			Tags       []string
+			Parameters []struct {
+				Name, In string
+				Required bool
+				Example  string
+			}
 			RequestBody struct {
 				Content map[string]struct{ Example any }
 			}
@@ -53,6 +60,11 @@ func operations(t testing.TB) (list []described) {
 		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
 			op := doc.Paths[path][method]
 			d := described{method: strings.ToUpper(method), path: path, tag: op.Tags[0]}
+			for _, p := range op.Parameters {
+				if p.In == "query" && p.Required {
+					d.query = "?" + url.Values{p.Name: {p.Example}}.Encode()
+				}
+			}
 			for kind, content := range op.RequestBody.Content {
 				if d.kind == "" || content.Example != nil {
 					d.kind, d.body = kind, content.Example
@@ -94,9 +106,11 @@ func (r *fixture) callers(d described) (may, mayNot http.Header) {
 	return may, mayNot
 }
 
-// try calls the operation with the example of the document, about nothing there is.
+// try calls the operation with the example of the document, about nothing there is. Without a query
+// it has the required parameters.
 func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
+	query = cmp.Or(query, d.query)
 	r.about = d.String()
 	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999").Replace(d.path)
 	return r.call(by, d.method, path+query, d.body)
