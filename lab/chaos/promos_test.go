@@ -59,7 +59,7 @@ func (p *campaignRun) draft(x promo) *promo {
 		ID int64 `json:"id,string"`
 	}
 	p.crowd.must(p.ctx, call{method: "POST", path: "/admin/campaigns", body: map[string]any{"shop_number": fmt.Sprint(shopNumber), "name": x.name, "title": "Spring, {{name|friend}}",
-		"body": "Everything must go: {{link}}", "channel": x.channel.String(), "audience": x.audience.wish, "starts_at": x.startsAt, "ends_at": x.endsAt,
+		"body": "Everything must go: {{link}}", "link": "https://shop.example/spring", "channel": x.channel.String(), "audience": x.audience.wish, "starts_at": x.startsAt, "ends_at": x.endsAt,
 		"rate_per_second": x.rate}}, &made)
 	x.id = made.ID
 	return &x
