@@ -28,7 +28,7 @@ type Took struct {
 
 // Wording is a text in one language for all users.
 func Wording(body string) delivery.Copy {
-	return delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "Spring", Body: body}}}}}
+	return delivery.Copy{Link: "https://shop.example/spring", Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "Spring", Body: body}}}}}
 }
 
 // SendCampaign publishes the campaign and waits until each recipient has an outcome. It returns
