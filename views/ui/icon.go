@@ -71,6 +71,7 @@ var IconMeanings = map[string]string{
 	"moon":             "dark",
 	"packages":         "stock",
 	"pencil":           "edit",
+	"photo":            "pictures",
 	"player-pause":     "pause",
 	"player-play":      "resume",
 	"plus":             "new",

@@ -21,7 +21,7 @@ var labels = map[string]string{
 	"file-text": `^message\.link$|message`, "filter": `filters$`, "fingerprint": `passkey`, "flag": `close$`, "gauge": `rate|forecast`, "gift": `^grants\.`,
 	"history": `^audit\.|history`, "key": `^apikeys\.|^nav\.keys$|^hooks\.rotate$`, "device-mobile": `add_app$`, "keyboard": `^codes\.`, "list-details": `list$|^setup\.show$`, "lock": `lock`,
 	"mail": `mail`, "message": `sms`, "mood-empty": `^find\.none$|none_title$|bad_title$|broken_title$|nobody_title$|empty`, "packages": `^do\.stock$`, "pencil": `edit$|rename`,
-	"player-pause": `pause$`, "player-play": `resume$`, "plus": `new$|add|blank$|generate$|new_list$|create`, "power": `^provider\.(enable|disable)$|^browsers\.remove$`, "printer": `print`,
+	"photo": `^pictures\.`, "player-pause": `pause$`, "player-play": `resume$`, "plus": `new$|add|blank$|generate$|new_list$|create`, "power": `^provider\.(enable|disable)$|^browsers\.remove$`, "printer": `print`,
 	"refresh": `replay_one$|restore$|again$|requeue$|retry$|replay$|count$|estimate$|Resume them again`, "rocket": `publish$`, "scale": `balance`,
 	"search": `look$|find$|further_title$|search`, "send": `^alerts\.try$|test|announce|deliveries|send`, "shield-lock": `security\.manage$`, "speakerphone": `campaign`,
 	"stack-2": `job`, "tag": `coupon`, "template": `models\.`, "ticket": `template|drop`, "trash": `gone\.title$|discard$|delete$|remove|^draft\.gone`, "user": `user$`,

@@ -145,6 +145,9 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 	s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, 1, 1, $2)`, tpl.ID, in)
 	s.coupon(tpl, 1, in, "used", &in)
 
+	for _, w := range want { // each used coupon paid an order; their amounts are in rows of operations, which are not there
+		w.Spent = campaign.Spent{Currency: "CNY", Orders: w.Used}
+	}
 	r := s.counted(c)
 	if len(r.Groups) != 3 || r.Groups[0].Variant != 0 || r.Groups[2].Variant != delivery.HeldOut {
 		t.Fatalf("groups %+v", r.Groups)

@@ -63,7 +63,8 @@ func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
 	w.aged()
 	h := workdb.NewHousekeeping(w.DB)
 	n, err := h.Clean(t.Context(), pgtest.KeepTen, 0)
-	if want := int64(1 + 1 + 6000 + 5 + 1 + 10 + 12000 + 2 + 1 + 2); err != nil || n != want {
+	const noted = 1 // the change of the inbox by the removed batches, which is marked as seen
+	if want := int64(1 + 1 + 6000 + 5 + 1 + 10 + 12000 + 2 + 1 + 2 + noted); err != nil || n != want {
 		t.Errorf("%d removed (%v), want %d", n, err, want)
 	}
 	if got := w.left(); !same(got, afterCleaning) {
@@ -141,8 +142,9 @@ func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 	w.Exec(`create function alone() returns trigger language plpgsql as $$ begin
 		if exists (select from exceptions where batch_id = old.id) then raise 'with its outcomes'; end if; return old; end $$`)
 	w.Exec(`create trigger alone before delete on batches for each row execute function alone()`)
-	if n, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 0); err != nil || n != 40*301 {
-		t.Errorf("%d removed, want %d, %v", n, 40*301, err)
+	const noted = 1 // the change of the inbox by the removed batches, which is marked as seen
+	if n, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 0); err != nil || n != 40*301+noted {
+		t.Errorf("%d removed, want %d, %v", n, 40*301+noted, err)
 	}
 }
 

@@ -57,7 +57,7 @@ func (p Library) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(p.List) == 0 {
-				templ_7745c5c3_Err = ui.Empty("file-text", ui.T(ctx, "pictures.none"), ui.T(ctx, "pictures.none_text")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty("photo", ui.T(ctx, "pictures.none"), ui.T(ctx, "pictures.none_text")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
