@@ -152,7 +152,7 @@ func composed() map[string]bool {
 	add("journey.of_%s", "booked", "stock", "claimed")
 	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
-	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
+	add("help.%s", "name", "description", "note", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
 	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")
 	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")
 	for _, st := range campaign.States() {
@@ -295,7 +295,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/budget/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/budget/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)
