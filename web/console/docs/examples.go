@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ type call struct {
 	// idempotent calls send a new Idempotency-Key.
 	idempotent bool
 	kind, body string
+	// file says that the body is the content of the file with the name in body.
+	file bool
 	// stream is an answer without end.
 	stream bool
 }
@@ -50,6 +53,14 @@ func callOf(op *huma.Operation) call {
 	}
 	if op.RequestBody == nil {
 		return c
+	}
+	for _, p := range op.Parameters {
+		if p.In == "query" && p.Required {
+			c.path += "?" + url.Values{p.Name: {exampleText(p.Example)}}.Encode()
+		}
+	}
+	if png := op.RequestBody.Content["image/png"]; png != nil {
+		c.kind, c.body, c.file = "image/png", "moon-cakes.png", true
 	}
 	var kinds []string
 	for kind, media := range op.RequestBody.Content {
@@ -97,7 +108,10 @@ func (c call) curl() string {
 	if c.idempotent {
 		lines = append(lines, `-H "Idempotency-Key: $(uuidgen)"`)
 	}
-	if c.body != "" {
+	switch {
+	case c.file:
+		lines = append(lines, "-H 'Content-Type: "+c.kind+"'", "--data-binary @"+c.body)
+	case c.body != "":
 		lines = append(lines, "-H 'Content-Type: "+c.kind+"'", "--data-binary '"+c.body+"'")
 	}
 	return strings.Join(lines, " \\\n  ")
@@ -129,6 +143,8 @@ func (c call) javaScript() string {
 		b.WriteString("  },\n")
 	}
 	switch {
+	case c.file:
+		b.WriteString("  body: await (await import(\"node:fs/promises\")).readFile(" + quoted(c.body) + "),\n")
 	case c.kind == jsonType:
 		b.WriteString("  body: JSON.stringify(" + indented(c.body, "  ") + "),\n")
 	case c.body != "":
@@ -173,6 +189,8 @@ func (c call) python() string {
 		b.WriteString("    },\n")
 	}
 	switch {
+	case c.file:
+		b.WriteString("    data=open(" + quoted(c.body) + ", \"rb\"),\n")
 	case c.kind == jsonType:
 		b.WriteString("    json=" + pythonic(indented(c.body, "    ")) + ",\n")
 	case c.body != "":
@@ -190,7 +208,9 @@ func (c call) python() string {
 func (c call) goProgram() string {
 	imports := []string{"io", "log", "net/http", "os"}
 	body := "nil"
-	if c.body != "" {
+	if c.file {
+		body = "file"
+	} else if c.body != "" {
 		imports = append(imports, "strings")
 		body = "strings.NewReader(" + raw(c.body) + ")"
 	}
@@ -203,6 +223,9 @@ func (c call) goProgram() string {
 		b.WriteString("\t" + strconv.Quote(name) + "\n")
 	}
 	b.WriteString(")\n\nfunc main() {\n")
+	if c.file {
+		fmt.Fprintf(&b, "\tfile, err := os.Open(%q)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n", c.body)
+	}
 	fmt.Fprintf(&b, "\trequest, err := http.NewRequest(%q, os.Getenv(\"DROPBELL\")+%q, %s)\n", c.method, "/api/v1"+c.path, body)
 	b.WriteString("\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n")
 	if c.credential != "" {

@@ -18,7 +18,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The report shows the results of the drop next to earlier drops of its shop, and of no other shop.
+// The report shows the results of the drop next to earlier drops of its shop, and of no other shop,
+// unless the member chooses a drop of another shop to compare with.
 func TestReportPage(t *testing.T) {
 	g := consoletest.New(t)
 	before, d, other := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour), g.Published(11, 2*time.Hour)
@@ -28,8 +29,11 @@ func TestReportPage(t *testing.T) {
 	g.Fire(d, 12, consoletest.Takes)
 	page := shell.TemplateURL(d.ID) + "/report"
 	b := g.As(staff.Viewer)
-	b.Get(page).Is(200).Has("Report: Moon cake night", "The week before", "none was sent after the opening", "No recipient is missing, and none is counted twice", "Print or save as PDF").
-		HasNot("Of another shop", "Make a link")
+	shown := b.Get(page).Is(200).Has("Report: Moon cake night", "The week before", "none was sent after the opening", "No recipient is missing, and none is counted twice", "Print or save as PDF").
+		HasNot("Outline: Of another shop", "Make a link")
+	if n := strings.Count(shown.Body, "Of another shop"); n != 1 {
+		t.Errorf("the drop of another shop is named %d times, want once: in the choice of the outline", n)
+	}
 	g.As(staff.Marketer).Get(page).Is(200).Has("Make a link", "30 days")
 	g.As(staff.Viewer, 11).Get(page).Is(http.StatusForbidden)
 	b.Get("/templates/999/report").Is(http.StatusNotFound)
