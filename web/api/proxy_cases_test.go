@@ -45,7 +45,7 @@ func operations(t testing.TB) (list []described) {
 			Parameters []struct {
 				Name, In string
 				Required bool
-				Example  string
+				Schema   struct{ Examples []any }
 			}
 			RequestBody struct {
 				Content map[string]struct{ Example any }
@@ -62,7 +62,7 @@ func operations(t testing.TB) (list []described) {
 			d := described{method: strings.ToUpper(method), path: path, tag: op.Tags[0]}
 			for _, p := range op.Parameters {
 				if p.In == "query" && p.Required {
-					d.query = "?" + url.Values{p.Name: {p.Example}}.Encode()
+					d.query = "?" + url.Values{p.Name: {fmt.Sprint(p.Schema.Examples...)}}.Encode()
 				}
 			}
 			for kind, content := range op.RequestBody.Content {

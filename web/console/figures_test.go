@@ -77,6 +77,15 @@ var campaignSQL = map[string]string{
 	"inflight": `select count(*) from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`,
 }
 
+// courseSQL counts what campaign $1 brought about.
+var courseSQL = map[string]string{
+	"sent":      campaignSQL["sent"],
+	"delivered": `select coalesce(sum(f.delivered_count), 0) from batch_feedback f join batches b on b.id = f.batch_id where b.kind = 'campaign' and b.owner_id = $1`,
+	"opened":    `select count(*) from campaign_openings where campaign_id = $1`,
+	"claimed":   `select coalesce(sum(claimed), 0) from campaign_results where campaign_id = $1 and variant >= 0`,
+	"earned":    `select coalesce(sum(ordered - discount), 0) from campaign_results where campaign_id = $1 and variant >= 0`,
+}
+
 // paidSQL computes the amounts of drop $1 from the log of its coupons, in minor units. Each order is
 // one coupon's.
 const paidSQL = `with o as (select o.order_id, o.step, o.discount, l.order_amount as amount from coupon_operations o
@@ -138,10 +147,14 @@ func (f *figures) want(name string) int64 {
 		return f.Number(campaignSQL[last], f.campaign.ID)
 	case parts[0] == "campaign":
 		return f.Number(campaignSQL[last], number(1))
+	case parts[0] == "course":
+		return f.Number(courseSQL[last], f.campaign.ID)
 	case parts[0] == "money", parts[0] == "earned": // one drop has orders
 		return f.Number(moneySQL[last], f.drop.ID)
 	case parts[0] == "spent":
 		return f.Number(`select count(distinct c.order_id) from coupons c where c.template_id = $1 and c.state = 'used'`, f.campaign.TemplateID())
+	case parts[0] == "results" && last == "opened":
+		return f.Number(`select count(*) from campaign_openings where campaign_id = $1 and variant = $2`, f.campaign.ID, number(1))
 	case parts[0] == "results":
 		return f.group(int(number(1)), last)
 	}

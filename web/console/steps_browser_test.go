@@ -172,6 +172,8 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.SignIn(g, g.Hire(staff.Marketer))
 	b.Open(g.Server.URL + "/campaigns/new")
 	b.Step("1 · Audience")
+	b.Sees("#preview", "Choose the audience first.")
+	b.Fill("#f-audience", "all")
 	b.Sees("#preview", "3 people", "3 messages by App at most")
 	if consoletest.Evaluate[bool](b, `document.querySelector("[name=look]").checkVisibility()`) {
 		t.Error("what is shown anyway can be asked for")

@@ -83,12 +83,14 @@ func TestClicksOfTasks(t *testing.T) {
 			m.press("main", "Explain")
 			m.Sees("h1", "Delivery history of Lin Mei")
 		}},
-		{"write, publish and send a campaign", 9, 3, func(m *member) {
+		// With the audience, and with the number of customers that sending to everybody asks for.
+		{"write, publish and send a campaign", 9, 5, func(m *member) {
 			m.press(".sidebar", "Campaigns")
 			m.Sees("h1", "Campaigns")
 			m.press(".page-head", "New campaign")
 			m.Step("1 · Audience")
 			m.fill("#f-name", "Autumn")
+			m.fill("#f-audience", "all")
 			m.click("[data-next]")
 			m.Step("2 · Message and coupon")
 			m.fill("#f-title", "Tea")
@@ -101,6 +103,7 @@ func TestClicksOfTasks(t *testing.T) {
 			m.Sees("main", "Autumn", "Draft")
 			m.press(".page-head", "Publish")
 			m.Sees("#dialog", "Publish “Autumn”?")
+			m.fill("#dialog #f-reach_typed", consoletest.Evaluate[string](m.Tab, `document.querySelector("#dialog [name=reach_shown]").value`))
 			m.press("#dialog", "Publish")
 			m.Sees("main", "“Autumn” is published.")
 		}},

@@ -42,7 +42,7 @@
   function dependents() {
     for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"]]) {
       const chosen = document.querySelector(`[name="${name}"]:checked, select[name="${name}"]`)?.value;
-      if (!chosen) continue;
+      if (chosen === undefined) continue; // there is no such choice
       for (const el of all(`[data-${attribute}]`)) el.hidden = !el.dataset[attribute].split(" ").includes(chosen);
     }
     const currency = document.getElementById("f-currency")?.value;

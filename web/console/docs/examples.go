@@ -55,8 +55,8 @@ func callOf(op *huma.Operation) call {
 		return c
 	}
 	for _, p := range op.Parameters {
-		if p.In == "query" && p.Required {
-			c.path += "?" + url.Values{p.Name: {exampleText(p.Example)}}.Encode()
+		if p.In == "query" && p.Required && p.Schema != nil {
+			c.path += "?" + url.Values{p.Name: {fmt.Sprint(p.Schema.Examples...)}}.Encode()
 		}
 	}
 	if png := op.RequestBody.Content["image/png"]; png != nil {
