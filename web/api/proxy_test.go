@@ -143,6 +143,11 @@ func (p *proxy) send(r *fixture, q *http.Request) *httptest.ResponseRecorder {
 	pattern := r.api.PatternOf(q.Method, strings.TrimPrefix(q.URL.Path, "/api/v1"))
 	if pattern == "" || broken != nil || !canForward(q, body) {
 		f.to.ServeHTTP(f.answer, q)
+		if strings.HasPrefix(q.Header.Get("Content-Type"), "image/") { // the proxy would write the picture anew
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.seen[exchange{q.Method + " " + pattern, f.answer.Code}] = true
+		}
 		return f.answer
 	}
 	number := strconv.FormatInt(p.last.Add(1), 10)
