@@ -71,6 +71,7 @@ from here left join users u on u.id = $1`
 // changes of remembered batches. Batches that are not remembered cost further
 // round trips.
 func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int) (inbox.Page, error) {
+	ctx = pg.Unlimited(ctx) // one call is most of the page, so it may take the time of the request
 	p := paging{Page: inbox.Page{UserID: by}, before: before, limit: max(limit, 1), reader: user.User{ID: by}}
 	var templates []int64
 	var notices bool
