@@ -13,7 +13,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
-	"dropbell/killpoint"
 )
 
 // dueTestSQL returns a campaign whose test is due for a look, with the look.
@@ -57,7 +56,7 @@ func (s Campaigns) DecideNext(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	d := campaign.DecideTest(*n.Content.Test, look, n.to, arms[0], arms[1])
-	return true, pg.Translate(killpoint.Around("campaigns.decided", func() error { return s.storeDecision(ctx, n.Campaign, d) }))
+	return true, pg.Translate(s.storeDecision(ctx, n.Campaign, d))
 }
 
 // arms are the numbers of the versions A and B by which the test is decided.
