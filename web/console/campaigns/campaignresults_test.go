@@ -23,7 +23,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	b.Get(url).Is(200).Has("The first figures appear here within half a minute of the campaign’s start", "not checked yet", "such mailbox")
 	b.Get(url + "?account=now").Is(200).Has("No recipient missing")
 	g.Count()
-	page := b.Get(url).Is(200).Has("A, the first version", "B, the second version", "Control group", "about no drop", "No recipient missing", "Recipients", "All recipients")
+	page := b.Get(url).Is(200).Has("A, the first version", "B, the second version", "Control group", "Opened the link", "No recipient missing", "Recipients", "All recipients")
 	page.HasNot("not checked yet", "<no>")
 	b.Get(url + "/results").To(url) // without scripts
 	b.Htmx().Get(url+"/results").Is(200).Has(`id="campaign-results"`, "Counted up to").HasNot("<html")

@@ -60,7 +60,7 @@ func TestEmptyLinksAreShown(t *testing.T) {
 	publish := b.Publishing(page)
 	g.Exec(`update templates set claim_url = '' where id = $1`, tea.ID)
 	g.Exec(`update shops set claim_url = ''`)
-	b.Get(page + "/publish").Is(200).Has("leads nowhere")
+	b.Get(page + "/publish").Is(http.StatusConflict).Has("leads nowhere").HasNot("Publish</button>")
 	b.Post(page+"/publish", publish).Is(http.StatusUnprocessableEntity).Has("leads nowhere")
 }
 

@@ -16,9 +16,11 @@ import (
 // are local times of the chosen shop.
 func TestPlannedTimesFollowTheShop(t *testing.T) {
 	g := consoletest.New(t)
-	g.Shop(10) // Berlin; the console is in Shanghai
+	g.Shop(10) // Berlin; the console is in Shanghai, and so is the other shop
+	g.Shop(20)
+	g.Exec(`update shops set timezone = 'Asia/Shanghai' where number = 20`)
 	b := g.As(staff.Marketer)
-	page := b.Get("/campaigns/new").Is(200)
+	page := b.Get("/campaigns/new?shop=20").Is(200)
 	from, err := time.ParseInLocation("2006-01-02T15:04", page.Field("starts_at"), g.DefaultZone)
 	g.Must(err)
 	form := consoletest.CampaignForm("shop", "10", "starts_at", page.Field("starts_at"), "ends_at", page.Field("ends_at"),
@@ -52,9 +54,11 @@ func TestPlannedTimesFollowTheShop(t *testing.T) {
 func TestPlannedTimesFollowTheShopInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
+	g.Shop(20)
+	g.Exec(`update shops set timezone = 'Asia/Shanghai' where number = 20`)
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Marketer))
-	b.Open(g.Server.URL + "/campaigns/new")
+	b.Open(g.Server.URL + "/campaigns/new?shop=20")
 	b.Step("1 · ")
 	from, err := time.ParseInLocation("2006-01-02T15:04", b.Value("#f-starts_at"), g.DefaultZone)
 	g.Must(err)
