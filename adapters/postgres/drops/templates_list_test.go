@@ -181,7 +181,7 @@ func TestWhatTheRulesAcceptCanBeStored(t *testing.T) {
 	stored := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s := anySpec().Draw(rt, "spec")
-		if s.Check() != nil {
+		if s.Check() != nil || s.CheckDraftOpening(pgtest.Clock()) != nil {
 			return
 		}
 		stored++
