@@ -60,10 +60,10 @@ alter table campaign_results
     add column currency text not null default '';
 
 -- How much the coupons of a drop, or of a shop's drops in one currency, may take off.
--- The greatest discount of every coupon counts. What is committed follows from templates,
+-- The greatest discount of every coupon counts. The committed amount follows from templates,
 -- so no counter can differ from it: the stock of drops that may still give coupons away,
--- and the issued coupons of the others. Changes that
--- commit more are serialized by an advisory lock.
+-- and the issued coupons of the other drops. Changes that commit more are serialized by an
+-- advisory lock.
 create table budgets (
     scope      text not null check (scope in ('drop', 'shop')),
     subject    bigint not null, -- templates.id or shops.number
