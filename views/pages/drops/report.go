@@ -158,16 +158,31 @@ func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth
 	sold = ui.TimeChart{ID: "sales", Label: ui.T(ctx, "chart.sales", t.Name), Value: ui.T(ctx, "claims.issued"), None: ui.T(ctx, "claims.none"), Zone: t.Zone(),
 		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: ui.Sold(sales)}, Marks: during(marksOf(ctx, events), sales),
 		Spans: []ui.Span{{Label: ui.T(ctx, "chart.first_minute"), To: time.Minute}, {Label: ui.T(ctx, "chart.first_minutes"), To: 10 * time.Minute}}}
+	shown := besideFor * max(sales.EndAfter(t.OpensAt), time.Minute/besideFor)
 	for _, e := range earlier {
 		name := e.Template.Name + " · " + ui.From(ctx).Locale.Day(e.Template.OpensAt, t.Zone())
 		if len(e.Growth) > 1 {
 			booked.Earlier = append(booked.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: e.Growth})
 		}
 		if len(e.Sales.Points) > 0 {
-			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: ui.Sold(e.Sales)})
+			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: until(ui.Sold(e.Sales), e.Template.OpensAt.Add(shown))})
 		}
 	}
 	return booked, sold
+}
+
+// besideFor is how many times as long as the drop's own coupons lasted the earlier drops are drawn,
+// at least a minute. A drop that sold for hours would press a drop of seconds to the margin.
+const besideFor = 4
+
+// until returns the points until the instant, and at least the first two.
+func until(points []reminder.Growth, end time.Time) []reminder.Growth {
+	for i, g := range points {
+		if i > 1 && g.At.After(end) {
+			return points[:i]
+		}
+	}
+	return points
 }
 
 // marksOf are the events in words.
