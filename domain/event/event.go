@@ -32,7 +32,7 @@ func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
 		CouponsIssued, CouponChanged, CouponsExpired, BudgetReached, JobCreated, CodesChanged,
-		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled,
+		CampaignPublished, CampaignStarted, CampaignChanged, GateRefilled,
 		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed, IssuedListed}
 }
 

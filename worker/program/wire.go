@@ -133,7 +133,7 @@ func (p *program) wireRooms() error {
 	p.roles = shell.Join(
 		drops.Roles(dropDeps),
 		campaigns.Roles(campaigns.Deps{Rows: p.Stores.Campaigns, Registry: p.Registry,
-			Launcher: &campaign.Launcher{Store: p.Stores.Campaigns, Wire: campaigns.RangeWire{Bus: p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}}),
+			Launcher: &campaign.Launcher{Store: p.Stores.Campaigns, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}}),
 		coupons.Roles(couponDeps),
 		workerdelivery.Roles(deliveryDeps),
 		audience.Roles(audience.Deps{SMS: p.serves(delivery.SMS), Queue: p.queue,

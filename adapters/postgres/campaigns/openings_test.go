@@ -37,7 +37,6 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 		}
 	}
 	c, app := s.running(spec(delivery.Webhook, "hook")), s.running(spec(delivery.App, "app"))
-	s.bring()
 	var mu sync.Mutex
 	read := map[user.ID]string{}
 	hook := pgtest.NewSink(delivery.Webhook, 2)

@@ -349,7 +349,6 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 		}
 		s.Must(s.launcher.Start(t.Context(), c.ID))
 		s.Must(s.launcher.Cut(t.Context(), c.ID))
-		s.bring()
 		if n := s.Number(`select count(*) from batches b where kind = 'campaign' and owner_id = $1 and due_count = 150 and from_user % 2 = $2 and to_user % 2 = $2`,
 			c.ID, map[string]int{"fr": 0, "en": 1}[language]); n != 1 {
 			t.Errorf("campaign %d was not sent to those who read %s", c.ID, language)

@@ -2,16 +2,13 @@ package consoletest
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"net/url"
 	"sync"
 	"time"
 
-	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
-	"dropbell/domain/event"
 	"dropbell/domain/staff"
 )
 
@@ -30,22 +27,6 @@ func (g *Fixture) Plan(name string, shop int64, at string) {
 			$3::timestamptz, $3::timestamptz + interval '1 hour', 'draft', 'x', 'x')`, name, shop, at)
 }
 
-// immediateWire makes batches of the published messages at once.
-type immediateWire struct{ store campaignsdb.Campaigns }
-
-func (b immediateWire) Publish(ctx context.Context, ms []campaign.Message) error {
-	for _, m := range ms {
-		var r event.CampaignRanges
-		if err := json.Unmarshal(m.Payload, &r); err != nil {
-			return err
-		}
-		if _, err := b.store.StoreBatches(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // SentOut returns a campaign that has been sent to n users, in two versions and a hold-out group.
 // Every fifth user wants no mail, and the provider refuses some messages.
 func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
@@ -60,7 +41,7 @@ func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	g.Must(err)
 	_, err = g.Campaigns.Do(ctx, staff.System(), c.ID, 0, campaign.Publishing, "")
 	g.Must(err)
-	launcher := &campaign.Launcher{Store: store, Wire: immediateWire{store}, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
+	launcher := &campaign.Launcher{Store: store, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
 	g.Must(launcher.Start(ctx, c.ID))
 	g.Must(launcher.Cut(ctx, c.ID))
 	d := &delivery.Service{Store: g.Stores.Batches, Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
