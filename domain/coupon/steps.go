@@ -67,7 +67,15 @@ type Case struct {
 	ShopNumber int64
 	// History are the order's operations on the coupon that were done.
 	History []Operation
-	Now     time.Time // the database's clock
+	// Refusals are the order's refused steps on the coupon that the log has.
+	Refusals []Refusal
+	Now      time.Time // the database's clock
+}
+
+// A Refusal is a refused step of an order as the log knows it.
+type Refusal struct {
+	Step    Step
+	Outcome string
 }
 
 // A Move is the change that a decided step stores, all of it or nothing, provided
@@ -246,17 +254,6 @@ func (c Case) refund(order string) (Move, *refusal) {
 		return c.nothing(), nil
 	}
 	return Move{}, refuse(RefusedUnpaid, "the order has not used the coupon")
-}
-
-// timeOut ends the order's lock if its time has come.
-func (c Case) timeOut(order string) Move {
-	if c.Coupon.State != Locked || c.Coupon.OrderID != order || c.Now.Before(*c.Coupon.LockedUntil) {
-		return c.nothing()
-	}
-	to := c.Coupon.freed(c.Now)
-	op := c.op(StepTimeout, order, to)
-	op.Discount = c.Coupon.Discount
-	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}
 }
 
 // revoke revokes an unused coupon, and with toStock returns it to the stock. It

@@ -31,7 +31,7 @@ const (
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
-		CouponsIssued, CouponChanged, CouponsExpired, BudgetReached, JobCreated, CodesChanged,
+		CouponsIssued, CouponsChanged, CouponChanged, CouponsExpired, BudgetReached, JobCreated, CodesChanged,
 		CampaignPublished, CampaignStarted, CampaignChanged, GateRefilled,
 		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed, IssuedListed}
 }

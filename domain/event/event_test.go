@@ -45,6 +45,11 @@ var golden = map[string]any{
 	event.GateRefilled:      event.Gate{TemplateID: 9007199254740993},
 	event.BudgetReached:     event.Budget{Scope: "shop", Subject: 10, ShopNumber: 10, Currency: "CNY", Amount: 100_000, Used: 80_000, Level: "near", At: at},
 	event.JobCreated:        event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
+	event.CouponsChanged: event.CouponChanges{Changes: []event.Coupon{
+		{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1", Step: "confirm", From: "locked", To: "used",
+			Discount: 1000, OrderAmount: 6000, OperationID: 9007199254740996, At: at},
+		{CouponID: 9007199254740997, TemplateID: 9007199254740994, UserID: 9007199254740998, Step: "revoke", From: "unused", To: "revoked",
+			OperationID: 9007199254740999, At: at}}},
 	event.CouponChanged: event.Coupon{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1",
 		Step: "lock", From: "unused", To: "locked", Discount: 1000, OrderAmount: 6000, LockedUntil: new(due.Add(15 * time.Minute)),
 		OperationID: 9007199254740996, At: at},

@@ -129,6 +129,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	reminders := &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
+	payments := couponsdb.NewPayments(r.db, postgres.Grouping{})
+	r.Cleanup(payments.Close)
 	box := deliverydb.NewInbox(r.db, postgres.Grouping{})
 	r.Cleanup(box.Close)
 	sealed, err := seal.New(hook.SealPurpose)
@@ -140,7 +142,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: newCampaigns(r, templates, users),
-		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: steps, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
+		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
 			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
 			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
 			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
@@ -229,7 +230,7 @@ func number(text string) (int64, error) {
 // paid pays an order with each of n unused coupons of the drop, and refunds the last order.
 func (f *figures) paid(n int) {
 	f.Helper()
-	steps := &coupon.Service{Store: f.Stores.CouponSteps, LockFor: time.Hour}
+	steps := &coupon.Service{Store: pgtest.Payments(f.T, f.DB), LockFor: time.Hour}
 	for i := range n {
 		id := f.Number(`select min(id) from coupons where template_id = $1 and state = 'unused' and version = 0`, f.drop.ID)
 		order := coupon.Order{ID: fmt.Sprint("paid-", i), Amount: money.Amount(6000 + 77*i)}
@@ -242,10 +243,12 @@ func (f *figures) paid(n int) {
 			f.Must(err)
 		}
 	}
-	for _, a := range pgtest.Relay(f.T, f.DB, event.CouponChanged) {
-		var e event.Coupon
+	counted := couponsdb.NewTallyEvents(f.DB)
+	defer counted.Close()
+	for _, a := range pgtest.Relay(f.T, f.DB, event.CouponsChanged) {
+		var e event.CouponChanges
 		f.Must(json.Unmarshal(a.Payload, &e))
-		f.Must(f.Stores.CouponTallies.Changed(f.Context(), a.ID, e))
+		f.Must(counted.Changed(f.Context(), a.ID, e.Changes))
 	}
 }
 

@@ -59,14 +59,14 @@ func (f *relayFixture) couponOf(user int) (id int64) {
 // lock and use are steps of payment.
 func (f *relayFixture) lock(user int) {
 	f.Helper()
-	s := &coupon.Service{Store: f.CouponSteps, LockFor: time.Hour}
+	s := &coupon.Service{Store: f.Payments, LockFor: time.Hour}
 	_, err := s.Lock(f.Context(), "key:1", f.couponOf(user), coupon.Order{ID: fmt.Sprint("order-", user), Amount: 1_000_000})
 	f.Must(err)
 }
 
 func (f *relayFixture) use(user int) {
 	f.Helper()
-	s := &coupon.Service{Store: f.CouponSteps, LockFor: time.Hour}
+	s := &coupon.Service{Store: f.Payments, LockFor: time.Hour}
 	_, err := s.Confirm(f.Context(), "key:1", f.couponOf(user), fmt.Sprint("order-", user))
 	f.Must(err)
 }
@@ -179,15 +179,15 @@ func TestAReplicaThatLacksEvents(t *testing.T) {
 	}
 	f.lock(2)
 	f.relayAll()
-	entries, err := f.p.Redis.XRevRangeN(t.Context(), "coupon.changed.v1", "+", "-", 1).Result()
+	entries, err := f.p.Redis.XRevRangeN(t.Context(), "coupons.changed.v1", "+", "-", 1).Result()
 	f.Must(err)
-	f.Must(f.p.Redis.XDel(t.Context(), "coupon.changed.v1", entries[0].ID).Err())
-	mark, err := f.p.Redis.Get(t.Context(), "events:mark:{coupon.changed.v1}").Result()
+	f.Must(f.p.Redis.XDel(t.Context(), "coupons.changed.v1", entries[0].ID).Err())
+	mark, err := f.p.Redis.Get(t.Context(), "events:mark:{coupons.changed.v1}").Result()
 	f.Must(err)
 	run, _, _ := strings.Cut(mark, " ")
 	for name, old := range map[string]string{"another run": "another-run " + strings.TrimPrefix(mark, run+" "), "an older number": run + " 0"} {
 		before := f.again()
-		f.Must(f.p.Redis.Set(t.Context(), "events:mark:{coupon.changed.v1}", old, 0).Err())
+		f.Must(f.p.Redis.Set(t.Context(), "events:mark:{coupons.changed.v1}", old, 0).Err())
 		f.Must(f.p.relay.Look(t.Context()))
 		if n := f.again() - before; n < 2 {
 			t.Errorf("%s: %v events were published again", name, n)
@@ -209,7 +209,7 @@ func TestAStreamThatWasDeletedAlone(t *testing.T) {
 	f.lock(1)
 	f.relayAll()
 	f.Must(f.p.relay.Look(t.Context()))
-	f.Must(f.p.Redis.Del(t.Context(), "coupon.changed.v1").Err())
+	f.Must(f.p.Redis.Del(t.Context(), "coupons.changed.v1").Err())
 	f.handle()
 	f.settle()
 	if n := f.Number(`select count(*) from hook_events where type = 'coupon.locked'`); n != 1 {
@@ -307,7 +307,7 @@ func TestAWorkerWithoutRedisDoesNotRelay(t *testing.T) {
 			return nil
 		})
 	}
-	if n, err := f.p.Redis.XLen(t.Context(), "coupon.changed.v1").Result(); n < 5 || err != nil {
+	if n, err := f.p.Redis.XLen(t.Context(), "coupons.changed.v1").Result(); n < 5 || err != nil {
 		t.Errorf("%d of 5 events are on the bus, %v", n, err)
 	}
 }

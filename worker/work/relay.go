@@ -315,6 +315,7 @@ var toldTopics = map[string]func(l *hook.Lost, payload []byte) error{
 	event.TemplateClosed:     lostEvent(hook.AddDrop(event.TemplateClosed)),
 	event.TemplateCancelled:  lostEvent(hook.AddDrop(event.TemplateCancelled)),
 	event.ReservationsListed: lostEvent((*hook.Lost).AddReservations),
+	event.CouponsChanged:     lostEvent((*hook.Lost).AddChanges),
 	event.CouponChanged:      lostEvent((*hook.Lost).AddCoupon),
 	event.IssuedListed:       lostEvent((*hook.Lost).AddIssued),
 }

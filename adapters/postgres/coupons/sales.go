@@ -35,9 +35,11 @@ func salesSQL(condition string) string {
 // logged steps whose events do not wait, by hour. Hours are left as they are if steps of
 // them were removed after their retention.
 var countedSalesSQL = `
-waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChanged) + `
+waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsChanged, event.CouponChanged) + `
+), changes as (
+    ` + waitingChangesSQL + `
 ), ahead as materialized (
-    select e.operation_id::bigint as id from waiting w, jsonb_to_record(w.payload) as e (template_id text, operation_id text)
+    select e.operation_id::bigint as id from changes w, jsonb_to_record(w.change) as e (template_id text, operation_id text)
     where e.template_id = $1::bigint::text
 ), logged as (` + salesSQL(`c.template_id = $1 and c.version > 0 and not exists (select from ahead a where a.id = o.id)`) + `
 ), floor as (

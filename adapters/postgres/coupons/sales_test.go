@@ -23,7 +23,7 @@ type till struct {
 
 func newTill(t *testing.T) *till {
 	w := newFixture(t)
-	return &till{w, &coupon.Service{Store: w.CouponSteps, LockFor: time.Hour}}
+	return &till{w, &coupon.Service{Store: w.Payments, LockFor: time.Hour}}
 }
 
 // pay uses a new coupon of the drop for the order and returns the coupon.

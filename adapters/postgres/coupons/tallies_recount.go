@@ -10,11 +10,17 @@ import (
 	"dropbell/domain/event"
 )
 
+// waitingChangesSQL selects the changes of coupons in the events of waiting.
+const waitingChangesSQL = `select c.value as change from waiting w, jsonb_array_elements(w.payload -> 'changes') c where w.topic = '` + event.CouponsChanged + `'
+    union all select w.payload from waiting w where w.topic = '` + event.CouponChanged + `'`
+
 // countedTalliesSQL computes the sums that the tallies of template $1 must have now: the sums
 // of the rows minus the sums that waiting events will add. Log lines are removed before
 // coupons are, so the count of logged steps may only be too low.
 var countedTalliesSQL = `
-waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChanged, event.CouponsExpired) + `
+waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsChanged, event.CouponChanged, event.CouponsExpired) + `
+), changes as (
+    ` + waitingChangesSQL + `
 ), steps as (
     select coalesce(sum((e."to" = 'locked')::int - (e."from" = 'locked')::int), 0) as locked,
         coalesce(sum((e."to" = 'used')::int - (e."from" = 'used')::int), 0) as used,
@@ -22,8 +28,8 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChan
         coalesce(sum((e."to" = 'revoked')::int - (e."from" = 'revoked')::int), 0) as revoked,
         coalesce(sum(((e."to" = 'used')::int - (e."from" = 'used')::int) * e.discount), 0) as discounted,
         count(*) filter (where e.step in ('release', 'timeout')) as released, count(*) filter (where e.step = 'refund') as refunded
-    from waiting w, jsonb_to_record(w.payload) as e (template_id text, step text, "from" text, "to" text, discount bigint)
-    where w.topic = '` + event.CouponChanged + `' and e.template_id = $1::bigint::text
+    from changes w, jsonb_to_record(w.change) as e (template_id text, step text, "from" text, "to" text, discount bigint)
+    where e.template_id = $1::bigint::text
 ), swept as (
     select coalesce(sum(e.coupons), 0) as expired from waiting w, jsonb_to_recordset(w.payload -> 'expired') as e (template_id text, coupons bigint)
     where w.topic = '` + event.CouponsExpired + `' and e.template_id = $1::bigint::text

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/coupon"
 	"dropbell/lab/bench/scenario"
@@ -125,7 +126,9 @@ func (b *bench) pairs(ctx context.Context, callers int, pay func(ctx context.Con
 // lockAndConfirm pays like the product: it reads rule and history, logs the steps and announces
 // them.
 func (b *bench) lockAndConfirm(ctx context.Context, callers int) (result, error) {
-	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(b.DB), LockFor: time.Hour}
+	payments := couponsdb.NewPayments(b.DB, postgres.Grouping{})
+	defer payments.Close()
+	steps := &coupon.Service{Store: payments, LockFor: time.Hour}
 	r, err := b.pairs(ctx, callers, func(ctx context.Context, id int64, order string) error {
 		if _, err := steps.Lock(ctx, "bench", id, coupon.Order{ID: order, Amount: 1_000_000}); err != nil {
 			return err
@@ -137,7 +140,7 @@ func (b *bench) lockAndConfirm(ctx context.Context, callers int) (result, error)
 		return r, err
 	}
 	var logged, announced int
-	err = b.SQL.QueryRow(ctx, `select (select count(*) from coupon_operations where outcome = 'done'), (select count(*) from outbox)`).Scan(&logged, &announced)
+	err = b.SQL.QueryRow(ctx, `select (select count(*) from coupon_operations where outcome = 'done'), (select coalesce(sum(jsonb_array_length(payload -> 'changes')), 0) from outbox)`).Scan(&logged, &announced)
 	if err == nil && (logged != 2*r.Calls || announced != 2*r.Calls) {
 		err = fmt.Errorf("%d lines in the log and %d events after %d pairs", logged, announced, r.Calls)
 	}

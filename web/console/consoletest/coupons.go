@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
@@ -108,7 +109,7 @@ func (g *Fixture) Gives(t template.Template, userID int64) int64 {
 // Locks lets an order lock the coupon.
 func (g *Fixture) Locks(id int64, order string) {
 	g.Helper()
-	s := &coupon.Service{Store: g.Stores.CouponSteps, LockFor: time.Hour}
+	s := &coupon.Service{Store: pgtest.Payments(g.T, g.DB), LockFor: time.Hour}
 	_, err := s.Lock(g.Context(), "key:1 Till", id, coupon.Order{ID: order, Amount: 50000})
 	g.Must(err)
 }
