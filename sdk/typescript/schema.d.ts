@@ -5114,6 +5114,12 @@ export interface components {
             earlier_slots?: components["schemas"]["Slot"][];
             /** Format: date-time */
             ended_at?: string;
+            /**
+             * Format: int64
+             * @description The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+             * @example 10
+             */
+            hold_out_percent?: number;
             /** @example 1 */
             id: string;
             /**
@@ -5233,6 +5239,8 @@ export interface components {
             closes_at?: string | null;
             currency?: string | null;
             description?: string | null;
+            /** Format: int64 */
+            hold_out_percent?: number | null;
             /** @enum {string} */
             kind?: "amount_off" | "threshold_off" | "percent_off";
             /** Format: int64 */
@@ -5300,6 +5308,12 @@ export interface components {
             currency: string;
             /** @description At most 4000 characters. */
             description?: string;
+            /**
+             * Format: int64
+             * @description The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+             * @example 10
+             */
+            hold_out_percent?: number;
             /**
              * @example amount_off
              * @enum {string}

@@ -5281,6 +5281,11 @@ type Template struct {
 	EarlierSlots *[]Slot    `json:"earlier_slots,omitempty"`
 	EndedAt      *time.Time `json:"ended_at,omitempty"`
 
+	// HoldOutPercent The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+	//
+	// Examples: 10
+	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
+
 	// Id Examples: 1
 	Id string `json:"id"`
 
@@ -5392,6 +5397,7 @@ type TemplatePatch struct {
 	ClosesAt       *time.Time              `json:"closes_at,omitempty"`
 	Currency       *string                 `json:"currency,omitempty"`
 	Description    *string                 `json:"description,omitempty"`
+	HoldOutPercent *int64                  `json:"hold_out_percent,omitempty"`
 	Kind           *TemplatePatchKind      `json:"kind,omitempty"`
 	MaxOff         *int64                  `json:"max_off,omitempty"`
 	Name           *string                 `json:"name,omitempty"`
@@ -5460,6 +5466,11 @@ type TemplateWish struct {
 
 	// Description At most 4000 characters.
 	Description *string `json:"description,omitempty"`
+
+	// HoldOutPercent The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+	//
+	// Examples: 10
+	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
 
 	// Kind Examples: amount_off
 	Kind TemplateWishKind `json:"kind"`

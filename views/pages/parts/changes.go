@@ -149,7 +149,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 	switch field {
 	case "amount_off", "threshold", "max_off":
 		return locale.Money(money.Amount(n), currency)
-	case "percent_off", "hold_out":
+	case "percent_off", "hold_out", "hold_out_percent":
 		return locale.Percent(n, 100)
 	case "valid_hours":
 		return ui.T(ctx, "duration.hours", n)
