@@ -1,6 +1,7 @@
 package campaigns_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"testing"
@@ -78,8 +79,16 @@ func TestATestIsPlanned(t *testing.T) {
 	b.Get(page+"/edit").Is(200).Has(`name="test_share"`, `value="20"`, `name="test_early" value="1" checked`)
 	b.Get(page+"/publish").Is(200).Has("Type 12 to send to all customers", `name="reach_shown" value="12"`)
 	publish := b.Publishing(page)
-	publish.Set("reach_shown", "12")
-	b.Post(page+"/publish", publish).Is(http.StatusUnprocessableEntity).Has("type the number of customers")
+	for _, missing := range [][]string{{"reach_typed"}, {"reach_typed", "reach_shown"}, {"reach_shown"}} {
+		form := maps.Clone(publish)
+		for _, name := range missing {
+			form.Del(name)
+		}
+		b.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("type the number of customers", "Type 12 to send to all customers")
+	}
+	if n := g.Number(`select count(*) from campaigns where state <> 'draft'`); n != 0 {
+		t.Error("the campaign is published without the number")
+	}
 	publish.Set("reach_typed", "1 2")
 	b.Post(page+"/publish", publish).Is(http.StatusSeeOther)
 	b.Post("/campaigns/preview", url.Values{"audience": {"all"}, "channel": {"email"}}).Is(200).Has("E-mail 12")
