@@ -151,7 +151,7 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Maximum recipients without approval: was changed to 5", "More than 5 recipients need approval")
 	drafts("lowered")
 	// The opposite case: approval was required, and is no longer required.
-	form = url.Values{"version": {again.Field("version")}, "alone_up_to": {again.Field("alone_up_to")}}
+	form = again.Form(page + "/publish")
 	g.Exec(`update campaign_limits set approval_above = 0`)
 	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("was lifted since this page was loaded").HasNot("need approval by a second person")
 	drafts("lifted")
