@@ -28,7 +28,7 @@ func messages() []Story {
 	shop.Title, shop.URL, shop.Active, shop.Place, shop.Crumbs = "Message: Harbour Tea House", "/shops/10/message", "shops", message.Place{Shop: 10}, []ui.Crumb{{Label: "Shops", URL: "/shops"}}
 	shop.Settings = &messagepages.Settings{Values: map[string]string{"default_language": "zh-CN", "colour": "#c2410c", "part_price": "0.05", "currency": "CNY",
 		"sender": "Harbour Tea House", "reply_to": "help@tea.example", "preheader": "{{worth}} at {{shop}}", "postal_address": "1 Harbour Road\nShanghai 200120"}}
-	shop.Pictures = []messagepages.Offered{{Address: "https://drops.example/pictures/10/a.png", Alt: "Moon cakes", Width: 1200, Height: 600}}
+	shop.Pictures = pageparts.Pictures{Shop: 10, List: []pageparts.Picture{{Address: "https://drops.example/pictures/10/a.png", Alt: "Moon cakes", Width: 1200, Height: 600}}}
 	drop.Pictures = shop.Pictures
 	looking := editor(message.App, "en")
 	looking.MayEdit = false

@@ -31,8 +31,10 @@ type Approval struct {
 	Previews Texts
 	// Reason is the typed reason; Error and Errors say why the decision was refused.
 	Reason string
-	Error  string
-	Errors []fault.Field
+	// ReachTyped is the typed number of users.
+	ReachTyped string
+	Error      string
+	Errors     []fault.Field
 }
 
 func (p Approval) url(below string) string { return parts.CampaignURL(p.Campaign.ID, below) }
@@ -99,20 +101,8 @@ func (p Approval) costText(ctx context.Context, users int64) string {
 	return ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency))
 }
 
-// users returns the reach from which costs are computed: the present reach, or the reach of the
-// request if the present reach is unknown.
-func (p Approval) users() int64 {
-	if p.Reach != nil {
-		return p.Reach.Users
-	}
-	if r := p.latest(); r != nil {
-		return r.Reach.Users
-	}
-	return 0
-}
-
 func (p Approval) takesText(ctx context.Context) string {
-	if d := p.Now.Takes(p.users()); d > 0 {
+	if d := p.Now.Takes(p.Users()); d > 0 {
 		return ui.T(ctx, "approval.takes", ui.From(ctx).Locale.Duration(d))
 	}
 	return ""

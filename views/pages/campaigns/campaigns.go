@@ -202,6 +202,10 @@ type CampaignForm struct {
 	RequestKey string
 	// Reaches is about how many users of the audience each channel reaches.
 	Reaches map[delivery.Channel]int64
+	// Pictures is the library of the shop.
+	Pictures parts.Pictures
+	// Everybody is about how many users there are; nil if it is unknown.
+	Everybody *campaign.Reach
 }
 
 // Action is the address that the form is sent to.
@@ -243,7 +247,7 @@ func (p CampaignForm) field(ctx context.Context, name, kind string, required boo
 func (p CampaignForm) channelChoice(ctx context.Context) ui.ChoiceProps {
 	c := ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "campaign.field.channel"), Help: ui.T(ctx, "campaign.help.channel"), Value: p.Values["channel"], Error: ui.ErrorOf(ctx, p.Errors, "channel"), Required: true}
 	for _, ch := range delivery.AllChannels() {
-		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels)})
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels), Help: p.channelReach(ctx, ch), HelpID: "reach-" + ch.String()})
 	}
 	return c
 }
@@ -256,7 +260,11 @@ func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 			continue
 		}
 		if slices.Contains(p.Kinds, k) {
-			c.Options = append(c.Options, ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))})
+			o := ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))}
+			if k == campaign.Everybody && p.Everybody != nil {
+				o.Label += " · " + ui.N(ctx, "campaign.audience.members", p.Everybody.Users)
+			}
+			c.Options = append(c.Options, o)
 		}
 	}
 	for _, s := range p.Segments {

@@ -41,7 +41,7 @@ type Editor struct {
 	// MayEdit is false for members who may only read.
 	MayEdit bool
 	// Pictures are those of the shop that a mail can have.
-	Pictures []Offered
+	Pictures parts.Pictures
 	// Own has the member's contacts.
 	Own  parts.Own
 	Zone *time.Location

@@ -55,7 +55,7 @@ func (p Editor) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = dropScript().Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = parts.DropScript().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -844,7 +844,7 @@ func (p Editor) block(i int, b message.Block) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.MayEdit {
-				templ_7745c5c3_Err = p.pictureChooser(field(i, "picture"), "f-"+message.BlockField(i)+".url", "f-"+field(i, "text")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = p.Pictures.Chooser(field(i, "picture"), "f-"+message.BlockField(i)+".url", "f-"+field(i, "text")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1336,7 +1336,7 @@ func (p Editor) settingsForm() templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.MayEdit {
-			templ_7745c5c3_Err = p.pictureChooser("logo_picture", "f-logo", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = p.Pictures.Chooser("logo_picture", "f-logo", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1520,7 +1520,7 @@ func (p Editor) couponCard() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if p.MayEdit {
-					templ_7745c5c3_Err = p.pictureChooser("picture_chosen", "f-picture.url", "f-picture").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = p.Pictures.Chooser("picture_chosen", "f-picture.url", "f-picture").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

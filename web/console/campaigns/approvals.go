@@ -22,7 +22,7 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 		return campaignpages.Approval{}, err
 	}
 	ctx := r.Context()
-	p := campaignpages.Approval{Reason: shell.Reason(r)}
+	p := campaignpages.Approval{Reason: shell.Reason(r), ReachTyped: r.PostFormValue("reach_typed")}
 	if p.Review, err = h.Approvals.Review(ctx, shell.Actor(r), id); err != nil {
 		return p, err
 	}
@@ -85,6 +85,13 @@ func requestOf(r *http.Request) int64 {
 
 func (h *handlers) approveCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.decided(w, r, "campaign.done.approve", func(id int64) (campaign.Campaign, error) {
+		v, err := h.Approvals.Review(r.Context(), shell.Actor(r), id)
+		if err == nil {
+			err = v.CheckReach(shell.Actor(r), requestOf(r), typedReach(r), h.Now())
+		}
+		if err != nil {
+			return v.Campaign, err
+		}
 		return h.Approvals.Approve(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,11 +13,17 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Publishing is the form that the question before a publication sends.
+// Publishing is the form that the question before a publication sends, with the number that sending
+// to everybody asks for.
 func (b *Browser) Publishing(page string) url.Values {
 	b.Helper()
 	q := b.Get(page + "/publish").Is(200)
-	return url.Values{"version": {q.Field("version")}, "alone_up_to": {q.Field("alone_up_to")}}
+	f := url.Values{"version": {q.Field("version")}, "alone_up_to": {q.Field("alone_up_to")}}
+	if strings.Contains(q.Body, `name="reach_shown"`) {
+		f.Set("reach_shown", q.Field("reach_shown"))
+		f.Set("reach_typed", q.Field("reach_shown"))
+	}
+	return f
 }
 
 // Plan puts a draft of the shop (0 = none) on the calendar.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
@@ -68,6 +69,12 @@ type Limits interface {
 	Form(r *http.Request, shop int64, name string) (droppages.ShopLimits, error)
 }
 
+// Audiences estimate the users of an audience.
+type Audiences interface {
+	// Estimate returns about how many users the audience has, and whether the number is exact.
+	Estimate(ctx context.Context, by staff.Actor, a campaign.Audience) (int64, bool, error)
+}
+
 // Deps are the dependencies of the pages of this package.
 type Deps struct {
 	Templates *template.Service
@@ -83,6 +90,7 @@ type Deps struct {
 	Webhooks     Webhooks
 	Sales        Sales
 	Limits       Limits
+	Audiences    Audiences
 	Reports      *report.Service
 	Budgets      *budget.Service
 	Looks        Looks

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"dropbell/domain/fault"
@@ -31,8 +30,8 @@ func (h *handlers) saveSettings(w http.ResponseWriter, r *http.Request, a about,
 	for _, name := range []string{"default_language", "logo", "colour", "part_price", "currency", "sender", "reply_to", "preheader", "postal_address"} {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	if chosen := r.PostFormValue("logo_picture"); slices.ContainsFunc(p.Pictures, func(o messagepages.Offered) bool { return o.Address == chosen }) {
-		v["logo"] = chosen
+	if chosen, ok := p.Pictures.Picked(r.PostFormValue("logo_picture")); ok {
+		v["logo"] = chosen.Address
 	}
 	s := message.Shop{Logo: v["logo"], Colour: strings.ToLower(v["colour"]), Currency: strings.ToUpper(v["currency"]), Language: v["default_language"],
 		Sender: v["sender"], ReplyTo: v["reply_to"], Preheader: v["preheader"], Postal: strings.ReplaceAll(v["postal_address"], "\r\n", "\n")}
