@@ -116,7 +116,8 @@ type Config struct {
 	ProvidersKeys []string
 	// EventsInsecure allows webhook endpoints to use http and private addresses.
 	// ProvidersPrivate allows private addresses to providers that staff configure.
-	EventsInsecure, ProvidersPrivate bool
+	// PushPrivate allows push services of browsers on this machine, without TLS.
+	EventsInsecure, ProvidersPrivate, PushPrivate bool
 	// RetainHooks is how long sent events are kept.
 	RetainHooks time.Duration
 
@@ -250,6 +251,7 @@ func variables() []Variable {
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", vapidPublicKey},
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", vapidPrivateKey},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", vapidSubject},
+		{"PUSH_PRIVATE", "no", "channel webpush: yes = browsers may have push services on this machine, without TLS, for tests; no = only https to public addresses", pushPrivate},
 		{"APNS_KEY", "", "channel webpush, iPhones: the .p8 file as Apple issued it, or the same in base64 on one line", apnsKey},
 		{"APNS_KEY_ID", "", "channel webpush, iPhones: id of the key, ten characters", appleID(func(c *Config) *string { return &c.APNSKeyID })},
 		{"APNS_TEAM_ID", "", "channel webpush, iPhones: id of the developer team, ten characters", appleID(func(c *Config) *string { return &c.APNSTeamID })},

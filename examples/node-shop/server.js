@@ -13,6 +13,7 @@ const page = (drop) => `<!doctype html><html lang="en"><meta charset="utf-8"><me
 <dropbell-countdown template="${drop}" token-url="/dropbell-token"></dropbell-countdown>
 <dropbell-reserve template="${drop}" token-url="/dropbell-token"></dropbell-reserve>
 <dropbell-claim template="${drop}" token-url="/dropbell-token"></dropbell-claim>
+<dropbell-push token-url="/dropbell-token"></dropbell-push>
 <dropbell-inbox token-url="/dropbell-token"></dropbell-inbox>`;
 
 // The id of the signed-in user. A real shop has its own sessions.

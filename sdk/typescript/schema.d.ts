@@ -1434,6 +1434,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/browsers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the user's browsers that get push messages
+         * @description The one that registered first comes first. With the key for subscribing.
+         */
+        get: operations["list-browsers"];
+        /**
+         * Register the browser for push messages
+         * @description With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+         */
+        put: operations["put-browser"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/browsers/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove one of the user's browsers
+         * @description As when the user turns notifications off. 204 also if there is no such browser.
+         */
+        delete: operations["remove-browser"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/claims": {
         parameters: {
             query?: never;
@@ -2113,6 +2157,21 @@ export interface components {
              * @description Users in more than one batch.
              */
             twice: number;
+        };
+        Browser: {
+            /**
+             * @description Names the browser when it is removed: the first 32 hexadecimal digits of the SHA-256 hash of the endpoint, which is never shown.
+             * @example 9f86d081884c7d659a2feaa0c55ad015
+             */
+            id: string;
+        };
+        BrowsersAnswerBody: {
+            browsers: components["schemas"]["Browser"][];
+            /**
+             * @description The applicationServerKey for PushManager.subscribe, in base64url. Subscriptions that were made with another key get nothing.
+             * @example BA1Hxzyi1RUM1b5wjxsn7nGxAszw2u61m164i3MrAIxHF6YK5h4SDYic-dRuU_RCPCfA5aq9ojSwk5Y2EmClBPs
+             */
+            public_key: string;
         };
         Budget: {
             /**
@@ -8372,6 +8431,87 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["TestSent"];
                 };
+            };
+        };
+    };
+    "list-browsers": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BrowsersAnswerBody"];
+                };
+            };
+        };
+    };
+    "put-browser": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+                 *       "endpoint": "https://push.example.com/send/abc",
+                 *       "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PushSubscription"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Browser"];
+                };
+            };
+        };
+    };
+    "remove-browser": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The id of the browser. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

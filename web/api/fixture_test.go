@@ -118,6 +118,9 @@ func (r *fixture) second() *fixture {
 	return other
 }
 
+// pushKey is the key with which browsers subscribe.
+const pushKey = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"
+
 func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	templates, reservations := dropsdb.NewTemplates(r.db), dropsdb.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
@@ -137,7 +140,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	r.must(err)
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
-		Audience: audience.Deps{Users: users, Uploads: uploads,
+		Audience: audience.Deps{Users: users, Uploads: uploads, PushKey: pushKey,
 			Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: jobs, Tables: tables.Tables{Open: uploads.OpenUpload}},
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},

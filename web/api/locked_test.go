@@ -60,6 +60,8 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{me, "PUT", "/devices", phone(3)},
 		{me, "PUT", "/devices", replacing},
 		{me, "DELETE", "/devices/" + device, nil},
+		{me, "PUT", "/browsers", browserOf(fmt.Sprint(by))},
+		{me, "DELETE", "/browsers/9f86d081884c7d659a2feaa0c55ad015", nil},
 		{me, "PUT", "/preferences", map[string]any{"name": "Ann"}},
 		{me, "POST", "/inbox/read", nil},
 		{me, "POST", "/phone/verification", map[string]any{"phone": fmt.Sprintf("+8613800%06d", by)}},

@@ -233,6 +233,9 @@ func (p *proxy) rest(t *testing.T) {
 	r.want(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 200, "")
 	phone := r.want(r.call(as(token(1)), "GET", "/devices", nil), 200, "").at("devices.0.id").(string)
 	r.want(r.call(as(token(1)), "DELETE", "/devices/"+phone, nil), 204, "")
+	browser := r.want(r.call(as(token(1)), "PUT", "/browsers", browserOf("x")), 200, "").at("id").(string)
+	r.want(r.call(as(token(1)), "GET", "/browsers", nil), 200, "")
+	r.want(r.call(as(token(1)), "DELETE", "/browsers/"+browser, nil), 204, "")
 	mini := r.drop(time.Hour)
 	consents := "/reservations/" + mini + "/consents"
 	_, err := r.sql.Exec(t.Context(), `insert into reservations (template_id, user_id, slots) values ($1, 1, 3::bigint << 36)`, mini)
@@ -255,6 +258,7 @@ func (p *proxy) rest(t *testing.T) {
 	r.want(r.call(r.admin(), "DELETE", "/admin/users/1", nil), 204, "")
 	r.refused(r.call(as(token(1)), "PUT", "/preferences", map[string]any{"locale": "en"}), 409)
 	r.refused(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 409)
+	r.refused(r.call(as(token(1)), "PUT", "/browsers", browserOf("x")), 409)
 	r.want(r.call(r.admin(), "DELETE", "/admin/users/1/erasure", nil), 204, "")
 
 	post("/admin/coupons/"+r.coupon(7, r.drop(time.Hour))+"/revoke", map[string]any{"reason": "a mistake"}, 200)

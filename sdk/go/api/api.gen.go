@@ -2305,6 +2305,24 @@ type BalanceLine struct {
 // BalanceLineState defines model for BalanceLine.State.
 type BalanceLineState string
 
+// Browser defines model for Browser.
+type Browser struct {
+	// Id Names the browser when it is removed: the first 32 hexadecimal digits of the SHA-256 hash of the endpoint, which is never shown.
+	//
+	// Examples: 9f86d081884c7d659a2feaa0c55ad015
+	Id string `json:"id"`
+}
+
+// BrowsersAnswerBody defines model for BrowsersAnswerBody.
+type BrowsersAnswerBody struct {
+	Browsers []Browser `json:"browsers"`
+
+	// PublicKey The applicationServerKey for PushManager.subscribe, in base64url. Subscriptions that were made with another key get nothing.
+	//
+	// Examples: BA1Hxzyi1RUM1b5wjxsn7nGxAszw2u61m164i3MrAIxHF6YK5h4SDYic-dRuU_RCPCfA5aq9ojSwk5Y2EmClBPs
+	PublicKey string `json:"public_key"`
+}
+
 // Budget defines model for Budget.
 type Budget struct {
 	// Amount Minor units, as all amounts here.
@@ -6360,6 +6378,24 @@ type TestWebhookParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ListBrowsersParams defines parameters for ListBrowsers.
+type ListBrowsersParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// PutBrowserParams defines parameters for PutBrowser.
+type PutBrowserParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// RemoveBrowserParams defines parameters for RemoveBrowser.
+type RemoveBrowserParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
 // ClaimParams defines parameters for Claim.
 type ClaimParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -6735,6 +6771,9 @@ type ChangeWebhookJSONRequestBody = WebhookPatch
 
 // ReplayWebhookJSONRequestBody defines body for ReplayWebhook for application/json ContentType.
 type ReplayWebhookJSONRequestBody = ReplayWish
+
+// PutBrowserJSONRequestBody defines body for PutBrowser for application/json ContentType.
+type PutBrowserJSONRequestBody = PushSubscription
 
 // ClaimJSONRequestBody defines body for Claim for application/json ContentType.
 type ClaimJSONRequestBody = ClaimWish
@@ -8305,6 +8344,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /admin/webhooks/{id}/test (the `TestWebhook` operationId).
 	TestWebhook(ctx context.Context, id string, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListBrowsers List the user's browsers that get push messages
+	//
+	// The one that registered first comes first. With the key for subscribing.
+	//
+	// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+	ListBrowsers(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutBrowserWithBody Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowserWithBody(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutBrowser Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowser(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveBrowser Remove one of the user's browsers
+	//
+	// As when the user turns notifications off. 204 also if there is no such browser.
+	//
+	// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+	RemoveBrowser(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ClaimWithBody Claim a coupon
 	//
@@ -10901,6 +10972,78 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id string, params *Rot
 // Corresponds with POST /admin/webhooks/{id}/test (the `TestWebhook` operationId).
 func (c *Client) TestWebhook(ctx context.Context, id string, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTestWebhookRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListBrowsers List the user's browsers that get push messages
+//
+// The one that registered first comes first. With the key for subscribing.
+//
+// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+func (c *Client) ListBrowsers(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListBrowsersRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutBrowserWithBody Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *Client) PutBrowserWithBody(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutBrowserRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutBrowser Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *Client) PutBrowser(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutBrowserRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveBrowser Remove one of the user's browsers
+//
+// As when the user turns notifications off. 204 also if there is no such browser.
+//
+// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+func (c *Client) RemoveBrowser(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveBrowserRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -16846,6 +16989,152 @@ func NewTestWebhookRequest(server string, id string, params *TestWebhookParams) 
 	return req, nil
 }
 
+// NewListBrowsersRequest constructs an http.Request for the ListBrowsers method
+func NewListBrowsersRequest(server string, params *ListBrowsersParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/browsers")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewPutBrowserRequest calls the generic PutBrowser builder with application/json body
+func NewPutBrowserRequest(server string, params *PutBrowserParams, body PutBrowserJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutBrowserRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewPutBrowserRequestWithBody constructs an http.Request for the PutBrowser method, with any body, and a specified content type
+func NewPutBrowserRequestWithBody(server string, params *PutBrowserParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/browsers")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRemoveBrowserRequest constructs an http.Request for the RemoveBrowser method
+func NewRemoveBrowserRequest(server string, id string, params *RemoveBrowserParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/browsers/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewClaimRequest calls the generic Claim builder with application/json body
 func NewClaimRequest(server string, params *ClaimParams, body ClaimJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -19935,6 +20224,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /admin/webhooks/{id}/test (the `TestWebhook` operationId).
 	TestWebhookWithResponse(ctx context.Context, id string, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*TestWebhookResponse, error)
+
+	// ListBrowsersWithResponse List the user's browsers that get push messages
+	//
+	// The one that registered first comes first. With the key for subscribing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+	ListBrowsersWithResponse(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*ListBrowsersResponse, error)
+
+	// PutBrowserWithBodyWithResponse Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowserWithBodyWithResponse(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error)
+
+	// PutBrowserWithResponse Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowserWithResponse(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error)
+
+	// RemoveBrowserWithResponse Remove one of the user's browsers
+	//
+	// As when the user turns notifications off. 204 also if there is no such browser.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+	RemoveBrowserWithResponse(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*RemoveBrowserResponse, error)
 
 	// ClaimWithBodyWithResponse Claim a coupon
 	//
@@ -23948,6 +24273,122 @@ func (r TestWebhookResponse) ContentType() string {
 	return ""
 }
 
+type ListBrowsersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BrowsersAnswerBody
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListBrowsersResponse) GetJSON200() *BrowsersAnswerBody {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListBrowsersResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListBrowsersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListBrowsersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListBrowsersResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PutBrowserResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Browser
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutBrowserResponse) GetJSON200() *Browser {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r PutBrowserResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutBrowserResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutBrowserResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutBrowserResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RemoveBrowserResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r RemoveBrowserResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveBrowserResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveBrowserResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RemoveBrowserResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ClaimResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -27084,6 +27525,66 @@ func (c *ClientWithResponses) TestWebhookWithResponse(ctx context.Context, id st
 	return ParseTestWebhookResponse(rsp)
 }
 
+// ListBrowsersWithResponse List the user's browsers that get push messages
+//
+// The one that registered first comes first. With the key for subscribing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+func (c *ClientWithResponses) ListBrowsersWithResponse(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*ListBrowsersResponse, error) {
+	rsp, err := c.ListBrowsers(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListBrowsersResponse(rsp)
+}
+
+// PutBrowserWithBodyWithResponse Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *ClientWithResponses) PutBrowserWithBodyWithResponse(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error) {
+	rsp, err := c.PutBrowserWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutBrowserResponse(rsp)
+}
+
+// PutBrowserWithResponse Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *ClientWithResponses) PutBrowserWithResponse(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error) {
+	rsp, err := c.PutBrowser(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutBrowserResponse(rsp)
+}
+
+// RemoveBrowserWithResponse Remove one of the user's browsers
+//
+// As when the user turns notifications off. 204 also if there is no such browser.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+func (c *ClientWithResponses) RemoveBrowserWithResponse(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*RemoveBrowserResponse, error) {
+	rsp, err := c.RemoveBrowser(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveBrowserResponse(rsp)
+}
+
 // ClaimWithBodyWithResponse Claim a coupon
 //
 // First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A refusal is not stored: the same request is decided anew.
@@ -29974,6 +30475,74 @@ func ParseTestWebhookResponse(rsp *http.Response) (*TestWebhookResponse, error) 
 		}
 		response.JSON202 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseListBrowsersResponse parses an HTTP response from a ListBrowsersWithResponse call
+func ParseListBrowsersResponse(rsp *http.Response) (*ListBrowsersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListBrowsersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BrowsersAnswerBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutBrowserResponse parses an HTTP response from a PutBrowserWithResponse call
+func ParsePutBrowserResponse(rsp *http.Response) (*PutBrowserResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutBrowserResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Browser
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveBrowserResponse parses an HTTP response from a RemoveBrowserWithResponse call
+func ParseRemoveBrowserResponse(rsp *http.Response) (*RemoveBrowserResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveBrowserResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

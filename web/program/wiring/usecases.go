@@ -51,6 +51,8 @@ type Surroundings struct {
 	LinkSecret string
 	// PriceCurrency is the currency of the price list of text messages; empty without a list.
 	PriceCurrency string
+	// LocalPush accepts push services of browsers on this machine, for tests.
+	LocalPush bool
 	// Erased reports whether a user was erased; nil = no user was.
 	Erased func(user.ID) bool
 }
@@ -94,7 +96,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates}
 
 	// Audience and campaigns.
-	u.Users = &user.Service{Store: stores.Users}
+	u.Users = &user.Service{Store: stores.Users, AllowLocalPush: s.LocalPush}
 	u.Segments = &segment.Service{Store: stores.Segments, Jobs: u.Jobs, Tables: s.Tables}
 	campaigns := stores.Campaigns
 	u.Approvals = &approval.Service{Store: campaigns, Publisher: campaign.Publisher{Store: campaigns, Lock: s.Lock, Templates: s.Lookup, Channels: s.Channels, Now: s.Now}}
