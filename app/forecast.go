@@ -27,6 +27,11 @@ func (a *App) Forecaster() *forecast.Forecaster {
 		Mails: forecast.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: a.Stores.WarmUps.Sent, Shares: forecast.KeptShares(sharesLife, Clock, store.MailShares)}}
 }
 
+// Capacities returns what computes how many processes are wanted.
+func (a *App) Capacities() *forecast.Capacities {
+	return &forecast.Capacities{Store: a.Stores.Forecasts, Campaigns: a.Stores.Campaigns.Ahead, Forecaster: a.Forecaster(), Now: Clock}
+}
+
 // pushQuotas returns the quotas of the Firebase projects of the environment and of the enabled
 // providers.
 func (a *App) pushQuotas(ctx context.Context) (quotas []forecast.PushQuota, err error) {

@@ -24,6 +24,8 @@ const usage = `dropbell takes coupon drops from the first reminder to the last c
   dropbell listen ...         post a shop's events to a server on this machine, for developers;
                               see dropbell listen --help
   dropbell audit ...          recompute from the rows what is booked, and exit, as worker audit does
+  dropbell doctor ...         examine the installation before an evening and say what to do, and
+                              exit, as worker doctor does
   dropbell version            print the version
   dropbell help               print this
 
@@ -33,7 +35,7 @@ dropbell worker --help lists all commands of an operator.
 The variables below configure both. dropbell all serves web on HTTP_ADDR and the health and
 measurements of worker on WORKER_HTTP_ADDR, and opens up to DATABASE_MAX_CONNS connections for each.
 
-Exit codes: 0 done, or stopped by a signal; 1 failed; 2 the environment or an argument is wrong;
+Exit codes: 0 done, or stopped by a signal; 1 failed, or the doctor found a fault; 2 the environment or an argument is wrong;
 those of audit are in dropbell audit --help.
 
 `
@@ -48,7 +50,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return web.Main(ctx, args[1:], getenv, out)
 	case "worker":
 		return worker.Main(ctx, args[1:], getenv, out)
-	case "migrate", "audit":
+	case "migrate", "audit", "doctor":
 		return worker.Main(ctx, args, getenv, out)
 	case "listen":
 		return listen(ctx, args[1:], getenv, out)

@@ -57,6 +57,8 @@ func TestCommands(t *testing.T) {
 		{"migrate now", nil, 2, "takes no argument but contract"},
 		{"audit 1", []string{"DATABASE_URL", away}, 2, "template 1 was not audited: the database cannot answer"},
 		{"audit --help", nil, 0, "worker audit campaign ID"},
+		{"doctor now", nil, 2, "usage: dropbell doctor"},
+		{"doctor --help", nil, 0, "worker doctor [-json]"},
 		{"listen", nil, 2, "see dropbell listen --help"},
 		{"listen --help", nil, 0, "--forward"},
 		{"--version", nil, 0, "dropbell 0."},

@@ -368,6 +368,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/capacity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how many processes are wanted now
+         * @description For autoscalers, such as KEDA's metrics-api: the processes for the openings, reminders and campaigns of the next 15 minutes, computed from reservations, the forecast and measured costs. A rush lasts ten seconds, so scaling that reacts to it is too late. The paths web, worker, worker_roles.delivery and worker_roles.gate are numbers.
+         */
+        get: operations["capacity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/coupons/{id}/revoke": {
         parameters: {
             query?: never;
@@ -2970,6 +2990,71 @@ export interface components {
             };
             /** @description A second content for a part of the recipients. */
             variant_b?: components["schemas"]["CampaignVariant"];
+        };
+        Capacity: {
+            /** @description All loads until then, the greatest first. The numbers follow from the greatest sum of loads that coincide; two of each are always wanted. */
+            reasons: components["schemas"]["CapacityReason"][];
+            /**
+             * Format: date-time
+             * @description Loads up to this instant were considered: 15 minutes ahead.
+             */
+            until: string;
+            /**
+             * Format: int64
+             * @description Processes of web.
+             * @example 3
+             */
+            web: number;
+            /**
+             * Format: int64
+             * @description Processes of worker, if each has all roles.
+             * @example 2
+             */
+            worker: number;
+            /** @description Processes of worker, if they have only this role. The work of other roles does not grow with the customers. */
+            worker_roles: components["schemas"]["WorkerRoles"];
+        };
+        CapacityReason: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: double
+             * @description Processor cores that are busy. Processes are planned for a load of 0.6.
+             * @example 1.24
+             */
+            cores: number;
+            /**
+             * Format: int64
+             * @description Customers or messages.
+             * @example 310000
+             */
+            expected: number;
+            /**
+             * @description Of the template, or of the campaign.
+             * @example 42
+             */
+            id: string;
+            /** @enum {string} */
+            kind: "opening" | "reminder" | "campaign";
+            /** @example Moon cakes */
+            name: string;
+            /**
+             * Format: double
+             * @example 31000
+             */
+            per_second: number;
+            /**
+             * @description What the load needs: web, or workers with the role.
+             * @enum {string}
+             */
+            target: "web" | "delivery" | "gate";
+            /** @example drop 42 opens at 20:00, 310,000 expected */
+            text: string;
+            /**
+             * Format: date-time
+             * @description The instant to which the load counts.
+             */
+            until: string;
         };
         Cell: {
             /**
@@ -5786,6 +5871,18 @@ export interface components {
             /** @description Whether the shop reported any order of that time with POST /orders. If not, nothing is known about orders without coupons. */
             reported: boolean;
         };
+        WorkerRoles: {
+            /**
+             * Format: int64
+             * @example 2
+             */
+            delivery: number;
+            /**
+             * Format: int64
+             * @example 2
+             */
+            gate: number;
+        };
     };
     responses: never;
     parameters: never;
@@ -6441,6 +6538,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Campaign"];
+                };
+            };
+        };
+    };
+    capacity: {
+        parameters: {
+            query?: {
+                /** @description Cores of one process of web. */
+                web_cores?: number;
+                /** @description Cores of one process of worker. */
+                worker_cores?: number;
+                /** @description Requests that an opening brings for each customer who has reserved a reminder. */
+                per_reservation?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Capacity"];
                 };
             };
         };

@@ -165,6 +165,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			}}},
 		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: sealed, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},
 	}
+	d.Drops.Capacities = &forecast.Capacities{Store: forecasts, Campaigns: app.NewStores(r.db).Campaigns.Ahead, Forecaster: d.Drops.Forecaster, Now: r.now}
 	if change != nil {
 		change(&d)
 	}

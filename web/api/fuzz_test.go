@@ -39,6 +39,7 @@ var targets = []target{
 	{"POST", "/admin/templates/{draft}/cancel", `{"reason":"why"}`},
 	{"GET", "/admin/templates/{draft}/balance", ""},
 	{"GET", "/admin/shops", ""},
+	{"GET", "/admin/capacity?web_cores=2&worker_cores=0.5&per_reservation=1.5", ""},
 	{"PUT", "/admin/shops/10", `{"name":"Tea House","timezone":"Asia/Shanghai"}`},
 	{"GET", "/admin/shops/10/sender", ""},
 	{"PUT", "/admin/shops/10/sender", `{"name":"Tea House","reply_to":"help@tea.example","preheader":"{{worth}}","postal_address":"1 Tea Road"}`},

@@ -8,24 +8,11 @@ import (
 	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim/gate"
-	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
-
-// configured returns the channels that the workers have senders for.
-func configured(cfg config.Config) delivery.ChannelSet {
-	set := delivery.ChannelSetOf(delivery.App)
-	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: smsProvider(cfg),
-		delivery.WebPush: cfg.VAPIDPublicKey + cfg.APNSKey + cfg.FCMAccount, delivery.Webhook: cfg.WebhookURL} {
-		if address != "" {
-			set |= delivery.ChannelSetOf(c)
-		}
-	}
-	return set
-}
 
 // smsProvider names the provider of SMS; empty = none is configured.
 func smsProvider(cfg config.Config) string {

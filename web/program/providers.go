@@ -109,7 +109,7 @@ func (p *program) watchProviders(ctx context.Context, again <-chan time.Time) {
 			continue
 		}
 		last = state // a change in between has a greater number
-		if set |= configured(p.Config); p.channels.Replace(set) {
+		if set |= app.Configured(p.Config); p.channels.Replace(set) {
 			p.Log.Info("the channels that can be reserved have changed", "channels", strings.Join(template.ChannelNames(set), ", "))
 		}
 	}

@@ -159,7 +159,7 @@ func (p *program) wireUseCases() error {
 	if err != nil {
 		return err
 	}
-	p.channels.Replace(configured(p.Config) | p.provided())
+	p.channels.Replace(app.Configured(p.Config) | p.provided())
 	if p.providers, err = p.newProviders(); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"dropbell"
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	"dropbell/app"
 	"dropbell/migrations"
 )
 
@@ -26,6 +27,10 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker audit campaign ID    recompute a campaign's account, and exit
   worker audit notices [DAY]  recompute the notices before coupons expire of a day, such as
                               2027-01-31, or of yesterday, today and tomorrow, and exit
+  worker doctor [-json] [-web N] [-worker N]
+                              examine settings, clocks, fsync, versions, migrations, connections,
+                              providers' rates and room on disk before an evening, say what to do,
+                              and exit; N = how many processes there will be
   worker erase USER           erase a person, as the console's button does, and exit
   worker user-data USER       print everything stored about a user as JSON, and exit
   worker reset-second-factors EMAIL
@@ -38,11 +43,11 @@ const usage = `worker fires reminders, delivers them and keeps house.
 
 migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
 DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to read the
-shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
+shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
 
 Exit codes:
   0  as it should be: stopped by a signal; up to date; the audit found no difference
-  1  failed; of audit: it FOUND A DIFFERENCE, and nothing else
+  1  failed; of audit: it FOUND A DIFFERENCE, and nothing else; of doctor: it found a fault
   2  the command or the environment is wrong; of audit: also that it could not look,
      because the database does not answer or there is no such template or campaign
 
@@ -64,6 +69,8 @@ func Do(ctx context.Context, args []string, getenv func(string) string, out io.W
 		return migrate(ctx, migrations.Released, contract, getenv, out)
 	case "erase", "user-data":
 		return person(ctx, args, getenv, out)
+	case "doctor":
+		return diagnose(ctx, args[1:], getenv, app.Clock, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)
 	case "version", "-version", "--version":

@@ -593,6 +593,48 @@ func (e CampaignWishChannel) Valid() bool {
 	}
 }
 
+// Defines values for CapacityReasonKind.
+const (
+	CapacityReasonKindCampaign CapacityReasonKind = "campaign"
+	CapacityReasonKindOpening  CapacityReasonKind = "opening"
+	CapacityReasonKindReminder CapacityReasonKind = "reminder"
+)
+
+// Valid indicates whether the value is a known member of the CapacityReasonKind enum.
+func (e CapacityReasonKind) Valid() bool {
+	switch e {
+	case CapacityReasonKindCampaign:
+		return true
+	case CapacityReasonKindOpening:
+		return true
+	case CapacityReasonKindReminder:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CapacityReasonTarget.
+const (
+	CapacityReasonTargetDelivery CapacityReasonTarget = "delivery"
+	CapacityReasonTargetGate     CapacityReasonTarget = "gate"
+	CapacityReasonTargetWeb      CapacityReasonTarget = "web"
+)
+
+// Valid indicates whether the value is a known member of the CapacityReasonTarget enum.
+func (e CapacityReasonTarget) Valid() bool {
+	switch e {
+	case CapacityReasonTargetDelivery:
+		return true
+	case CapacityReasonTargetGate:
+		return true
+	case CapacityReasonTargetWeb:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ClaimState.
 const (
 	ClaimStateAccepted ClaimState = "accepted"
@@ -3228,6 +3270,70 @@ type CampaignWishTitle1 map[string]string
 type CampaignWish_Title struct {
 	union json.RawMessage
 }
+
+// Capacity defines model for Capacity.
+type Capacity struct {
+	// Reasons All loads until then, the greatest first. The numbers follow from the greatest sum of loads that coincide; two of each are always wanted.
+	Reasons []CapacityReason `json:"reasons"`
+
+	// Until Loads up to this instant were considered: 15 minutes ahead.
+	Until time.Time `json:"until"`
+
+	// Web Processes of web.
+	//
+	// Examples: 3
+	Web int64 `json:"web"`
+
+	// Worker Processes of worker, if each has all roles.
+	//
+	// Examples: 2
+	Worker int64 `json:"worker"`
+
+	// WorkerRoles Processes of worker, if they have only this role. The work of other roles does not grow with the customers.
+	WorkerRoles WorkerRoles `json:"worker_roles"`
+}
+
+// CapacityReason defines model for CapacityReason.
+type CapacityReason struct {
+	At time.Time `json:"at"`
+
+	// Cores Processor cores that are busy. Processes are planned for a load of 0.6.
+	//
+	// Examples: 1.24
+	Cores float64 `json:"cores"`
+
+	// Expected Customers or messages.
+	//
+	// Examples: 310000
+	Expected int64 `json:"expected"`
+
+	// Id Of the template, or of the campaign.
+	//
+	// Examples: 42
+	Id   string             `json:"id"`
+	Kind CapacityReasonKind `json:"kind"`
+
+	// Name Examples: Moon cakes
+	Name string `json:"name"`
+
+	// PerSecond Examples: 31000
+	PerSecond float64 `json:"per_second"`
+
+	// Target What the load needs: web, or workers with the role.
+	Target CapacityReasonTarget `json:"target"`
+
+	// Text Examples: drop 42 opens at 20:00, 310,000 expected
+	Text string `json:"text"`
+
+	// Until The instant to which the load counts.
+	Until time.Time `json:"until"`
+}
+
+// CapacityReasonKind defines model for CapacityReason.Kind.
+type CapacityReasonKind string
+
+// CapacityReasonTarget What the load needs: web, or workers with the role.
+type CapacityReasonTarget string
 
 // Cell defines model for Cell.
 type Cell struct {
@@ -5880,6 +5986,15 @@ type WithoutCoupon struct {
 	Reported bool `json:"reported"`
 }
 
+// WorkerRoles defines model for WorkerRoles.
+type WorkerRoles struct {
+	// Delivery Examples: 2
+	Delivery int64 `json:"delivery"`
+
+	// Gate Examples: 2
+	Gate int64 `json:"gate"`
+}
+
 // ListCampaignsParams defines parameters for ListCampaigns.
 type ListCampaignsParams struct {
 	// State Only these states, separated by commas.
@@ -6040,6 +6155,18 @@ type TestCampaignParams struct {
 type WithdrawCampaignParams struct {
 	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// CapacityParams defines parameters for Capacity.
+type CapacityParams struct {
+	// WebCores Cores of one process of web.
+	WebCores *float64 `form:"web_cores,omitempty" json:"web_cores,omitempty"`
+
+	// WorkerCores Cores of one process of worker.
+	WorkerCores *float64 `form:"worker_cores,omitempty" json:"worker_cores,omitempty"`
+
+	// PerReservation Requests that an opening brings for each customer who has reserved a reminder.
+	PerReservation *float64 `form:"per_reservation,omitempty" json:"per_reservation,omitempty"`
 }
 
 // RevokeCouponParams defines parameters for RevokeCoupon.
@@ -7625,6 +7752,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /admin/campaigns/{id}/withdraw (the `WithdrawCampaign` operationId).
 	WithdrawCampaign(ctx context.Context, id string, params *WithdrawCampaignParams, body WithdrawCampaignJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Capacity Show how many processes are wanted now
+	//
+	// For autoscalers, such as KEDA's metrics-api: the processes for the openings, reminders and campaigns of the next 15 minutes, computed from reservations, the forecast and measured costs. A rush lasts ten seconds, so scaling that reacts to it is too late. The paths web, worker, worker_roles.delivery and worker_roles.gate are numbers.
+	//
+	// Corresponds with GET /admin/capacity (the `Capacity` operationId).
+	Capacity(ctx context.Context, params *CapacityParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RevokeCouponWithBody Revoke an unused coupon
 	//
@@ -9283,6 +9417,23 @@ func (c *Client) WithdrawCampaignWithBody(ctx context.Context, id string, params
 // Corresponds with POST /admin/campaigns/{id}/withdraw (the `WithdrawCampaign` operationId).
 func (c *Client) WithdrawCampaign(ctx context.Context, id string, params *WithdrawCampaignParams, body WithdrawCampaignJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewWithdrawCampaignRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Capacity Show how many processes are wanted now
+//
+// For autoscalers, such as KEDA's metrics-api: the processes for the openings, reminders and campaigns of the next 15 minutes, computed from reservations, the forecast and measured costs. A rush lasts ten seconds, so scaling that reacts to it is too late. The paths web, worker, worker_roles.delivery and worker_roles.gate are numbers.
+//
+// Corresponds with GET /admin/capacity (the `Capacity` operationId).
+func (c *Client) Capacity(ctx context.Context, params *CapacityParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCapacityRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -13197,6 +13348,84 @@ func NewWithdrawCampaignRequestWithBody(server string, id string, params *Withdr
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewCapacityRequest constructs an http.Request for the Capacity method
+func NewCapacityRequest(server string, params *CapacityParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/capacity")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WebCores != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "web_cores", *params.WebCores, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.WorkerCores != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "worker_cores", *params.WorkerCores, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PerReservation != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "per_reservation", *params.PerReservation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -19430,6 +19659,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/campaigns/{id}/withdraw (the `WithdrawCampaign` operationId).
 	WithdrawCampaignWithResponse(ctx context.Context, id string, params *WithdrawCampaignParams, body WithdrawCampaignJSONRequestBody, reqEditors ...RequestEditorFn) (*WithdrawCampaignResponse, error)
 
+	// CapacityWithResponse Show how many processes are wanted now
+	//
+	// For autoscalers, such as KEDA's metrics-api: the processes for the openings, reminders and campaigns of the next 15 minutes, computed from reservations, the forecast and measured costs. A rush lasts ten seconds, so scaling that reacts to it is too late. The paths web, worker, worker_roles.delivery and worker_roles.gate are numbers.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/capacity (the `Capacity` operationId).
+	CapacityWithResponse(ctx context.Context, params *CapacityParams, reqEditors ...RequestEditorFn) (*CapacityResponse, error)
+
 	// RevokeCouponWithBodyWithResponse Revoke an unused coupon
 	//
 	// With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.
@@ -21501,6 +21739,47 @@ func (r WithdrawCampaignResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r WithdrawCampaignResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CapacityResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Capacity
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CapacityResponse) GetJSON200() *Capacity {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r CapacityResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CapacityResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CapacityResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CapacityResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -26148,6 +26427,21 @@ func (c *ClientWithResponses) WithdrawCampaignWithResponse(ctx context.Context, 
 	return ParseWithdrawCampaignResponse(rsp)
 }
 
+// CapacityWithResponse Show how many processes are wanted now
+//
+// For autoscalers, such as KEDA's metrics-api: the processes for the openings, reminders and campaigns of the next 15 minutes, computed from reservations, the forecast and measured costs. A rush lasts ten seconds, so scaling that reacts to it is too late. The paths web, worker, worker_roles.delivery and worker_roles.gate are numbers.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/capacity (the `Capacity` operationId).
+func (c *ClientWithResponses) CapacityWithResponse(ctx context.Context, params *CapacityParams, reqEditors ...RequestEditorFn) (*CapacityResponse, error) {
+	rsp, err := c.Capacity(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCapacityResponse(rsp)
+}
+
 // RevokeCouponWithBodyWithResponse Revoke an unused coupon
 //
 // With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.
@@ -28772,6 +29066,32 @@ func ParseWithdrawCampaignResponse(rsp *http.Response) (*WithdrawCampaignRespons
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Campaign
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCapacityResponse parses an HTTP response from a CapacityWithResponse call
+func ParseCapacityResponse(rsp *http.Response) (*CapacityResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CapacityResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Capacity
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

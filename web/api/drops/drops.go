@@ -64,6 +64,7 @@ type Deps struct {
 	Board      reminder.BoardStore
 	Cockpits   reminder.CockpitStore
 	Forecaster *forecast.Forecaster
+	Capacities *forecast.Capacities
 	Earnings   Earnings
 	Budgets    *budget.Service
 	Stock
@@ -88,6 +89,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.calendarRoutes()
 	h.templateRoutes()
 	h.forecastRoute()
+	h.capacityRoute()
 	h.moneyRoutes()
 	h.budgetRoutes()
 	h.shopRoutes()

@@ -1,0 +1,49 @@
+package drops
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/forecast"
+)
+
+// DropsAhead returns the published drops that open between the instants. A customer who reserves
+// several reminders of a drop counts once: the reminder with the most bookings counts.
+func (s Forecasts) DropsAhead(ctx context.Context, from, until time.Time) ([]forecast.DropAhead, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select t.id, t.name, sh.timezone, t.opens_at,
+			coalesce((select max(booked) from (select sum(booked)::bigint as booked from bookings where template_id = t.id group by slot) slots), 0),
+			t.claim_mode = 'gate', t.stock - t.issued
+		from templates t join shops sh on sh.number = t.shop_number
+		where t.state = 'published' and t.opens_at between $1 and $2 order by t.opens_at, t.id`, from, until)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[forecast.DropAhead])
+	return list, pg.Translate(err)
+}
+
+// slotsAheadSQL returns the slots that are due between $1 and $2, by the indexes of each state: a
+// finished slot has ended after it was due.
+const slotsAheadSQL = `
+	select id from slots where state = 'waiting' and due_at between $1 and $2
+	union all select id from slots where state in ('firing', 'sending') and stop_reason is null and due_at between $1 and $2
+	union all select id from slots where state = 'finished' and finished_at >= $1 and stop_reason is null and due_at between $1 and $2`
+
+// SlotsAhead returns the bookings of the app channel of slots that are due between the instants.
+func (s Forecasts) SlotsAhead(ctx context.Context, from, until time.Time) ([]forecast.SlotAhead, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select s.template_id, t.name, sh.timezone, s.due_at, b.booked
+		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
+			join bookings b on b.template_id = s.template_id and b.slot = s.slot and b.channel = 0
+		where s.id in (`+slotsAheadSQL+`) and b.booked > 0 and t.state in ('published', 'closed')
+		order by s.due_at, s.template_id`, from, until)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[forecast.SlotAhead])
+	return list, pg.Translate(err)
+}
