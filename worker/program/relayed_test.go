@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
@@ -197,6 +199,62 @@ func TestAReplicaThatLacksEvents(t *testing.T) {
 	f.settle()
 	if n := f.Number(`select count(*) from hook_events where type = 'coupon.locked'`); n != 2 {
 		t.Errorf("the shop is told of %d of 2 locks", n)
+	}
+}
+
+// TestAPaidCouponLeavesNothingInRedis compares the keys of Redis before and after payments. The
+// events about coupons are gone once every handler has acknowledged them, unless a shop is told
+// of them: corrections after a loss of the database are made of the events.
+func TestAPaidCouponLeavesNothingInRedis(t *testing.T) {
+	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
+	f.begin(12)
+	f.Exec(`delete from hook_endpoints`)
+	pay := func(user int) {
+		f.lock(user)
+		f.use(user)
+		f.relayAll()
+	}
+	entries := func() int64 {
+		n, err := f.p.Redis.XLen(t.Context(), "coupons.changed.v1").Result()
+		f.Must(err)
+		return n
+	}
+	keys := func() []string {
+		list, err := f.p.Redis.Keys(t.Context(), "*").Result()
+		f.Must(err)
+		slices.Sort(list)
+		return list
+	}
+	f.handle()
+	pay(1)
+	f.settle()
+	before := keys()
+	for user := 2; user <= 11; user++ {
+		pay(user)
+	}
+	f.lock(12) // and is never confirmed
+	f.relayAll()
+	if n := entries(); n != 21 {
+		t.Errorf("%d events of 21 steps", n)
+	}
+	f.settle()
+	if diff := cmp.Diff(before, keys()); diff != "" {
+		t.Errorf("keys of Redis (-before +after):\n%s", diff)
+	}
+	if n := entries(); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+	if n := f.Number(`select used + locked from coupon_tallies where template_id = $1`, f.drop.ID); n != 12 {
+		t.Errorf("%d of 12 coupons are counted", n)
+	}
+	told := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
+	told.begin(1)
+	told.handle()
+	told.lock(1)
+	told.relayAll()
+	told.settle()
+	if n, err := told.p.Redis.XLen(t.Context(), "coupons.changed.v1").Result(); err != nil || n == 0 {
+		t.Errorf("%d events are left for corrections, %v", n, err)
 	}
 }
 
