@@ -27,6 +27,9 @@ type fakeStore struct {
 }
 
 func (s *fakeStore) Campaign(context.Context, int64) (campaign.Campaign, error) { return s.held, nil }
+func (s *fakeStore) Awaiting(context.Context, []int64, string, int) ([]campaign.Request, error) {
+	return nil, nil
+}
 func (s *fakeStore) Progress(context.Context, int64) (campaign.Progress, error) {
 	return campaign.Progress{}, nil
 }

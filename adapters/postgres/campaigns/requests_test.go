@@ -393,3 +393,38 @@ func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
 		t.Error("the record does not say what it was before")
 	}
 }
+
+// A request waits for the members who may decide it: neither the member who asked nor the creator,
+// and only members of its shop.
+func TestRequestsThatAwaitAMember(t *testing.T) {
+	s := newOffice(t)
+	c, r := s.asked(nil)
+	waiting := func(by staff.Actor) (ids []int64) {
+		t.Helper()
+		list, err := s.approvals.Awaiting(t.Context(), by, 5)
+		s.Must(err)
+		for _, r := range list {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	limited := staff.Actor{Label: "staff:9", Role: staff.Marketer, Shops: []int64{77}}
+	viewer := staff.Actor{Label: "staff:8", Role: staff.Viewer}
+	for name, by := range map[string]staff.Actor{"the member who asked": li, "a member of another shop": limited, "a viewer": viewer} {
+		if ids := waiting(by); len(ids) != 0 {
+			t.Errorf("%s is shown %v", name, ids)
+		}
+	}
+	if diff := cmp.Diff([]int64{r.ID}, waiting(ada)); diff != "" {
+		t.Error(diff)
+	}
+	s.Exec(`update campaigns set creator = 'staff:3' where id = $1`, c.ID)
+	if ids := waiting(ada); len(ids) != 0 {
+		t.Errorf("the creator is shown %v", ids)
+	}
+	_, err := s.approvals.Refuse(t.Context(), wu, c.ID, r.ID, "too soon")
+	s.Must(err)
+	if ids := waiting(wu); len(ids) != 0 {
+		t.Errorf("a decided request waits: %v", ids)
+	}
+}
