@@ -1002,6 +1002,9 @@ func testTone(t testmessage.ChannelTest) ui.Tone {
 
 // testText names the kind of recipient; the address itself is not kept.
 func testText(ctx context.Context, t testmessage.ChannelTest) string {
+	if t.Provider == testmessage.Unsaved {
+		return ui.T(ctx, "tests.unsaved")
+	}
 	if t.ByUser {
 		return ui.T(ctx, "tests.to_user")
 	}
