@@ -140,7 +140,8 @@ func (f *figures) want(name string) int64 {
 		f.Must(err)
 		return f.Number(fmt.Sprintf(batchesSQL, outcomes[last], fmt.Sprintf("channel = %d and owner_id = %d", c, number(1))), f.drop.ID)
 	case parts[0] == "drop":
-		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "opened": rowsSQL["links:opened"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"]}[last], number(1))
+		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "opened": rowsSQL["links:opened"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"],
+			"orders": moneySQL["orders"], "revenue": moneySQL["revenue"]}[last], number(1))
 	case parts[0] == "listed":
 		return f.Number(map[string]string{"booked": rowsSQL["reminders:booked"], "left": rowsSQL["coupons:left"]}[last], number(1))
 	case parts[0] == "campaign" && len(parts) == 2:
@@ -151,6 +152,10 @@ func (f *figures) want(name string) int64 {
 		return f.Number(courseSQL[last], f.campaign.ID)
 	case parts[0] == "money", parts[0] == "earned": // one drop has orders
 		return f.Number(moneySQL[last], f.drop.ID)
+	case parts[0] == "increment":
+		return f.increment(parts[1], last)
+	case parts[0] == "brought":
+		return f.brought(parts[1], last)
 	case parts[0] == "spent":
 		return f.Number(`select count(distinct c.order_id) from coupons c where c.template_id = $1 and c.state = 'used'`, f.campaign.TemplateID())
 	case parts[0] == "results" && last == "opened":
@@ -160,6 +165,37 @@ func (f *figures) want(name string) int64 {
 	}
 	f.Fatalf("the test does not know the figure %q", name)
 	return 0
+}
+
+// increment counts one group of the drop's users with a reservation, user by user. Each coupon that
+// was used paid an order.
+func (f *figures) increment(group, what string) (n int64) {
+	f.Helper()
+	rows, err := f.SQL.Query(f.Context(), `select r.user_id, count(c.id), coalesce(sum(o.order_amount - c.discount), 0)::bigint from reservations r
+		left join coupons c on c.template_id = r.template_id and c.user_id = r.user_id and c.state = 'used'
+		left join coupon_operations o on o.coupon_id = c.id and o.order_id = c.order_id and o.step = 'lock' where r.template_id = $1 group by 1`, f.drop.ID)
+	f.Must(err)
+	defer rows.Close()
+	for rows.Next() {
+		var id user.ID
+		var orders, revenue int64
+		f.Must(rows.Scan(&id, &orders, &revenue))
+		if delivery.HeldOutOfDrop(f.drop.ID, heldOut, id) == (group == "held") {
+			n += map[string]int64{"users": 1, "orders": orders, "revenue": revenue}[what]
+		}
+	}
+	f.Must(rows.Err())
+	return n
+}
+
+// heldOut is the percentage that the drop holds out, after its reminders were sent.
+const heldOut = 40
+
+// brought returns what the campaign's results have for the held-out users, or for all others.
+func (f *figures) brought(group, what string) int64 {
+	f.Helper()
+	column := map[string]string{"users": "assigned", "orders": "orders", "revenue": "ordered - discount"}[what]
+	return f.Number(`select coalesce(sum(`+column+`), 0) from campaign_results where campaign_id = $1 and (variant = -1) = $2`, f.campaign.ID, group == "held")
 }
 
 // group counts one group of the campaign, user by user.
@@ -330,6 +366,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	f.sold(f.before, 1001, 1030)
 	f.opened(f.drop, 1001, 1004, 1004, 1021)
 	f.opened(f.before, 1001)
+	g.Exec(`update templates set hold_out_percent = $2 where id = $1`, f.drop.ID, heldOut)
 	g.Exec(`update slots set opens_at = opens_at - interval '1 day' where template_id = $1`, f.before.ID)
 	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.before.ID)
 	f.campaign = g.SentOut("Spring", 10, 400)
@@ -360,7 +397,8 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved", "earned:CNY:revenue", "earned:CNY:orders",
-		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
+		"increment:reached:users", "increment:held:orders", "increment:reached:revenue",
+		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("drop:%d:orders", f.drop.ID), fmt.Sprintf("drop:%d:revenue", f.drop.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
 		fmt.Sprintf("listed:%d:left", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {
 		if !f.seen[name] {
 			t.Errorf("no page shows %s", name)
