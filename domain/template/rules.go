@@ -104,7 +104,7 @@ func (s Spec) checkReach(e *fault.Fields) {
 	if s.ClaimMode != Durable && s.ClaimMode != Gate {
 		e.Add("claim_mode", "rule.claim_mode", "must be durable or gate")
 	}
-	if s.HoldOut < 0 || s.HoldOut > delivery.MaxHoldOut {
+	if s.HoldOutPercent < 0 || s.HoldOutPercent > delivery.MaxHoldOut {
 		e.Add("hold_out_percent", "rule.hold_out", "must be between %d and %d percent", 0, delivery.MaxHoldOut)
 	}
 	CheckClaimURL(e, s.ClaimURL)

@@ -2061,6 +2061,34 @@ export interface components {
             /** Format: int64 */
             skipped: number;
         };
+        Additional: {
+            /**
+             * Format: int64
+             * @description The difference times the users who were addressed, rounded.
+             * @example 553500
+             */
+            all: number;
+            /** @description Whether there are enough data for an interval: each group has at least 100 users and 355 times the squared skewness of the quantity. */
+            enough: boolean;
+            /**
+             * Format: double
+             * @description And at most this.
+             * @example 110.5
+             */
+            high?: number;
+            /**
+             * Format: double
+             * @description With 95 % confidence the true difference for each user is at least this; absent without enough data.
+             * @example 12.5
+             */
+            low?: number;
+            /**
+             * Format: double
+             * @description The difference for each user.
+             * @example 61.5
+             */
+            per_user: number;
+        };
         AdminCouponList: {
             coupons: components["schemas"]["Coupon"][];
             /** @description Pass as before to get the next page; absent on the last one. */
@@ -2229,7 +2257,7 @@ export interface components {
             share: number;
             /**
              * Format: date-time
-             * @description When the budget began. Drops of the shop that had ended before do not count.
+             * @description When the budget began. Coupons that were issued before by drops of the shop that had ended do not count.
              */
             since: string;
             /**
@@ -2879,6 +2907,8 @@ export interface components {
             goal?: "opened" | "claimed" | "used";
             /** @description a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing. */
             groups: components["schemas"]["CampaignGroup"][];
+            /** @description What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders. */
+            increment?: components["schemas"]["Increment"];
             /** @description The looks at the test, with the numbers that decided it; empty without a test. */
             looks: components["schemas"]["CampaignLook"][];
             /** @description What recipients did over time, as of counted_to; spans without anything are absent. */
@@ -3551,6 +3581,8 @@ export interface components {
             discount_share: number;
             /** @description The drop's orders by hour, the earliest first, without hours without orders. */
             hours: components["schemas"]["HourSums"][];
+            /** @description What the reminders brought: users with a reservation who were reminded against those who were held out. Absent for a drop that holds nobody out. */
+            increment?: components["schemas"]["Increment"];
             /**
              * Format: int64
              * @description Reminders, corrections and notices sent.
@@ -4033,6 +4065,41 @@ export interface components {
              * @description How many messages of the whole inbox are unread, counted up to 100: 100 means 100 or more.
              */
             unread: number;
+        };
+        Increment: {
+            /** @example CNY */
+            currency: string;
+            held_out: components["schemas"]["IncrementGroup"];
+            /** @description Additional orders. */
+            orders: components["schemas"]["Additional"];
+            /** @description Users who were not held out, whether or not a message reached them. */
+            reached: components["schemas"]["IncrementGroup"];
+            /** @description Additional revenue, in minor units. */
+            revenue: components["schemas"]["Additional"];
+        };
+        IncrementGroup: {
+            /**
+             * Format: int64
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description What the users paid, in minor units.
+             * @example 5508000
+             */
+            revenue: number;
+            /**
+             * Format: int64
+             * @description Rounded down.
+             * @example 612
+             */
+            revenue_per_user: number;
+            /**
+             * Format: int64
+             * @example 9000
+             */
+            users: number;
         };
         Job: {
             /** Format: date-time */

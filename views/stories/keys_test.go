@@ -110,7 +110,7 @@ func composed() map[string]bool {
 	}
 	add("chart.mark.%s", reminder.StepPublished, reminder.StepMoved, reminder.StepPaused, reminder.StepResumed, reminder.StepClosed, reminder.StepCancelled)
 	add("budgets.level.%s", string(budget.Fine), string(budget.Near), string(budget.UsedUp))
-	add("budgets.scope.%s", string(budget.Drop), string(budget.Shop))
+	add("budgets.scope.%s", budget.Drop, budget.Shop, budget.Campaign)
 	add("budgets.%s", "subject", "currency", "amount", "reason")
 	add("report.stage.%s", "booked", "reminded", "opened", "claimed", "used")
 	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Passed, reminder.Moved, reminder.SlotEnded,
@@ -140,6 +140,12 @@ func composed() map[string]bool {
 	}
 	add("bulk.undo.%s.one", "pause", "resume")
 	add("bulk.undo.%s.other", "pause", "resume")
+	for _, what := range []string{"revenue", "orders"} {
+		add("increment."+what+".%s", "more", "less", "chance", "none")
+	}
+	add("increment.%s", "reached", "held")
+	add("revenue.%s", "hours", "days")
+	add("revenue.left.%s", "hours", "days")
 	add("nav.group.%s", "operations")
 	add("model.%s", "lunch", "weekend", "evening", "premiere")
 	add("model.%s.text", "lunch", "weekend", "evening", "premiere")
@@ -173,7 +179,7 @@ func composed() map[string]bool {
 	for _, by := range delivery.TestMeasures() {
 		add("campaign.test_by.%s", by)
 	}
-	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
+	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {
 		add("results.measure.%s", m)

@@ -157,7 +157,7 @@ func (h *Hooks) wake(ctx context.Context, endpoints []int64) {
 	}
 }
 
-// sweep makes webhook events for opened drops and for issued coupons, and wakes endpoints whose
+// sweep makes webhook events for opened drops, for what drops earned and for issued coupons, and wakes endpoints whose
 // retries are due or whose task was lost. Without endpoints it only skips issued coupons.
 func (h *Hooks) sweep(ctx context.Context) error {
 	if h.wants.None(ctx) {
@@ -166,6 +166,13 @@ func (h *Hooks) sweep(ctx context.Context) error {
 	if h.wants.Any(ctx, hook.DropOpened) {
 		opened, err := h.events.Opened(ctx, openedAtOnce)
 		h.wake(ctx, opened)
+		if err != nil {
+			return err
+		}
+	}
+	if h.wants.Any(ctx, hook.DropEarned) {
+		earned, err := h.events.Earned(ctx, openedAtOnce)
+		h.wake(ctx, earned)
 		if err != nil {
 			return err
 		}

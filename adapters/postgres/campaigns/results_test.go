@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/increment"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -145,7 +146,7 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 	s.coupon(tpl, 1, in, "used", &in)
 
 	for _, w := range want { // each used coupon paid an order; their amounts are in rows of operations, which are not there
-		w.Spent = campaign.Spent{Currency: "CNY", Orders: w.Used}
+		w.Spent = campaign.Spent{Currency: "CNY", Orders: w.Used, OrderPowers: increment.Powers{Squares: float64(w.Used), Cubes: float64(w.Used)}}
 	}
 	r := s.counted(c)
 	if len(r.Groups) != 3 || r.Groups[0].Variant != 0 || r.Groups[2].Variant != delivery.HeldOut {

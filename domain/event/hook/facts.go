@@ -53,6 +53,12 @@ func OfBudget(e event.Budget) Event {
 	return x
 }
 
+// OfEarned returns the event of what a drop earned.
+func OfEarned(d EarnedData, at time.Time) Event {
+	d.EndedAt = d.EndedAt.UTC()
+	return Event{Type: DropEarned, Subject: Drop(d.TemplateID), TemplateID: d.TemplateID, At: at, Items: 1, Data: d}
+}
+
 func couponSubject(id int64) string { return "coupon/" + strconv.FormatInt(id, 10) }
 
 // OfReservations returns the events of reservations or cancellations, in parts of

@@ -2222,6 +2222,32 @@ type Account struct {
 	Skipped  int64 `json:"skipped"`
 }
 
+// Additional defines model for Additional.
+type Additional struct {
+	// All The difference times the users who were addressed, rounded.
+	//
+	// Examples: 553500
+	All int64 `json:"all"`
+
+	// Enough Whether there are enough data for an interval: each group has at least 100 users and 355 times the squared skewness of the quantity.
+	Enough bool `json:"enough"`
+
+	// High And at most this.
+	//
+	// Examples: 110.5
+	High *float64 `json:"high,omitempty"`
+
+	// Low With 95 % confidence the true difference for each user is at least this; absent without enough data.
+	//
+	// Examples: 12.5
+	Low *float64 `json:"low,omitempty"`
+
+	// PerUser The difference for each user.
+	//
+	// Examples: 61.5
+	PerUser float64 `json:"per_user"`
+}
+
 // AdminCouponList defines model for AdminCouponList.
 type AdminCouponList struct {
 	Coupons []Coupon `json:"coupons"`
@@ -2396,7 +2422,7 @@ type Budget struct {
 	// Examples: 0.64
 	Share float64 `json:"share"`
 
-	// Since When the budget began. Drops of the shop that had ended before do not count.
+	// Since When the budget began. Coupons that were issued before by drops of the shop that had ended do not count.
 	Since time.Time `json:"since"`
 
 	// Subject The template's id or the shop's number.
@@ -3108,6 +3134,9 @@ type CampaignResults struct {
 
 	// Groups a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing.
 	Groups []CampaignGroup `json:"groups"`
+
+	// Increment What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders.
+	Increment *Increment `json:"increment,omitempty"`
 
 	// Looks The looks at the test, with the numbers that decided it; empty without a test.
 	Looks []CampaignLook `json:"looks"`
@@ -3845,6 +3874,9 @@ type DropMoney struct {
 	// Hours The drop's orders by hour, the earliest first, without hours without orders.
 	Hours []HourSums `json:"hours"`
 
+	// Increment What the reminders brought: users with a reservation who were reminded against those who were held out. Absent for a drop that holds nobody out.
+	Increment *Increment `json:"increment,omitempty"`
+
 	// Messages Reminders, corrections and notices sent.
 	//
 	// Examples: 3900
@@ -4245,6 +4277,41 @@ type Inbox struct {
 
 	// Unread How many messages of the whole inbox are unread, counted up to 100: 100 means 100 or more.
 	Unread int64 `json:"unread"`
+}
+
+// Increment defines model for Increment.
+type Increment struct {
+	// Currency Examples: CNY
+	Currency string         `json:"currency"`
+	HeldOut  IncrementGroup `json:"held_out"`
+
+	// Orders Additional orders.
+	Orders Additional `json:"orders"`
+
+	// Reached Users who were not held out, whether or not a message reached them.
+	Reached IncrementGroup `json:"reached"`
+
+	// Revenue Additional revenue, in minor units.
+	Revenue Additional `json:"revenue"`
+}
+
+// IncrementGroup defines model for IncrementGroup.
+type IncrementGroup struct {
+	// Orders Examples: 612
+	Orders int64 `json:"orders"`
+
+	// Revenue What the users paid, in minor units.
+	//
+	// Examples: 5508000
+	Revenue int64 `json:"revenue"`
+
+	// RevenuePerUser Rounded down.
+	//
+	// Examples: 612
+	RevenuePerUser int64 `json:"revenue_per_user"`
+
+	// Users Examples: 9000
+	Users int64 `json:"users"`
 }
 
 // Job defines model for Job.

@@ -261,7 +261,7 @@ func barsOf(list []report.Figures, value func(report.Figures) int64, text func(r
 		if bars[i].text, bars[i].note = text(f); value == nil {
 			continue
 		}
-		bars[i].width = parts.Unit(1000 * float64(value(f)) / float64(max(1, most)))
+		bars[i].width = parts.Unit(1000 * float64(max(0, value(f))) / float64(max(1, most)))
 	}
 	return bars
 }
@@ -272,12 +272,26 @@ type trendColumn struct {
 	bars        []trendBar
 }
 
+// currencies returns the number of currencies of the drops.
+func (p Trend) currencies() int {
+	all := map[string]bool{}
+	for _, f := range p.List {
+		all[f.Template.Currency] = true
+	}
+	return len(all)
+}
+
 func (p Trend) columns(ctx context.Context) []trendColumn {
 	sent := func(f report.Figures) int64 { return f.Progress.Sent }
 	opened := func(f report.Figures) int64 { return f.Opened }
 	issued := func(f report.Figures) int64 { return f.Issued }
 	used := func(f report.Figures) int64 { return f.Tally.Used }
 	taken := func(f report.Figures) int64 { return int64(f.Tally.Discounted) }
+	orders := func(f report.Figures) int64 { return f.Money.Orders() }
+	revenue := func(f report.Figures) int64 { return int64(f.Money.Revenue()) }
+	if p.currencies() > 1 { // the lengths of bars would compare currencies
+		taken, revenue = nil, nil
+	}
 	return []trendColumn{
 		{"stat.sent", "sent", barsOf(p.List, sent, func(f report.Figures) (string, string) {
 			return ui.Num(ctx, f.Progress.Sent), outOf(ctx, f.Progress.Sent, f.Progress.Expected())
@@ -293,6 +307,10 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 		})},
 		{"report.taken", "", barsOf(p.List, taken, func(f report.Figures) (string, string) {
 			return ui.From(ctx).Locale.Money(f.Tally.Discounted, f.Template.Currency), ""
+		})},
+		{"money.orders", "orders", barsOf(p.List, orders, func(f report.Figures) (string, string) { return ui.Num(ctx, f.Money.Orders()), "" })},
+		{"money.revenue", "revenue", barsOf(p.List, revenue, func(f report.Figures) (string, string) {
+			return ui.From(ctx).Locale.Money(f.Money.Revenue(), f.Template.Currency), ""
 		})},
 	}
 }

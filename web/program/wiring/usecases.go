@@ -93,8 +93,6 @@ func NewUseCases(s Surroundings) (u UseCases) {
 		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, PriceCurrency: s.PriceCurrency,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
 
-	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates}
-
 	// Audience and campaigns.
 	u.Users = &user.Service{Store: stores.Users, AllowLocalPush: s.LocalPush}
 	u.Segments = &segment.Service{Store: stores.Segments, Jobs: u.Jobs, Tables: s.Tables}
@@ -102,6 +100,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Approvals = &approval.Service{Store: campaigns, Publisher: campaign.Publisher{Store: campaigns, Lock: s.Lock, Templates: s.Lookup, Channels: s.Channels, Now: s.Now}}
 	u.Campaigns = &campaign.Service{Store: campaigns, Approvals: u.Approvals, Templates: s.Lookup, Users: u.Users, Channels: s.Channels, Texts: s.Texts, Now: s.Now,
 		Audiences: campaigns.Audiences(), QuietCounts: s.QuietCounts}
+	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates, Campaigns: u.Campaigns}
 
 	// Coupons.
 	u.Coupons = &coupon.Admin{Store: stores.CouponSteps}
