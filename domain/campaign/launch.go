@@ -89,6 +89,7 @@ type Launcher struct {
 	Now   func() time.Time
 	// LeaseFor is how long a silent process keeps the right to cut.
 	LeaseFor time.Duration
+	DropPage DropPage
 }
 
 // Schedule queues the timer of a published campaign.

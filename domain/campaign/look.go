@@ -40,7 +40,7 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 		}
 		p.Unknown, p.Variant = reader.UpdatedAt.IsZero(), st.Content.Pick(id, to)
 	}
-	subject, err := s.Store.Subject(ctx, st.Campaign)
+	subject, err := s.Subject(ctx, st.Campaign)
 	if err != nil {
 		return p, err
 	}

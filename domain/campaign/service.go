@@ -127,6 +127,7 @@ type Service struct {
 	// answer takes as long as counting the audience.
 	QuietCounts func(ctx context.Context, id int64) (Waiting, error)
 	Now         func() time.Time
+	DropPage    DropPage
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
@@ -198,7 +199,7 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 			e.Add(about.field, "rule.other_shop", "belongs to another shop")
 		}
 	}
-	spec.checkLink(e, claimURL)
+	spec.checkLink(e, claimURL, s.DropPage)
 	if err := e.Err(); err != nil {
 		return spec, err
 	}

@@ -168,7 +168,9 @@ func (s *Service) SegmentRule(ctx context.Context, a Audience) (*FrozenRule, err
 
 // Subject returns the subject of the campaign's messages. The campaign need not be stored.
 func (s *Service) Subject(ctx context.Context, c Campaign) (delivery.Subject, error) {
-	return s.Store.Subject(ctx, c)
+	subject, err := s.Store.Subject(ctx, c)
+	s.DropPage.put(&subject, c.Channel)
+	return subject, err
 }
 
 // Granted returns the template whose coupons a campaign gives away, or [template.ErrNotFound].

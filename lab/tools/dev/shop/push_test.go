@@ -138,6 +138,9 @@ func TestDemoShopByPush(t *testing.T) {
 	v.Open(v.address + "/checkout")
 	v.Press("main", "Pay")
 	v.Sees("#receipt", "Paid. Thank you!", "−¥20.00", "The coupon is used.")
+	if n := v.number(`select count(*) from orders where shop_number = 20 and amount = 6800`); n != 1 {
+		t.Errorf("%d orders are reported", n)
+	}
 
 	v.open("/", "dropbell-push", "on")
 	v.press("dropbell-push", "on")
