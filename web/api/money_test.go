@@ -142,9 +142,8 @@ func testBudgets(t *testing.T) {
 	if got := a.Body.String(); !strings.Contains(got, `"scope":"campaign","subject":"`+gives+`"`) {
 		t.Errorf("the campaign's budget is not listed: %s", got)
 	}
-	behind := r.draft(time.Hour)
-	r.exec(`update templates set claim_mode = 'gate' where id = $1`, behind)
-	put("/admin/campaigns/"+campaign("grant_template_id", behind)+"/budget", map[string]any{"amount": 5000, "reason": "x"}, 409, "budget_behind_gate")
+	r.exec(`update templates set claim_mode = 'gate' where id = $1`, drop)
+	put("/admin/campaigns/"+gives+"/budget", map[string]any{"amount": 6000, "reason": "x"}, 409, "budget_behind_gate")
 }
 
 func TestHoldOut(t *testing.T) { testHoldOut(t) }
