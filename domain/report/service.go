@@ -207,6 +207,12 @@ func (s *Service) past(ctx context.Context, t template.Template) (p Past, err er
 	return p, err
 }
 
+// PastOf returns the figures and curves of a drop that another drop is compared with, without its
+// users.
+func (s *Service) PastOf(ctx context.Context, t template.Template) (Past, error) {
+	return s.past(ctx, t)
+}
+
 // people counts the drop's users. f are its figures.
 func (s *Service) people(ctx context.Context, f Figures) (People, error) {
 	p, err := s.Store.People(ctx, f.Template.ID)

@@ -86,13 +86,15 @@ func overviews() []Story {
 	later := []droppages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
 		map[delivery.Channel]forecast.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
-	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
+	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 failed messages of other drops, campaigns or notices await a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
+	waiting := []droppages.Attention{{Tone: ui.Info, Text: "Approve “Spring tea for regulars”: to 41,220 customers, requested by Ada Okafor", URL: "/campaigns/7/approval"},
+		{Tone: ui.Info, Text: "“Winter warm-up” opens soon and has no text of its own: the built-in text would be sent", URL: "/templates/2/message"}}
 	return []Story{
 		{Name: "overview/first", Page: droppages.Overview{First: true, Health: health(false)}.Page()},
 		{Name: "overview/setup", Page: droppages.Overview{First: true, Setup: &template.Setup{Shop: true, Users: true}, Health: health(false)}.Page()},
 		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
 		{Name: "overview/one", Page: droppages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
-		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead, Earned: lately()}.Page(),
+		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Tasks: waiting, Health: health(true), Activity: records(), Forecast: ahead, Earned: lately()}.Page(),
 			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Customers can reserve reminders now."}}},
 	}
 }
@@ -230,6 +232,8 @@ func drops() []Story {
 		{Name: "template/history", Page: told.Page()},
 		{Name: "template/paused", Page: paused.Page()},
 		{Name: "template/cancelled", Page: ended.Page()},
+		{Name: "template/compare", Page: droppages.ChooseOther{Template: open.Drop.Template, Tab: droppages.TabClaims, With: 3, Others: []template.Template{coupon(3, "Mid-autumn", -30*24*time.Hour), coupon(4, "Summer", -80*24*time.Hour)}}.Page(), Role: staff.Viewer},
+		{Name: "template/compare-none", Page: droppages.ChooseOther{Template: fresh.Drop.Template, Tab: droppages.TabReminders}.Page()},
 	}
 }
 

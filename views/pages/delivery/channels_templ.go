@@ -63,7 +63,7 @@ func (p Channels) Page() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "nav.channels"), Active: "channels", Lead: ui.T(ctx, "channels.lead"), Actions: ui.LiveSwitch()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "nav.channels"), Active: "channels", Lead: ui.T(ctx, "channels.lead"), Live: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

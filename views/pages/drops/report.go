@@ -3,6 +3,7 @@ package drops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"dropbell/domain/claim"
@@ -207,8 +208,13 @@ func during(list []ui.ChartMark, c claim.Curve) (within []ui.ChartMark) {
 	return within
 }
 
+// charts show the earlier drops. A chosen drop stands instead of them.
 func (p drawn) charts(ctx context.Context) (booked, sold ui.TimeChart) {
-	return ChartsOf(ctx, p.Template, p.Growth, p.Sales, p.Events, p.Earlier)
+	earlier := p.Earlier
+	if o := p.Other; o != nil && !slices.ContainsFunc(earlier, func(e report.Past) bool { return e.Template.ID == o.Template.ID }) {
+		earlier = []report.Past{*o}
+	}
+	return ChartsOf(ctx, p.Template, p.Growth, p.Sales, p.Events, earlier)
 }
 
 func lifeOptions(ctx context.Context) (list []ui.Option) {

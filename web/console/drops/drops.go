@@ -4,19 +4,21 @@ package drops
 
 import (
 	"context"
-	"dropbell/domain/budget"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
+	"dropbell/domain/message"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	droppages "dropbell/views/pages/drops"
@@ -58,6 +60,8 @@ type Users interface {
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
 	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)
+	// Compare sets the drop that the sales are compared with.
+	Compare(ctx context.Context, s *droppages.Sales, with template.Template) error
 	// Shards returns the distribution of coupons over the shards of a gate; nil for a template that
 	// has no gate.
 	Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error)
@@ -93,7 +97,9 @@ type Deps struct {
 	Audiences    Audiences
 	Reports      *report.Service
 	Budgets      *budget.Service
-	Looks        Looks
+	Texts        Texts
+	Approvals    Approvals
+	Alerts       Alerts
 	Setups       template.Setups
 	// Step is the step about messages in the form.
 	Step MessageStep
@@ -117,9 +123,24 @@ type MessageStep interface {
 	Save(r *http.Request, t template.Template) error
 }
 
-// Looks knows whether a member has ever looked at a drop's messages.
-type Looks interface {
+// Texts knows the messages of drops.
+type Texts interface {
+	// Looked reports whether a member has ever looked at the drop's messages.
 	Looked(ctx context.Context, template int64) (bool, error)
+	// Book returns the texts of the place as they are now.
+	Book(ctx context.Context, by staff.Actor, p message.Place) (*message.Book, error)
+}
+
+// Approvals knows which campaigns wait for the approval of a member.
+type Approvals interface {
+	// Awaiting returns the open requests that by may approve or refuse, the oldest first.
+	Awaiting(ctx context.Context, by staff.Actor, limit int) ([]campaign.Request, error)
+}
+
+// Alerts knows what staff were notified of.
+type Alerts interface {
+	// Lasting returns the member's unread alerts about conditions that last, the newest first.
+	Lasting(ctx context.Context, m staff.Member) ([]alert.Alert, error)
 }
 
 // handlers answer the requests of this package's pages.
@@ -174,6 +195,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),
 		shell.Get("/templates/{id}/cockpit/live", staff.View, h.streamCockpit),
 		shell.Live(time.Second, shell.Get("/templates/{id}/wave", staff.View, h.showWave)),
+		shell.Get("/templates/{id}/compare", staff.View, h.chooseOther),
 		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),

@@ -99,7 +99,7 @@ func (c Console) Deps() console.Deps {
 			Jobs: u.Jobs, Shops: shops,
 			Reminders: drops.Reminders{Board: stores.Boards, Figures: stores.Figures(), Cockpits: stores.Cockpits, Explainer: u.Explainer, Receipts: &reminder.Receipts{Store: stores.Boards},
 				Forecaster: c.Forecaster, TextCosts: c.TextCosts, Announcements: &reminder.Announcements{Store: stores.Announcements, Now: c.Now}},
-			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Looks: u.Messages,
+			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Texts: u.Messages, Approvals: u.Approvals, Alerts: c.Alerts,
 			Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Audiences: u.Campaigns, Reports: u.Reports, Budgets: u.Budgets, States: states, Channels: channels},
 		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Tests: c.Tests, LinkExample: c.DropLink,
 			Pictures: c.Pictures, PublicURL: c.PicturesURL},
