@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/fault"
@@ -92,6 +93,15 @@ type Request struct {
 	// be written. The durable gate then checks stock and limit alone and recognises
 	// a repetition by ID. Zero = the request is to be judged now.
 	AcceptedAt time.Time
+}
+
+// OverLimit begins the keys of grants that the limit per user does not refuse: staff have
+// chosen that for one user. The key carries it, so that the choice reaches every gate and
+// its writer with the request. Such a coupon counts for its user like any other.
+const OverLimit = "over:"
+
+func (r Request) passesLimit() bool {
+	return r.Origin == ByGrant && strings.HasPrefix(r.Key, OverLimit)
 }
 
 // MaxKey bounds the length of a request's key in bytes.

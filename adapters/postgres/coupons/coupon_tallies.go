@@ -60,11 +60,14 @@ func (s CouponTallies) Changed(ctx context.Context, eventID string, e event.Coup
 		}
 		return []int64{0}
 	}
-	used := moved(coupon.Used)
+	used, refunded := moved(coupon.Used), took(coupon.StepRefund)
+	if coupon.Step(e.Step) == coupon.StepRestore {
+		refunded[0]--
+	}
 	_, err := s.Pool.Exec(ctx, tallySQL, pgx.StrictNamedArgs{"event": eventID, "templates": []int64{e.TemplateID},
 		"locked": moved(coupon.Locked), "used": used, "expired": moved(coupon.Expired), "revoked": moved(coupon.Revoked),
 		"discounted": []int64{used[0] * e.Discount}, "released": took(coupon.StepRelease, coupon.StepTimeout),
-		"refunded": took(coupon.StepRefund), "operation": e.OperationID})
+		"refunded": refunded, "operation": e.OperationID})
 	return pg.Translate(err)
 }
 
