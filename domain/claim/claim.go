@@ -109,6 +109,15 @@ func (r Request) Campaign() int64 {
 	return n
 }
 
+// OverLimit begins the keys of grants that the limit per user does not refuse: staff have
+// chosen that for one user. The key carries it, so that the choice reaches every gate and
+// its writer with the request. Such a coupon counts for its user like any other.
+const OverLimit = "over:"
+
+func (r Request) passesLimit() bool {
+	return r.Origin == ByGrant && strings.HasPrefix(r.Key, OverLimit)
+}
+
 // MaxKey bounds the length of a request's key in bytes.
 const MaxKey = 200
 

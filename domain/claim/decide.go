@@ -183,7 +183,7 @@ func (d *Decider) refusal(r Request) error {
 		return ErrNotStarted
 	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
 		return ErrSoldOut
-	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit:
+	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit && !r.passesLimit():
 		return ErrLimit
 	}
 	if left, limited := d.Affordable[r.Campaign()]; limited && left <= 0 {

@@ -68,6 +68,8 @@ type AdminStore interface {
 	Operations(ctx context.Context, id int64, limit int) ([]Operation, error)
 	// RevokedBy returns the job that revoked the coupon, 0 if none did.
 	RevokedBy(ctx context.Context, id int64) (jobID int64, err error)
+	// GivenByKey returns the coupon that staff gave with the claim's key, 0 if there is none.
+	GivenByKey(ctx context.Context, key string) (int64, error)
 }
 
 // Admin holds the use cases of staff around single coupons.

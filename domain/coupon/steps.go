@@ -20,11 +20,14 @@ const (
 	StepTimeout Step = "timeout" // a lock that was neither confirmed nor released ended
 	StepExpire  Step = "expire"
 	StepRevoke  Step = "revoke"
+	// StepRestore undoes a refund by staff: the order uses the coupon again.
+	StepRestore Step = "restore"
 )
 
 // Outcomes of operations: done, or the reason of the refusal.
 const (
 	Done            = "done"
+	Undone          = "undone" // a refund that was done and then undone
 	RefusedLocked   = "locked_elsewhere"
 	RefusedUsed     = "used"
 	RefusedExpired  = "expired"
@@ -91,6 +94,8 @@ type Move struct {
 	ToStock bool
 	// Job is the job that takes the step, for the log; 0 = none.
 	Job int64
+	// UndoesRefund turns the order's refund from done into undone.
+	UndoesRefund bool
 	// Entry is the audit record of a step that staff took.
 	Entry *staff.Entry
 }

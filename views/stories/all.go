@@ -51,6 +51,8 @@ func doors() []Story {
 	return []Story{
 		{Name: "signin/empty", Page: accesspages.SignIn{}.Page(), Outside: true},
 		{Name: "signin/missing", Page: accesspages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
+		{Name: "forgot/empty", Page: accesspages.ForgotPassword{Errors: []fault.Field{{Name: "email", Key: "rule.required"}}}.Page(), Outside: true},
+		{Name: "forgot/sent", Page: accesspages.ForgotPassword{Email: "lin@example.com", Sent: true}.Page(), Outside: true},
 		{Name: "signin/refused", Page: accesspages.SignIn{Email: "lin@example.com", Error: "The e-mail address or the password is wrong. Check both and try again."}.Page(), Outside: true},
 		{Name: "failure/missing", Page: pageparts.Failure{Status: 404}.Page()},
 		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},

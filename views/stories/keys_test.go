@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	life "dropbell/domain/timeline"
 	droppages "dropbell/views/pages/drops"
 )
 
@@ -181,6 +182,12 @@ func composed() map[string]bool {
 	}
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
+	for _, k := range life.Kinds() {
+		add("timeline.%s", k)
+	}
+	for _, g := range life.Groups() {
+		add("timeline.group.%s", g)
+	}
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {
 		add("results.measure.%s", m)
 		add("results.did.%s", m)
@@ -210,7 +217,7 @@ func composed() map[string]bool {
 	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
 	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
-	add("coupon.outcome.%s", owned.Done, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
+	add("coupon.outcome.%s", owned.Done, owned.Undone, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms)
 	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")

@@ -96,6 +96,12 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 		if err != nil {
 			return err
 		}
+		if m.UndoesRefund {
+			if _, err := tx.Exec(ctx, `update coupon_operations set outcome = 'undone' where coupon_id = $1 and order_id = $2 and step = 'refund' and outcome = 'done'`,
+				m.From.ID, m.To.OrderID); err != nil {
+				return err
+			}
+		}
 		if m.ToStock {
 			if err := returnToStock(ctx, tx, m.From.TemplateID); err != nil {
 				return err

@@ -82,7 +82,7 @@ func newCampaignGrant(t *testing.T, stock int64) *campaignGrant {
 	w.Must(err)
 	w.Exec(`insert into users (id) select generate_series(1, 2000)`)
 	b.grants = &coupon.Grants{Store: couponsdb.NewGrants(w.DB), Jobs: &job.Service{Store: w.Jobs}, Now: time.Now}
-	b.granter = &coupon.Granter{Store: couponsdb.NewGrants(w.DB), Lists: b.list, Gate: b.gate, Random: rand.Uint64}
+	b.granter = &coupon.Granter{Admin: &coupon.Admin{Store: couponsdb.NewCouponSteps(w.DB)}, Store: couponsdb.NewGrants(w.DB), Lists: b.list, Gate: b.gate, Random: rand.Uint64}
 	return b
 }
 

@@ -15,20 +15,22 @@ import (
 // shared_orders, shared_ordered. The order's amount is that of the coupon's lock. It counts
 // with the coupon of the template that was confirmed first, and is shared if a coupon of
 // another template of the shop was confirmed before, in the same currency. A refund takes
-// back what its payment counted.
+// back what its payment counted. A refund that was undone counts less itself, in its hour.
 func salesSQL(condition string) string {
 	return `
-    select c.template_id, date_trunc('hour', o.at, 'UTC') as hour, o.step = 'refund' as refund, n.orders, n.orders * coalesce(l.order_amount, 0) as ordered, o.discount,
-        n.orders * n.shared as shared_orders, n.orders * n.shared * coalesce(l.order_amount, 0) as shared_ordered
+    select c.template_id, date_trunc('hour', coalesce(r.at, o.at), 'UTC') as hour, o.step <> 'confirm' as refund, n.orders, n.orders * coalesce(l.order_amount, 0) as ordered,
+        s.sign * o.discount as discount, n.orders * n.shared as shared_orders, n.orders * n.shared * coalesce(l.order_amount, 0) as shared_ordered
     from coupon_operations o join coupons c on c.id = o.coupon_id join templates t on t.id = c.template_id
         join coupon_operations u on u.coupon_id = o.coupon_id and u.order_id = o.order_id and u.step = 'confirm' and u.outcome = 'done'
         left join coupon_operations l on l.coupon_id = o.coupon_id and l.order_id = o.order_id and l.step = 'lock' and l.outcome = 'done'
-        cross join lateral (select (count(*) filter (where b.template_id = c.template_id) = 0)::int as orders,
+        left join coupon_operations r on o.step = 'restore' and r.coupon_id = o.coupon_id and r.order_id = o.order_id and r.step = 'refund' and r.outcome = 'undone'
+        cross join lateral (select case o.step when 'restore' then -1 else 1 end as sign) s
+        cross join lateral (select s.sign * (count(*) filter (where b.template_id = c.template_id) = 0)::int as orders,
                 (count(*) filter (where b.template_id <> c.template_id) > 0)::int as shared
             from coupon_operations e join coupons b on b.id = e.coupon_id join templates bt on bt.id = b.template_id
             where e.order_id = o.order_id and e.order_id <> '' and e.step = 'confirm' and e.outcome = 'done' and e.id < u.id
                 and bt.shop_number = t.shop_number and bt.currency = t.currency) n
-    where o.step in ('confirm', 'refund') and o.outcome = 'done' and o.order_id <> '' and ` + condition
+    where o.step in ('confirm', 'refund', 'restore') and o.outcome in ('done', 'undone') and o.order_id <> '' and ` + condition
 }
 
 // countedSalesSQL computes the sums that sale_hours must have now for template $1: of the

@@ -27,7 +27,7 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsCha
         coalesce(sum((e."to" = 'expired')::int - (e."from" = 'expired')::int), 0) as expired,
         coalesce(sum((e."to" = 'revoked')::int - (e."from" = 'revoked')::int), 0) as revoked,
         coalesce(sum(((e."to" = 'used')::int - (e."from" = 'used')::int) * e.discount), 0) as discounted,
-        count(*) filter (where e.step in ('release', 'timeout')) as released, count(*) filter (where e.step = 'refund') as refunded
+        count(*) filter (where e.step in ('release', 'timeout')) as released, count(*) filter (where e.step = 'refund') - count(*) filter (where e.step = 'restore') as refunded
     from changes w, jsonb_to_record(w.change) as e (template_id text, step text, "from" text, "to" text, discount bigint)
     where e.template_id = $1::bigint::text
 ), swept as (
@@ -39,9 +39,9 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsCha
         coalesce(sum(discount) filter (where state = 'used'), 0) as discounted
     from coupons where template_id = $1 and state in ('locked', 'used', 'expired', 'revoked')
 ), logged as (
-    select count(*) filter (where o.step in ('release', 'timeout')) as released, count(*) filter (where o.step = 'refund') as refunded
+    select count(*) filter (where o.step in ('release', 'timeout')) as released, count(*) filter (where o.step = 'refund') - count(*) filter (where o.step = 'restore') as refunded
     from coupons c join coupon_operations o on o.coupon_id = c.id
-    where c.template_id = $1 and c.version > 0 and o.outcome = 'done' and o.step in ('release', 'timeout', 'refund') and o.from_state <> o.to_state
+    where c.template_id = $1 and c.version > 0 and o.outcome in ('done', 'undone') and o.step in ('release', 'timeout', 'refund', 'restore') and o.from_state <> o.to_state
 ), kept as (
     select coalesce(max(locked), 0) as locked, coalesce(max(used), 0) as used, coalesce(max(expired), 0) as expired, coalesce(max(revoked), 0) as revoked,
         coalesce(max(discounted), 0) as discounted, coalesce(max(released), 0) as released, coalesce(max(refunded), 0) as refunded

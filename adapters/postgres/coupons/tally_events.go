@@ -22,7 +22,7 @@ type TallyEvents struct {
 type tallyEvent struct {
 	id   string
 	sums map[int64]*tallySums // by template
-	// sold are the operations that change the sums of orders: payments and refunds.
+	// sold are the operations that change the sums of orders: payments, refunds and undone refunds.
 	sold []int64
 }
 
@@ -78,6 +78,9 @@ func (e *tallyEvent) add(c event.Coupon) {
 		e.sold = append(e.sold, c.OperationID)
 	case coupon.StepRefund:
 		y.refunded++
+		e.sold = append(e.sold, c.OperationID)
+	case coupon.StepRestore:
+		y.refunded--
 		e.sold = append(e.sold, c.OperationID)
 	}
 }

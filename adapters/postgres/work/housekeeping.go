@@ -245,6 +245,7 @@ func steps(keep Retention) []step {
 		{`update inbox_changes set seen = clock_timestamp() where ctid in (select ctid from inbox_changes where seen is null and $1::interval > '0' limit $2)`, time.Hour},
 		{`delete from inbox_changes where ctid in (select ctid from inbox_changes where seen < now() - $1::interval limit $2)`, time.Hour},
 		{`delete from sms_spent where day in (select day from sms_spent where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
+		{`delete from user_changes where id in (select id from user_changes where at < now() - $1::interval limit $2)`, keep.Audit},
 		{`delete from mail_warmup where day in (select day from mail_warmup where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
 		{`delete from accepted_messages where ctid in (select a.ctid from accepted_messages a where a.at < now() - $1::interval
 			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},

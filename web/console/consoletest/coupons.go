@@ -127,7 +127,7 @@ func (g *Fixture) WorkGrants() {
 	defer gate.Close()
 	store := g.Stores.Grants
 	runners := map[string]job.Runner{
-		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: tables.Lists{Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}}, Gate: gate, Random: rand.Uint64},
+		coupon.GrantKind:    &coupon.Granter{Admin: &coupon.Admin{Store: g.Stores.CouponSteps}, Store: store, Lists: tables.Lists{Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}}, Gate: gate, Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Admin{Store: g.Stores.CouponSteps}}}
 	w := &job.Worker{Store: g.Stores.Jobs, Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
 	due, err := g.Stores.Jobs.DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
