@@ -181,6 +181,15 @@ func (s *Service) Reaches(ctx context.Context, by staff.Actor, a Audience, verif
 	return list, nil
 }
 
+// Locales returns about how many users of the audience have each locale; "" = none. It has the same
+// errors as [Service.Estimate].
+func (s *Service) Locales(ctx context.Context, by staff.Actor, a Audience) (map[string]int64, error) {
+	if err := s.checkEstimate(ctx, by, &a); err != nil {
+		return nil, err
+	}
+	return s.Store.EstimateLocales(ctx, a)
+}
+
 // checkEstimate normalizes an audience, and returns an error if by may not get an estimate of it.
 func (s *Service) checkEstimate(ctx context.Context, by staff.Actor, a *Audience) error {
 	if err := by.May(staff.ManageCampaigns, 0); err != nil {

@@ -99,6 +99,8 @@ type Store interface {
 	// EstimateContact returns an upper estimate of the users of an audience with a contact of the
 	// kind, one of [segment.ContactKinds].
 	EstimateContact(ctx context.Context, a Audience, kind string) (int64, error)
+	// EstimateLocales returns about how many users of an audience have each locale; "" = none.
+	EstimateLocales(ctx context.Context, a Audience) (map[string]int64, error)
 	ResultStore
 }
 
