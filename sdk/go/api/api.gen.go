@@ -4646,6 +4646,11 @@ type Picture struct {
 	Bytes     int64     `json:"bytes"`
 	CreatedAt time.Time `json:"created_at"`
 
+	// Hash The SHA-256 of the stored file, by which the picture is described and deleted.
+	//
+	// Examples: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+	Hash string `json:"hash"`
+
 	// Height Examples: 600
 	Height int64 `json:"height"`
 
@@ -4669,6 +4674,14 @@ type PictureList struct {
 	// Next The value of before for the next page; absent on the last.
 	Next     *string   `json:"next,omitempty"`
 	Pictures []Picture `json:"pictures"`
+}
+
+// PictureText defines model for PictureText.
+type PictureText struct {
+	// Alt What the picture shows, for readers who do not see it.
+	//
+	// Examples: Two moon cakes
+	Alt string `json:"alt"`
 }
 
 // Preferences defines model for Preferences.
@@ -6918,6 +6931,9 @@ type PutShopBudgetJSONRequestBody = ShopBudgetWish
 // SetCampaignLimitsJSONRequestBody defines body for SetCampaignLimits for application/json ContentType.
 type SetCampaignLimitsJSONRequestBody = CampaignLimits
 
+// DescribePictureJSONRequestBody defines body for DescribePicture for application/json ContentType.
+type DescribePictureJSONRequestBody = PictureText
+
 // PutSenderJSONRequestBody defines body for PutSender for application/json ContentType.
 type PutSenderJSONRequestBody = Sender
 
@@ -8139,6 +8155,31 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
 	UploadPictureWithBody(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeletePicture Delete a picture that is not in use
+	//
+	// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+	//
+	// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+	DeletePicture(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DescribePictureWithBody Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePictureWithBody(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DescribePicture Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePicture(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSender Get the sender of a shop's mails
 	//
@@ -10224,6 +10265,61 @@ func (c *Client) ListPictures(ctx context.Context, number string, params *ListPi
 // Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
 func (c *Client) UploadPictureWithBody(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUploadPictureRequestWithBody(c.Server, number, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeletePicture Delete a picture that is not in use
+//
+// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+//
+// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+func (c *Client) DeletePicture(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeletePictureRequest(c.Server, number, hash)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DescribePictureWithBody Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *Client) DescribePictureWithBody(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDescribePictureRequestWithBody(c.Server, number, hash, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DescribePicture Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *Client) DescribePicture(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDescribePictureRequest(c.Server, number, hash, body)
 	if err != nil {
 		return nil, err
 	}
@@ -15050,6 +15146,101 @@ func NewUploadPictureRequestWithBody(server string, number string, params *Uploa
 		}
 
 	}
+
+	return req, nil
+}
+
+// NewDeletePictureRequest constructs an http.Request for the DeletePicture method
+func NewDeletePictureRequest(server string, number string, hash string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "hash", hash, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/pictures/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDescribePictureRequest calls the generic DescribePicture builder with application/json body
+func NewDescribePictureRequest(server string, number string, hash string, body DescribePictureJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDescribePictureRequestWithBody(server, number, hash, "application/json", bodyReader)
+}
+
+// NewDescribePictureRequestWithBody constructs an http.Request for the DescribePicture method, with any body, and a specified content type
+func NewDescribePictureRequestWithBody(server string, number string, hash string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "hash", hash, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/pictures/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -20078,6 +20269,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
 	UploadPictureWithBodyWithResponse(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UploadPictureResponse, error)
 
+	// DeletePictureWithResponse Delete a picture that is not in use
+	//
+	// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+	DeletePictureWithResponse(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*DeletePictureResponse, error)
+
+	// DescribePictureWithBodyWithResponse Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePictureWithBodyWithResponse(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error)
+
+	// DescribePictureWithResponse Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePictureWithResponse(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error)
+
 	// GetSenderWithResponse Get the sender of a shop's mails
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -23022,6 +23240,74 @@ func (r UploadPictureResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r UploadPictureResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeletePictureResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r DeletePictureResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeletePictureResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeletePictureResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeletePictureResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DescribePictureResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r DescribePictureResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DescribePictureResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DescribePictureResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DescribePictureResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -27098,6 +27384,51 @@ func (c *ClientWithResponses) UploadPictureWithBodyWithResponse(ctx context.Cont
 	return ParseUploadPictureResponse(rsp)
 }
 
+// DeletePictureWithResponse Delete a picture that is not in use
+//
+// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+func (c *ClientWithResponses) DeletePictureWithResponse(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*DeletePictureResponse, error) {
+	rsp, err := c.DeletePicture(ctx, number, hash, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeletePictureResponse(rsp)
+}
+
+// DescribePictureWithBodyWithResponse Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *ClientWithResponses) DescribePictureWithBodyWithResponse(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error) {
+	rsp, err := c.DescribePictureWithBody(ctx, number, hash, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDescribePictureResponse(rsp)
+}
+
+// DescribePictureWithResponse Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *ClientWithResponses) DescribePictureWithResponse(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error) {
+	rsp, err := c.DescribePicture(ctx, number, hash, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDescribePictureResponse(rsp)
+}
+
 // GetSenderWithResponse Get the sender of a shop's mails
 //
 // Returns a wrapper object for the known response body format(s).
@@ -29892,6 +30223,38 @@ func ParseUploadPictureResponse(rsp *http.Response) (*UploadPictureResponse, err
 		}
 		response.JSON201 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseDeletePictureResponse parses an HTTP response from a DeletePictureWithResponse call
+func ParseDeletePictureResponse(rsp *http.Response) (*DeletePictureResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeletePictureResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseDescribePictureResponse parses an HTTP response from a DescribePictureWithResponse call
+func ParseDescribePictureResponse(rsp *http.Response) (*DescribePictureResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DescribePictureResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

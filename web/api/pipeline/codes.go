@@ -100,6 +100,7 @@ var codes = []Code{
 	{"too_many_webhooks", http.StatusConflict, "The shop has as many webhook endpoints as it can."},
 	{"webhook_repeated", http.StatusConflict, "The request was carried out before; the secret in its answer is not shown again."},
 	{"webhook_disabled", http.StatusConflict, "The webhook endpoint is disabled."},
+	{"picture_in_use", http.StatusConflict, "The texts that detail names have the picture."},
 	{"picture_library_full", http.StatusConflict, "The shop has as many pictures as it can."},
 	{"stale_version", http.StatusConflict, "It was changed in the meantime: load it again and repeat the change."},
 	{"idempotency_in_progress", http.StatusConflict, "The first request with this Idempotency-Key is still being answered."},

@@ -85,8 +85,10 @@ func TestAFormIsTried(t *testing.T) {
 	}))
 	t.Cleanup(gateway.Close)
 	form := url.Values{"kind": {"json"}, "name": {"Gateway"}, "order": {"0"}, "weight": {"1"}, "url": {gateway.URL}, "token": {"s3cret-token"}, "recipient": {"+4915207770123"}}
-	b, parts := g.As(staff.Operator), g.As(staff.Operator).Htmx()
-	b.Get("/providers/new?kind=smtp").Is(200).Has("Test before saving", `formaction="/providers/try"`, `name="recipient" value="`, "Create SMTP credentials")
+	m := g.Hire(staff.Operator)
+	b, parts := g.Browser(), g.As(staff.Operator).Htmx()
+	b.SignIn(m.Email)
+	b.Get("/providers/new?kind=smtp").Is(200).Has("Test before saving", `formaction="/providers/try"`, `name="recipient"`, `value="`+m.Email+`"`, "Create SMTP credentials")
 	g.As(staff.Marketer).Post("/providers/try", form).Is(403)
 
 	parts.Post("/providers/try", form).Is(200).Has("Not sent to +4915207770123", "Check the values above", "HTTP 401").HasNot("s3cret", "<form")
