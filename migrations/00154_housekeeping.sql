@@ -69,6 +69,17 @@ where t.state <> 'draft';
 
 -- Campaigns whose results are final, until they are archived. Their rows are removed then.
 create index campaigns_settled on campaigns (ends_at) where settled_at is not null and not archived;
+-- +goose StatementBegin
+create function plan_campaign_removal() returns trigger language plpgsql security definer set search_path from current as $$
+begin
+    insert into removals (step, object_id, at) values ('campaigns', new.id, new.ends_at) on conflict (step, object_id) do nothing;
+    return null;
+end
+$$;
+-- +goose StatementEnd
+revoke execute on function plan_campaign_removal() from public;
+create trigger campaigns_archived after update of archived on campaigns
+    for each row when (new.archived and not old.archived) execute function plan_campaign_removal();
 insert into removals (step, object_id, at) select 'campaigns', id, ends_at from campaigns where archived;
 
 -- The rows of a list go with their job. Programs of this version remove them in chunks

@@ -33,13 +33,9 @@ func (c *cleaning) campaignRows(ctx context.Context, age time.Duration) {
 }
 
 // archiveCampaignsSQL archives results before the rows are removed from which the results were
-// counted, and plans the removal.
+// counted. A trigger plans the removal.
 const archiveCampaignsSQL = `
-with past as (
-    update campaigns set archived = true where id in (select id from campaigns where settled_at is not null and not archived and ends_at < $1 limit $2)
-    returning id, ends_at
-)
-insert into removals (step, object_id, at) select 'campaigns', id, ends_at from past on conflict (step, object_id) do nothing`
+update campaigns set archived = true where id in (select id from campaigns where settled_at is not null and not archived and ends_at < $1 limit $2)`
 
 // planned runs a step over the drops or campaigns whose retention is over. remove removes all
 // rows of several of them; it may be repeated. It returns which it is done with.

@@ -2265,6 +2265,9 @@ type Balance struct {
 
 // BalanceLine defines model for BalanceLine.
 type BalanceLine struct {
+	// Archived The rows were removed after their retention: counted are the totals that were kept, which must still add up.
+	Archived *bool `json:"archived,omitempty"`
+
 	// Bounced Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
 	//
 	// Examples: 0
@@ -5554,6 +5557,9 @@ type TestSent struct {
 // Timeline defines model for Timeline.
 type Timeline struct {
 	Reservation Reservation `json:"reservation"`
+
+	// RowsRemovedAt When the drop's reservations and outcomes were removed after their retention: the steps that they told are missing.
+	RowsRemovedAt *time.Time `json:"rows_removed_at,omitempty"`
 
 	// Steps In the order of time; expected steps come last.
 	Steps []Step `json:"steps"`
