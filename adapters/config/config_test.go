@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 		ReplicaMaxLag:  10 * time.Second,
 		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMS: config.SMS{Provider: "json"}, SMTPTLS: "opportunistic", APNSURL: "https://api.push.apple.com", FCMURL: "https://fcm.googleapis.com", FCMPerMinute: 600_000, Wallet: config.Wallet{PushURL: "https://api.push.apple.com", GoogleURL: "https://walletobjects.googleapis.com"}, RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
 		WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}, DBConns: 16, RequestTimeout: 2 * time.Second, ShutdownDelay: 5 * time.Second,
-		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, RetainHooks: 7 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
+		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour, RetainHooks: 7 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -56,7 +56,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", "postgres://u:p@primary:5432/dropbell",
 		"DATABASE_REPLICA_URL", "postgres://u:p@standby:5432/dropbell", "DATABASE_REPLICA_MAX_LAG", "2s",
-		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500", "COUPON_RETENTION_DAYS", "400",
+		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500", "COUPON_RETENTION_DAYS", "800", "OPERATION_RETENTION_DAYS", "30",
 		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHARDS", "8", "REQUEST_TIMEOUT", "900ms", "SHUTDOWN_DELAY", "20s", "MAX_IN_FLIGHT", "77",
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms", "WORKER_BATCHES", "email=9, sms = 1,", "WORKER_CALLS", "webhook=256",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
@@ -85,7 +85,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		VAPIDSubject: "mailto:a@example.com",
 		APNSKey:      appleKey, APNSKeyID: "ABC123DEFG", APNSTeamID: "DEF123GHIJ", APNSTopic: "com.example.shop", APNSURL: "https://api.sandbox.push.apple.com",
 		APNSLive: true, FCMAccount: googleAccount, FCMURL: "http://127.0.0.1:9", FCMPerMinute: 90_000,
-		LinkSecret: "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour,
+		LinkSecret: "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour, RetainCoupons: 800 * 24 * time.Hour, KeepOperations: new(30 * 24 * time.Hour),
 		LockFor: 90 * time.Second, GateShards: 8, RequestTimeout: 900 * time.Millisecond, ShutdownDelay: 20 * time.Second, MaxInFlight: 77,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh", PasswordsOff: true, WorkerRoles: []string{"timers", "house"}, WorkerChannels: []string{"sms"},
 		WorkerBatches: map[string]int{"app": 16, "email": 9, "sms": 1, "webpush": 8, "webhook": 4}, WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 256},
@@ -145,7 +145,7 @@ var mistakes = map[string]string{
 	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "PUSH_PRIVATE": secret, "APNS_KEY": "-----BEGIN PRIVATE KEY-----" + secret, "APNS_KEY_ID": secret, "APNS_TEAM_ID": secret, "APNS_TOPIC": secret,
 	"APNS_URL": "http://" + secret + ".example", "APNS_LIVE": secret, "FCM_SERVICE_ACCOUNT": `{"private_key":"` + secret + `"}`, "FCM_URL": secret, "FCM_PER_MINUTE": "59", "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
-	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
+	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "OPERATION_RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
 	"PROVIDERS_KEY": secret, "EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":   "ldap://" + secret,

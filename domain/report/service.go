@@ -127,7 +127,7 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if r.People, err = s.people(ctx, r.Figures); err != nil {
 		return r, err
 	}
-	r.People.Partial = r.People.Partial || r.Archived
+	r.People.Partial = r.People.Partial || r.Archived && r.People.CountedAt == nil
 	if r.Hours, err = s.Money.Hours(ctx, t.ID); err != nil {
 		return r, err
 	}

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List budgets
-         * @description Of shops, and of drops that have not ended more than a week ago.
+         * @description Of shops, and of drops and campaigns that have not ended more than a week ago.
          */
         get: operations["list-budgets"];
         put?: never;
@@ -139,6 +139,26 @@ export interface paths {
          */
         get: operations["campaign-balance"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/campaigns/{id}/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the budget of a campaign
+         * @description Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+         */
+        put: operations["put-campaign-budget"];
         post?: never;
         delete?: never;
         options?: never;
@@ -2184,6 +2204,8 @@ export interface components {
             template_id: string;
         };
         BalanceLine: {
+            /** @description The rows were removed after their retention: counted are the totals that were kept, which must still add up. */
+            archived?: boolean;
             /**
              * Format: int64
              * @description Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
@@ -2254,7 +2276,7 @@ export interface components {
             amount: number;
             /**
              * Format: int64
-             * @description The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
+             * @description The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. For a campaign that of the coupons that it has given. It never exceeds amount.
              * @example 800000
              */
             committed: number;
@@ -2272,7 +2294,7 @@ export interface components {
              * @example drop
              * @enum {string}
              */
-            scope: "drop" | "shop";
+            scope: "drop" | "shop" | "campaign";
             /**
              * Format: double
              * @description used ÷ amount, to a thousandth.
@@ -2285,7 +2307,7 @@ export interface components {
              */
             since: string;
             /**
-             * @description The template's id or the shop's number.
+             * @description The id of the template or campaign, or the shop's number.
              * @example 1
              */
             subject: string;
@@ -4581,7 +4603,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "rows_removed" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "budget_behind_gate" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -5658,6 +5680,11 @@ export interface components {
         };
         Timeline: {
             reservation: components["schemas"]["Reservation"];
+            /**
+             * Format: date-time
+             * @description When the drop's reservations and outcomes were removed after their retention: the steps that they told are missing.
+             */
+            rows_removed_at?: string;
             /** @description In the order of time; expected steps come last. */
             steps: components["schemas"]["Step"][];
         };
@@ -6257,6 +6284,36 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CampaignBalance"];
                 };
+            };
+        };
+    };
+    "put-campaign-budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 1000000,
+                 *       "reason": "As planned"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BudgetWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

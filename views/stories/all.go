@@ -40,6 +40,7 @@ func All() []Story {
 		searches(),
 		documentation(),
 		queues(),
+		housekeepings(),
 		alerts(),
 	} {
 		all = append(all, group...)

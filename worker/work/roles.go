@@ -67,7 +67,7 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.SendHooks, Turn: true, Do: shell.Decoded(d.Hooks.send)},
 			{Name: task.CleanUp, Do: d.cleanUp},
 		},
-		Gauges:   []func(context.Context) error{g.setOutbox, g.setQueues, g.setJobs, d.Hooks.gauge},
+		Gauges:   []func(context.Context) error{g.setOutbox, g.setQueues, g.setJobs, g.setHousekeeping, d.Hooks.gauge},
 		Counts:   []shell.Count{{Take: f.correct, Forget: func() {}}},
 		Recounts: []func(context.Context) error{f.recount},
 	}

@@ -55,9 +55,10 @@ func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, er
 // sellingSQL returns at most $2 templates, the newest first, that sold coupons
 // within $1 or whose coupons have owners that are still to be checked.
 const sellingSQL = `
-select t.id from templates t where t.issued + t.returned > 0 and t.state <> 'draft'
-    and (exists (select from claim_seconds r where r.template_id = t.id and r.second > now() - $1::interval)
-        or exists (select from stock_counts k where k.template_id = t.id and k.checked_to < k.seen_to))
+select t.id from (
+    select template_id from claim_seconds where second > now() - $1::interval
+    union select template_id from stock_counts where checked_to < seen_to) l
+    cross join lateral (select id from templates where id = l.template_id and issued + returned > 0 and state <> 'draft' limit 1) t
 order by t.id desc limit $2`
 
 // countSQL returns the ledger of template $1 without the sum of the users'

@@ -103,15 +103,16 @@ func (s CouponTallies) RecountSales(ctx context.Context, templateID int64) (off 
 }
 
 // SalesToRecount returns up to limit templates whose orders are to be compared with the
-// logged steps: templates that were never compared, or have changed since the last comparison.
+// logged steps: templates that changed within a month, and were never compared or have changed
+// since the last comparison.
 func (s CouponTallies) SalesToRecount(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select y.template_id from coupon_tallies y left join figure_recounts r on r.template_id = y.template_id and r.figure = 'sales'
-		where r.at is null or y.changed_at > r.at order by r.at nulls first, y.template_id limit $1`, limit)
+	return s.ids(ctx, `select y.template_id from tally_changes l join coupon_tallies y on y.template_id = l.template_id left join figure_recounts r on r.template_id = y.template_id and r.figure = 'sales'
+		where l.at > now() - interval '30 days' and (r.at is null or y.changed_at > r.at) order by r.at nulls first, y.template_id limit $1`, limit)
 }
 
-// SalesImpossible returns up to limit templates whose sums of orders must be wrong: a sum is
-// below 0, or more was refunded than paid.
+// SalesImpossible returns up to limit templates whose sums of the last two days must be wrong: a
+// sum is below 0.
 func (s CouponTallies) SalesImpossible(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select template_id from sale_hours group by 1
-		having min(least(orders, ordered, discount, shared_orders, shared_ordered)) < 0 limit $1`, limit)
+	return s.ids(ctx, `select distinct template_id from sale_hours where hour > now() - interval '2 days'
+		and least(orders, ordered, discount, shared_orders, shared_ordered) < 0 limit $1`, limit)
 }

@@ -86,23 +86,31 @@ func (s CouponTallies) Recount(ctx context.Context, templateID int64) (off int64
 	return off, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "tallies"))
 }
 
+// countedAloneSQL returns the drops that are counted without being asked for: drops whose coupons
+// changed within a month, or expire later than a month ago. It does not read other drops,
+// however many there are.
+const countedAloneSQL = `
+select template_id as id from tally_changes where at > now() - interval '30 days'
+union
+select object_id from removals where step = 'coupons' and at > now() - interval '30 days'`
+
 // ToRecount returns up to limit templates whose tallies are to be compared with the rows:
 // templates whose tallies have changed since the last comparison, or were never compared.
 // Templates with coupons that can still change are compared once a day.
 func (s CouponTallies) ToRecount(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select t.id from templates t left join coupon_tallies y on y.template_id = t.id
+	return s.ids(ctx, `select t.id from (`+countedAloneSQL+`) l join templates t on t.id = l.id left join coupon_tallies y on y.template_id = t.id
 		left join figure_recounts r on r.template_id = t.id and r.figure = 'tallies'
 		where t.issued + t.returned > 0 and (r.at is null or y.changed_at > r.at or r.at < now() - interval '1 day'
 			and coalesce(t.valid_until, t.closes_at + t.valid_hours * interval '1 hour') > r.at)
 		order by r.at nulls first, t.id limit $1`, limit)
 }
 
-// Impossible returns up to limit templates whose tallies must be wrong: a sum is below 0, or
-// the states have more coupons than were issued.
+// Impossible returns up to limit templates whose tallies changed within two days and must be
+// wrong: a sum is below 0, or the states have more coupons than were issued.
 func (s CouponTallies) Impossible(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select t.id from coupon_tallies y join templates t on t.id = y.template_id
-		where least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0
-			or y.locked + y.used + y.expired + y.revoked > t.issued + t.returned limit $1`, limit)
+	return s.ids(ctx, `select t.id from tally_changes l join coupon_tallies y on y.template_id = l.template_id join templates t on t.id = y.template_id
+		where l.at > now() - interval '2 days' and (least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0
+			or y.locked + y.used + y.expired + y.revoked > t.issued + t.returned) limit $1`, limit)
 }
 
 func (s CouponTallies) ids(ctx context.Context, sql string, limit int) ([]int64, error) {

@@ -82,6 +82,7 @@ func TestReportsInTheBalance(t *testing.T) {
 		}
 	}
 	// The sums that outlive the batch follow the rule too.
+	w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '20 days', closes_at = now() - interval '19 days' where id = $1`, tpl.ID)
 	w.Exec(`update batches set worthless_after = now() - interval '20 days'`)
 	w.Clean()
 	kept, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{w.Slot(tpl, 1).ID})

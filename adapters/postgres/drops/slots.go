@@ -160,8 +160,10 @@ func (s Slots) FinishSlots(ctx context.Context) (finished int, err error) {
 // planner would read all batches for each slot, so the transaction forces indexes.
 func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		// The condition reads the index of unfinished batches once, not once for each slot.
-		const settled = ` and s.id not in (select b.owner_id from batches b where b.kind = 'reminder' and b.state <> 'done')`
+		// The condition reads the index of unfinished batches once, not once for each slot, and
+		// only at the instants for which reminders are being sent.
+		const settled = ` and s.id not in (select b.owner_id from batches b where b.kind = 'reminder' and b.state <> 'done'
+			and b.due_at = any(array(select distinct ` + pg.SlotDueAt + ` from slots s where s.state = 'sending')))`
 		if err := pg.ByIndex(ctx, tx); err != nil {
 			return err
 		}

@@ -171,3 +171,7 @@ insert into hook_attempts (delivery_id, attempt, at, took_ms, status) values (1,
 insert into hook_hours (endpoint_id, hour, delivered, took_ms) values (1, '2026-12-01 18:00Z', 1, 40);
 
 insert into inbox_history default values;
+
+-- housekeeping: removals has rows of the published drop, which its trigger wrote
+insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
+insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (2, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');

@@ -97,13 +97,16 @@ func (e BudgetLevel) Valid() bool {
 
 // Defines values for BudgetScope.
 const (
-	BudgetScopeDrop BudgetScope = "drop"
-	BudgetScopeShop BudgetScope = "shop"
+	BudgetScopeCampaign BudgetScope = "campaign"
+	BudgetScopeDrop     BudgetScope = "drop"
+	BudgetScopeShop     BudgetScope = "shop"
 )
 
 // Valid indicates whether the value is a known member of the BudgetScope enum.
 func (e BudgetScope) Valid() bool {
 	switch e {
+	case BudgetScopeCampaign:
+		return true
 	case BudgetScopeDrop:
 		return true
 	case BudgetScopeShop:
@@ -2333,6 +2336,9 @@ type Balance struct {
 
 // BalanceLine defines model for BalanceLine.
 type BalanceLine struct {
+	// Archived The rows were removed after their retention: counted are the totals that were kept, which must still add up.
+	Archived *bool `json:"archived,omitempty"`
+
 	// Bounced Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
 	//
 	// Examples: 0
@@ -2398,7 +2404,7 @@ type Budget struct {
 	// Examples: 1000000
 	Amount int64 `json:"amount"`
 
-	// Committed The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
+	// Committed The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. For a campaign that of the coupons that it has given. It never exceeds amount.
 	//
 	// Examples: 800000
 	Committed int64 `json:"committed"`
@@ -2425,7 +2431,7 @@ type Budget struct {
 	// Since When the budget began. Coupons that were issued before by drops of the shop that had ended do not count.
 	Since time.Time `json:"since"`
 
-	// Subject The template's id or the shop's number.
+	// Subject The id of the template or campaign, or the shop's number.
 	//
 	// Examples: 1
 	Subject string `json:"subject"`
@@ -5770,6 +5776,9 @@ type TestSent struct {
 type Timeline struct {
 	Reservation Reservation `json:"reservation"`
 
+	// RowsRemovedAt When the drop's reservations and outcomes were removed after their retention: the steps that they told are missing.
+	RowsRemovedAt *time.Time `json:"rows_removed_at,omitempty"`
+
 	// Steps In the order of time; expected steps come last.
 	Steps []Step `json:"steps"`
 }
@@ -6874,6 +6883,9 @@ type ChangeCampaignJSONRequestBody = CampaignPatch
 // ApproveCampaignJSONRequestBody defines body for ApproveCampaign for application/json ContentType.
 type ApproveCampaignJSONRequestBody = ApprovalDecision
 
+// PutCampaignBudgetJSONRequestBody defines body for PutCampaignBudget for application/json ContentType.
+type PutCampaignBudgetJSONRequestBody = BudgetWish
+
 // CancelCampaignJSONRequestBody defines body for CancelCampaign for application/json ContentType.
 type CancelCampaignJSONRequestBody = CampaignReason
 
@@ -7596,7 +7608,7 @@ type ClientInterface interface {
 
 	// ListBudgets List budgets
 	//
-	// Of shops, and of drops that have not ended more than a week ago.
+	// Of shops, and of drops and campaigns that have not ended more than a week ago.
 	//
 	// Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
 	ListBudgets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7694,6 +7706,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /admin/campaigns/{id}/balance (the `CampaignBalance` operationId).
 	CampaignBalance(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutCampaignBudgetWithBody Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudgetWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutCampaignBudget Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudget(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CancelCampaignWithBody Cancel a campaign; its remaining recipients are skipped
 	//
@@ -8975,7 +9005,7 @@ type ClientInterface interface {
 
 // ListBudgets List budgets
 //
-// Of shops, and of drops that have not ended more than a week ago.
+// Of shops, and of drops and campaigns that have not ended more than a week ago.
 //
 // Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
 func (c *Client) ListBudgets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9194,6 +9224,44 @@ func (c *Client) ApproveCampaign(ctx context.Context, id string, params *Approve
 // Corresponds with GET /admin/campaigns/{id}/balance (the `CampaignBalance` operationId).
 func (c *Client) CampaignBalance(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCampaignBalanceRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutCampaignBudgetWithBody Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *Client) PutCampaignBudgetWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutCampaignBudgetRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutCampaignBudget Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *Client) PutCampaignBudget(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutCampaignBudgetRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -12668,6 +12736,53 @@ func NewCampaignBalanceRequest(server string, id string) (*http.Request, error) 
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewPutCampaignBudgetRequest calls the generic PutCampaignBudget builder with application/json body
+func NewPutCampaignBudgetRequest(server string, id string, body PutCampaignBudgetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutCampaignBudgetRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewPutCampaignBudgetRequestWithBody constructs an http.Request for the PutCampaignBudget method, with any body, and a specified content type
+func NewPutCampaignBudgetRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/campaigns/%s/budget", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -19657,7 +19772,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListBudgetsWithResponse List budgets
 	//
-	// Of shops, and of drops that have not ended more than a week ago.
+	// Of shops, and of drops and campaigns that have not ended more than a week ago.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19765,6 +19880,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /admin/campaigns/{id}/balance (the `CampaignBalance` operationId).
 	CampaignBalanceWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CampaignBalanceResponse, error)
+
+	// PutCampaignBudgetWithBodyWithResponse Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudgetWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error)
+
+	// PutCampaignBudgetWithResponse Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudgetWithResponse(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error)
 
 	// CancelCampaignWithBodyWithResponse Cancel a campaign; its remaining recipients are skipped
 	//
@@ -21539,6 +21672,40 @@ func (r CampaignBalanceResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CampaignBalanceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PutCampaignBudgetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r PutCampaignBudgetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutCampaignBudgetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutCampaignBudgetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutCampaignBudgetResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -26328,7 +26495,7 @@ func (r GetOpeningCalendarResponse) ContentType() string {
 
 // ListBudgetsWithResponse List budgets
 //
-// Of shops, and of drops that have not ended more than a week ago.
+// Of shops, and of drops and campaigns that have not ended more than a week ago.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26513,6 +26680,36 @@ func (c *ClientWithResponses) CampaignBalanceWithResponse(ctx context.Context, i
 		return nil, err
 	}
 	return ParseCampaignBalanceResponse(rsp)
+}
+
+// PutCampaignBudgetWithBodyWithResponse Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *ClientWithResponses) PutCampaignBudgetWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error) {
+	rsp, err := c.PutCampaignBudgetWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutCampaignBudgetResponse(rsp)
+}
+
+// PutCampaignBudgetWithResponse Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *ClientWithResponses) PutCampaignBudgetWithResponse(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error) {
+	rsp, err := c.PutCampaignBudget(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutCampaignBudgetResponse(rsp)
 }
 
 // CancelCampaignWithBodyWithResponse Cancel a campaign; its remaining recipients are skipped
@@ -29167,6 +29364,22 @@ func ParseCampaignBalanceResponse(rsp *http.Response) (*CampaignBalanceResponse,
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParsePutCampaignBudgetResponse parses an HTTP response from a PutCampaignBudgetWithResponse call
+func ParsePutCampaignBudgetResponse(rsp *http.Response) (*PutCampaignBudgetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutCampaignBudgetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

@@ -47,6 +47,7 @@ var codes = []Code{
 	{"campaign_not_found", http.StatusNotFound, "There is no such campaign."},
 	{"recipient_not_found", http.StatusNotFound, "The user is not in the campaign's audience, or it has not been cut yet."},
 	{"not_reserved", http.StatusNotFound, "The user has no such reminder."},
+	{"rows_removed", http.StatusNotFound, "The drop's reservations and outcomes were removed after their retention."},
 	{"job_not_found", http.StatusNotFound, "There is no such job, or the caller may not see it."},
 	{"budget_not_found", http.StatusNotFound, "There is no such budget."},
 	{"shop_not_found", http.StatusNotFound, "There is no such shop."},

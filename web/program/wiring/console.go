@@ -109,6 +109,6 @@ func (c Console) Deps() console.Deps {
 			Pictures: c.Pictures, PublicURL: c.PicturesURL},
 		Search: search.Deps{Templates: u.Templates, Campaigns: u.Campaigns, Users: stores.Users, Coupons: u.Coupons, Codes: u.Codes, Segments: u.Segments},
 		Work: work.Deps{Jobs: u.Jobs, Alerts: c.Alerts, Browsers: c.Browsers, Uploads: stores.Uploads, DeadMessages: stores.DeadMessages, Hooks: c.Hooks, Audit: audit,
-			Queues: &queue.Service{Store: c.Queues, Audit: audit}, Monitor: c.Monitor},
+			Queues: &queue.Service{Store: c.Queues, Audit: audit}, Monitor: c.Monitor, Housekeeping: stores.Housekeeping},
 	}
 }
