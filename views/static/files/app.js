@@ -27,38 +27,9 @@
       if (el.textContent !== text) el.textContent = text;
       el.classList.toggle("is-near", left > 0 && left < 300000);
     }
-    moments(now);
+    document.dispatchEvent(new CustomEvent("dropbell:tick", { detail: now }));
   }
   setInterval(tick, 250);
-
-  // At the instants of an element's data-moments, and for a minute, the element, the title and the
-  // icon of the page show the moment. Every look at the clock decides anew: timers of tabs in the
-  // background are late, so events of the live stream look too.
-  const icon = document.querySelector('link[rel="icon"]');
-  const calm = { title: document.title, icon: icon?.href };
-  function moments(now) {
-    let text = "";
-    for (const el of all("[data-moments]")) {
-      const on = JSON.parse(el.dataset.moments).findLast((m) => now >= Date.parse(m.at) && now < Date.parse(m.at) + 60000);
-      const line = el.querySelector("[data-moment]");
-      el.classList.toggle("is-now", !!on);
-      if (line && line.textContent !== (on?.text ?? "")) line.textContent = on?.text ?? "";
-      if (on && !text) text = on.text + " · " + el.dataset.momentOf;
-    }
-    const title = text || calm.title;
-    if (document.title !== title) {
-      document.title = title;
-      if (icon) icon.href = text ? icon.dataset.moment : calm.icon;
-    }
-    for (const el of all("[data-minute]")) {
-      const at = (now - Date.parse(el.dataset.minute)) / 1000;
-      for (const line of all(".wave-now", el)) {
-        line.style.visibility = at >= 0 && at < 60 ? "visible" : "hidden";
-        line.setAttribute("x1", at);
-        line.setAttribute("x2", at);
-      }
-    }
-  }
 
   // Every instant has a tooltip with the viewer's own time.
   const own = new Intl.DateTimeFormat(root.lang, { dateStyle: "full", timeStyle: "long" });

@@ -103,13 +103,13 @@ func TestTheMomentInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + cockpitURL(d.ID))
 	calm := consoletest.Evaluate[string](b, `document.title`)
 	icon := consoletest.Evaluate[string](b, `document.querySelector('link[rel="icon"]').href`)
-	if !strings.Contains(calm, d.Name) || b.Text("#drop-head .moment") != "" {
+	if !strings.Contains(calm, d.Name) || b.Text("#drop-moment") != "" {
 		t.Errorf("an hour ahead the title is %q", calm)
 	}
 	g.Wait(time.Hour + 3*time.Second)
 	g.Sending(d, 12, 1, 1000, 400)
 	b.Open(g.Server.URL + cockpitURL(d.ID))
-	b.Sees("#drop-head .moment", "Now: the 60-minute reminders are sent")
+	b.Sees("#drop-moment", "Now: the 60-minute reminders are sent")
 	b.Sees("#wave", "Sending of the 60-minute reminders", "400 of 1,000")
 	if got := consoletest.Evaluate[string](b, `document.title`); got != "Now: the 60-minute reminders are sent · "+d.Name {
 		t.Errorf("the title is %q", got)
@@ -124,7 +124,7 @@ func TestTheMomentInTheBrowser(t *testing.T) {
 	g.Wait(70 * time.Second)
 	b.Open(g.Server.URL + cockpitURL(d.ID))
 	consoletest.Within(t, "the end of the moment", func() bool { return consoletest.Evaluate[string](b, `document.title`) == calm })
-	if b.Text("#drop-head .moment") != "" || consoletest.Evaluate[string](b, `document.querySelector('link[rel="icon"]').href`) != icon {
+	if b.Text("#drop-moment") != "" || consoletest.Evaluate[string](b, `document.querySelector('link[rel="icon"]').href`) != icon {
 		t.Error("the moment does not end")
 	}
 }
