@@ -106,8 +106,10 @@ func (s CouponTallies) RecountSales(ctx context.Context, templateID int64) (off 
 // logged steps: templates that changed within a month, and were never compared or have changed
 // since the last comparison.
 func (s CouponTallies) SalesToRecount(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select y.template_id from tally_changes l join coupon_tallies y on y.template_id = l.template_id left join figure_recounts r on r.template_id = y.template_id and r.figure = 'sales'
-		where l.at > now() - interval '30 days' and (r.at is null or y.changed_at > r.at) order by r.at nulls first, y.template_id limit $1`, limit)
+	return s.ids(ctx, `select l.template_id from tally_changes l
+		cross join lateral (select changed_at from coupon_tallies where template_id = l.template_id limit 1) y
+		left join lateral (select at from figure_recounts where template_id = l.template_id and figure = 'sales' limit 1) r on true
+		where l.at > now() - interval '30 days' and (r.at is null or y.changed_at > r.at) order by r.at nulls first, l.template_id limit $1`, limit)
 }
 
 // SalesImpossible returns up to limit templates whose sums of the last two days must be wrong: a

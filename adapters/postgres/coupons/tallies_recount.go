@@ -87,8 +87,8 @@ func (s CouponTallies) Recount(ctx context.Context, templateID int64) (off int64
 }
 
 // countedAloneSQL returns the drops that are counted without being asked for: drops whose coupons
-// changed within a month, or expire later than a month ago. It does not read other drops,
-// however many there are.
+// changed within a month, or expire later than a month ago. The statements that use it look each
+// of these drops up, so that none reads all drops, however many there are.
 const countedAloneSQL = `
 select template_id as id from tally_changes where at > now() - interval '30 days'
 union
@@ -98,8 +98,10 @@ select object_id from removals where step = 'coupons' and at > now() - interval 
 // templates whose tallies have changed since the last comparison, or were never compared.
 // Templates with coupons that can still change are compared once a day.
 func (s CouponTallies) ToRecount(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select t.id from (`+countedAloneSQL+`) l join templates t on t.id = l.id left join coupon_tallies y on y.template_id = t.id
-		left join figure_recounts r on r.template_id = t.id and r.figure = 'tallies'
+	return s.ids(ctx, `select t.id from (`+countedAloneSQL+`) l
+		cross join lateral (select * from templates where id = l.id limit 1) t
+		left join lateral (select changed_at from coupon_tallies where template_id = l.id limit 1) y on true
+		left join lateral (select at from figure_recounts where template_id = l.id and figure = 'tallies' limit 1) r on true
 		where t.issued + t.returned > 0 and (r.at is null or y.changed_at > r.at or r.at < now() - interval '1 day'
 			and coalesce(t.valid_until, t.closes_at + t.valid_hours * interval '1 hour') > r.at)
 		order by r.at nulls first, t.id limit $1`, limit)
@@ -108,7 +110,9 @@ func (s CouponTallies) ToRecount(ctx context.Context, limit int) ([]int64, error
 // Impossible returns up to limit templates whose tallies changed within two days and must be
 // wrong: a sum is below 0, or the states have more coupons than were issued.
 func (s CouponTallies) Impossible(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select t.id from tally_changes l join coupon_tallies y on y.template_id = l.template_id join templates t on t.id = y.template_id
+	return s.ids(ctx, `select l.template_id from tally_changes l
+		cross join lateral (select * from coupon_tallies where template_id = l.template_id limit 1) y
+		cross join lateral (select issued, returned from templates where id = l.template_id limit 1) t
 		where l.at > now() - interval '2 days' and (least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0
 			or y.locked + y.used + y.expired + y.revoked > t.issued + t.returned) limit $1`, limit)
 }
