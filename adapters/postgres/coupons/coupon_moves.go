@@ -16,7 +16,9 @@ import (
 // version is not the version in @versions is left as it is and not returned. For all coupons
 // together it stores the log and, for each 500 changes of state, one event. A new lock
 // (@locking) requires a valid coupon; if the statement waited for a concurrent step, the clock
-// is read again after the wait. It also logs refused steps, each once.
+// is read again after the wait. It also logs refused steps, each once. The condition on @ids
+// keeps a plan from reading the whole table: hash joins are allowed, for the rows of the
+// parameters, and the table may have been empty when the plan was made.
 const movesSQL = `
 with m as (
     select * from unnest(@ids::bigint[], @versions::bigint[], @states::text[], @orders::text[], @discounts::bigint[], @locking::bigint[], @to_stock::bool[], @jobs::bigint[])
@@ -28,7 +30,7 @@ with m as (
             when m.locking > 0 then statement_timestamp() + m.locking * interval '1 microsecond' else c.locked_until end,
         used_at = case when m.state <> 'used' then null else coalesce(c.used_at, clock_timestamp()) end,
         returned = c.returned or m.to_stock
-    from m where c.id = m.id and c.version = m.version and (m.locking = 0 or c.expires_at > clock_timestamp())
+    from m where c.id = any(@ids::bigint[]) and c.id = m.id and c.version = m.version and (m.locking = 0 or c.expires_at > clock_timestamp())
     returning c.id, c.template_id, c.user_id, c.version, c.updated_at, c.locked_at, c.locked_until, c.used_at, c.returned, nullif(m.job, 0) as job
 ), o as (
     insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor, reason, job_id)
@@ -59,8 +61,8 @@ select id, version, updated_at, locked_at, locked_until, used_at, returned from 
 var freeMovesSQL = strings.Replace(strings.Replace(movesSQL, `
 ), c as (`, `
 ), free as (
-    select c.id from m join coupons c on c.id = m.id where c.version = m.version order by c.id for no key update of c skip locked
-), c as (`, 1), `where c.id = m.id and`, `where c.id = m.id and c.id in (select id from free) and`, 1)
+    select c.id from m join coupons c on c.id = m.id where c.id = any(@ids::bigint[]) and c.version = m.version order by c.id for no key update of c skip locked
+), c as (`, 1), `c.id = m.id and c.version`, `c.id = m.id and c.id in (select id from free) and c.version`, 1)
 
 // movesArgs are the arguments of [movesSQL].
 func movesArgs(ctx context.Context, moves []coupon.Move, refused []coupon.Operation) pgx.StrictNamedArgs {

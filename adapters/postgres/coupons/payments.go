@@ -146,7 +146,7 @@ func (s *Payments) cases(ctx context.Context, group []coupon.Request) ([]*coupon
 		ids[i], orders[i] = r.CouponID, r.OrderID
 	}
 	cases := make([]*coupon.Case, len(group))
-	err := s.PlannedForGroups(pg.WaitingFor(ctx, pg.LockWait), casesSQL, []any{ids, orders}, func(rows pgx.Rows) error { return readCases(rows, cases) })
+	err := s.PlannedOnce(pg.WaitingFor(ctx, pg.LockWait), casesSQL, []any{ids, orders}, func(rows pgx.Rows) error { return readCases(rows, cases) })
 	return cases, err
 }
 

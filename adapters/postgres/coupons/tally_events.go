@@ -120,7 +120,7 @@ with fresh as (
         released = y.released + excluded.released, refunded = y.refunded + excluded.refunded, changed_at = clock_timestamp()
     returning template_id
 ), sold as (
-    select s.* from (` + salesSQL(`o.id in (select u.operation from counted join unnest(@sold_of::bigint[], @sold::bigint[]) as u (i, operation) using (i))`) + `) s
+    select s.* from (` + salesSQL(`o.id = any(array(select u.operation from counted join unnest(@sold_of::bigint[], @sold::bigint[]) as u (i, operation) using (i)))`) + `) s
 )
 insert into sale_hours as h (template_id, hour, refund, orders, ordered, discount, shared_orders, shared_ordered)
 select template_id, hour, refund, sum(orders), sum(ordered), sum(discount), sum(shared_orders), sum(shared_ordered)
@@ -144,7 +144,7 @@ func (s *TallyEvents) count(ctx context.Context, group []tallyEvent) ([]struct{}
 			soldOf, sold = append(soldOf, int64(i+1)), append(sold, operation)
 		}
 	}
-	err := s.PlannedForGroups(ctx, tallySQL, []any{pgx.StrictNamedArgs{"events": events, "of": of, "templates": templates, "locked": locked, "used": used,
+	err := s.PlannedOnce(ctx, tallySQL, []any{pgx.StrictNamedArgs{"events": events, "of": of, "templates": templates, "locked": locked, "used": used,
 		"expired": expired, "revoked": revoked, "discounted": discounted, "released": released, "refunded": refunded, "sold_of": soldOf, "sold": sold}},
 		func(pgx.Rows) error { return nil })
 	return make([]struct{}, len(group)), err
