@@ -278,12 +278,12 @@ func people() []Story {
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
 	return []Story{
 		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
-		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
-		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
+		{Name: "staff/many", Page: accesspages.Staff{List: members, Shops: shops(), Policy: staff.Required}.Page()},
+		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, Shops: shops()}.Page()},
 		{Name: "member/errors", Page: said(func(l *i18n.Locale) templ.Component {
 			return accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: l.T("fault.last_admin")}.Page()
 		})},
-		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
+		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Shops: shops(), SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
 		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: invited, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
 		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
 		{Name: "password/invitation", Page: accesspages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},

@@ -829,7 +829,7 @@ func (p Campaign) facts() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = parts.RuleText(r.Rule).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = parts.RuleText(r.Rule, p.Names).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -840,9 +840,9 @@ func (p Campaign) facts() templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var33 string
-			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(audienceText(ctx, p.Audience))
+			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(audienceText(ctx, p.Audience, p.AudienceNames))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/campaigns/campaign.templ`, Line: 166, Col: 36}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/campaigns/campaign.templ`, Line: 166, Col: 53}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 			if templ_7745c5c3_Err != nil {

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
@@ -18,6 +19,8 @@ import (
 // Campaigns is the list of campaigns.
 type Campaigns struct {
 	List []campaign.Status
+	// Audiences are the names of their audiences.
+	Audiences AudienceNames
 	// The filter of the list, as typed.
 	Search   string
 	States   []campaign.State
@@ -48,6 +51,10 @@ type Campaign struct {
 	Requests []campaign.Request
 	// SegmentNow is the present rule of the campaign's segment; nil for other audiences.
 	SegmentNow *campaign.FrozenRule
+	// AudienceNames has the name of the audience.
+	AudienceNames AudienceNames
+	// Names are the names of the drops of the rule.
+	Names parts.DropNames
 	// Recipients are the first few.
 	Recipients CampaignRecipients
 	// Carrier is the state of the campaign's channel.
@@ -137,15 +144,27 @@ func campaignTone(s campaign.State) ui.Tone {
 }
 
 // audienceText describes the audience of a campaign in a few words.
-func audienceText(ctx context.Context, a campaign.Audience) string {
+func audienceText(ctx context.Context, a campaign.Audience, names AudienceNames) string {
 	if a.Kind == campaign.Named {
 		return ui.N(ctx, "campaign.audience.named", int64(len(a.Users)))
 	}
 	text := ui.T(ctx, "campaign.audience."+string(a.Kind))
-	if a.ID != 0 {
-		text += " " + strconv.FormatInt(a.ID, 10)
+	if a.ID == 0 {
+		return text
 	}
-	return text
+	number := "#" + strconv.FormatInt(a.ID, 10)
+	if name := names[AudienceKey(a)]; name != "" {
+		return text + ": " + name + " (" + number + ")"
+	}
+	return text + " " + number
+}
+
+// AudienceNames are the names of the segments and drops of audiences, by [AudienceKey].
+type AudienceNames map[string]string
+
+// AudienceKey identifies a segment or a drop of an audience.
+func AudienceKey(a campaign.Audience) string {
+	return AudienceOf(a.Kind, strconv.FormatInt(a.ID, 10))
 }
 
 // etaText is when each recipient will have an outcome.
@@ -202,6 +221,10 @@ type CampaignForm struct {
 	RequestKey string
 	// Reaches is about how many users of the audience each channel reaches.
 	Reaches map[delivery.Channel]int64
+	// Readers is about how many users of the audience read each language; nil while it is unknown.
+	Readers *message.Readers
+	// Shown and ShownB are the chosen tabs of the languages; see [ShownLanguage].
+	Shown, ShownB string
 	// Pictures is the library of the shop.
 	Pictures parts.Pictures
 	// Everybody is about how many users there are; nil if it is unknown.

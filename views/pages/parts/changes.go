@@ -124,7 +124,7 @@ func (l changeLine) value(ctx context.Context, text, currency string, zone *time
 	case "rule":
 		var rule segment.Rule
 		if json.Unmarshal([]byte(text), &rule) == nil {
-			text = strings.Join(RuleLines(ctx, rule, ""), " ")
+			text = strings.Join(RuleLines(ctx, rule, "", nil), " ")
 		}
 	}
 	var list []string

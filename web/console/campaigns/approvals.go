@@ -27,6 +27,10 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 		return p, err
 	}
 	by := shell.Actor(r)
+	p.AudienceNames = h.audienceNames(r, p.Now.Audience)
+	if p.Now.Rule != nil {
+		p.Names = h.DropNames(r, p.Now.Rule.Rule.Templates())
+	}
 	p.Zone, p.Mine = h.ShopZone(p.Campaign.ShopTimezone), p.MayDecide(by)
 	p.Asks, p.Withdraws = p.MayAsk(by), p.MayWithdraw(by)
 	if p.Grants, err = h.grantsOf(ctx, p.Review); err != nil {

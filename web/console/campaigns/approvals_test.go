@@ -46,7 +46,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	li.Get(page).Is(200).Has("has refused to approve it", "not in Chinese")
 	li.Post(page+"/edit", consoletest.CampaignForm("version", "3", "l0_language", "zh-CN", "l0_title", "你好", "l0_body", "来")).To(page)
 	li.Post(page+"/ask", url.Values{"reason": {"now in Chinese"}}).To(page)
-	again := ada.Get(page+"/approval").Is(200).Has("now in Chinese", "Title (zh-CN)", "<ins>你好</ins>", "2 fields have changed.")
+	again := ada.Get(page+"/approval").Is(200).Has("now in Chinese", "Title (Chinese (China))", "<ins>你好</ins>", "2 fields have changed.")
 	request = again.Field("request")
 	// It is changed while Ada looks at it.
 	li.Post(page+"/edit", consoletest.CampaignForm("version", "5", "body", "Come and pay nothing")).To(page)

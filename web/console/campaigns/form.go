@@ -135,6 +135,7 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 		return err
 	}
 	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r, before), shops
+	f.Shown, f.ShownB = r.PostFormValue(campaignpages.ShownLanguage), r.PostFormValue(campaignpages.ShownLanguageB)
 	h.replan(r, f.Values, shops)
 	earlier := earlierForm(r, f.Values, before)
 	if err := h.choosePictures(r, &f); err != nil {
@@ -195,7 +196,7 @@ func (h *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, 
 
 // typedFields names the inputs that the broken rules are about.
 func typedFields(list []fault.Field, v map[string]string) []fault.Field {
-	tags := typedTags(v)
+	tags := campaignpages.Tags(v)
 	for i, f := range list {
 		switch {
 		case f.Name == "audience."+string(campaign.Reserved), f.Name == "audience."+string(campaign.Holds):

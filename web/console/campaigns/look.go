@@ -43,6 +43,7 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	f := campaignpages.CampaignForm{Values: typedCampaign(r, delivery.Copy{}), Shops: shops}
+	f.Shown, f.ShownB = r.PostFormValue(campaignpages.ShownLanguage), r.PostFormValue(campaignpages.ShownLanguageB)
 	f.ID, _ = strconv.ParseInt(r.PostFormValue(campaignpages.EditedField), 10, 64) // without one it is a new campaign
 	earlierForm(r, f.Values, delivery.Copy{})
 	if err := h.choosePictures(r, &f); err != nil {
@@ -108,6 +109,9 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 		return err
 	}
 	if f.Reach != nil {
+		if err := h.countReaders(r, f, spec.Audience); err != nil {
+			return err
+		}
 		if f.Reaches, err = h.Campaigns.Reaches(ctx, by, spec.Audience, h.VerifiedOnly); err != nil && fault.KindOf(err) == 0 {
 			return err
 		}

@@ -126,8 +126,8 @@ func languagePoints(r *http.Request, c delivery.Copy) []string {
 	var names []string
 	for _, v := range c.Variants {
 		for _, tag := range tagsOf(v) {
-			if tag != "" && !slices.Contains(names, tag) {
-				names = append(names, tag)
+			if name := l.LanguageName(tag); tag != "" && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}

@@ -201,9 +201,9 @@ func (h *handlers) offer(r *http.Request, shop int64) (p pageparts.Pictures, err
 
 // choosePictures puts the pictures chosen from the library into the blocks. A description that was
 // typed stays.
-func choosePictures(r *http.Request, blocks []message.Block, from pageparts.Pictures) {
+func choosePictures(r *http.Request, c message.Channel, blocks []message.Block, from pageparts.Pictures) {
 	for i, b := range blocks {
-		chosen, ok := from.Picked(r.PostFormValue("b" + strconv.Itoa(i) + "_picture"))
+		chosen, ok := from.Picked(r.PostFormValue(messagepages.Field(c, "b"+strconv.Itoa(i)+"_picture")))
 		if ok && b.Type == message.Image {
 			blocks[i].URL, blocks[i].Text = chosen.Address, cmp.Or(b.Text, chosen.Alt)
 		}
@@ -237,5 +237,5 @@ func (h *handlers) saveCouponPicture(w http.ResponseWriter, r *http.Request, a a
 		p.Errors = append(p.Errors, list...)
 		return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
 	}
-	return h.saved(w, r, a, book, p, err, "pictures.coupon_saved")
+	return h.saved(w, r, a, book, p, err, shell.Say(r, "pictures.coupon_saved"))
 }

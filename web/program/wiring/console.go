@@ -105,7 +105,7 @@ func (c Console) Deps() console.Deps {
 				Forecaster: c.Forecaster, TextCosts: c.TextCosts, Announcements: &reminder.Announcements{Store: stores.Announcements, Now: c.Now}},
 			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Texts: u.Messages, Approvals: u.Approvals, Alerts: c.Alerts,
 			Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Audiences: u.Campaigns, Reports: u.Reports, Budgets: u.Budgets, States: states, Channels: channels},
-		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Tests: c.Tests, LinkExample: c.DropLink,
+		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Readers: u.Campaigns, Tests: c.Tests, LinkExample: c.DropLink,
 			Pictures: c.Pictures, PublicURL: c.PicturesURL},
 		Search: search.Deps{Templates: u.Templates, Campaigns: u.Campaigns, Users: stores.Users, Coupons: u.Coupons, Codes: u.Codes, Segments: u.Segments},
 		Work: work.Deps{Jobs: u.Jobs, Alerts: c.Alerts, Browsers: c.Browsers, Uploads: stores.Uploads, DeadMessages: stores.DeadMessages, Hooks: c.Hooks, Audit: audit,
