@@ -226,7 +226,13 @@ func (s *Service) set(ctx context.Context, by staff.Actor, k Key, shop int64, am
 	if err := e.Err(); err != nil {
 		return err
 	}
-	kind := map[Scope]string{Drop: "template", Shop: "shop", Campaign: "campaign"}[k.Scope]
+	kind := "template"
+	switch k.Scope {
+	case Shop:
+		kind = "shop"
+	case Campaign:
+		kind = "campaign"
+	}
 	return s.Store.Set(ctx, k, amount, staff.Entry{Actor: by, Action: "budget.set", ObjectKind: kind, ObjectID: fmt.Sprint(k.Subject), ShopNumber: shop,
 		Reason: reason, After: Set{k.Currency, int64(amount)}})
 }

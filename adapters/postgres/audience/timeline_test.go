@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	audiencedb "dropbell/adapters/postgres/audience"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -50,7 +49,7 @@ func (w *fixture) lived() {
 func TestTimeline(t *testing.T) {
 	w := newFixture(t)
 	w.lived()
-	s := &timeline.Service{Store: audiencedb.NewUsers(w.DB), Batches: &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}}
+	s := &timeline.Service{Store: audiencedb.NewUsers(w.DB), Batches: &delivery.Ledger{Store: w.Ledger}}
 	list := func(by staff.Actor, group timeline.Group, size int) string {
 		t.Helper()
 		var kinds []string

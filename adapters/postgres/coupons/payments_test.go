@@ -13,7 +13,6 @@ import (
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -219,20 +218,16 @@ func TestEventsOfManyProcessesAreCountedOnce(t *testing.T) {
 	second := couponsdb.NewTallyEvents(p.secondDB())
 	t.Cleanup(second.Close)
 	var list []step
-	_, err := workdb.NewOutbox(p.DB).Relay(t.Context(), 1000, func(_ context.Context, all []workdb.Announcement) error {
-		for _, a := range all {
-			s := step{id: a.ID}
-			if a.Topic == event.CouponChanged {
-				s.Changes = make([]event.Coupon, 1)
-				p.Must(json.Unmarshal(a.Payload, &s.Changes[0]))
-			} else {
-				p.Must(json.Unmarshal(a.Payload, &s.CouponChanges))
-			}
-			list = append(list, s)
+	for _, a := range pgtest.Relay(t, p.DB, event.CouponChanged, event.CouponsChanged) {
+		s := step{id: a.ID}
+		if a.Topic == event.CouponChanged {
+			s.Changes = make([]event.Coupon, 1)
+			p.Must(json.Unmarshal(a.Payload, &s.Changes[0]))
+		} else {
+			p.Must(json.Unmarshal(a.Payload, &s.CouponChanges))
 		}
-		return nil
-	})
-	p.Must(err)
+		list = append(list, s)
+	}
 	p.off(p.drop, false)
 	var all sync.WaitGroup
 	for i, s := range list {

@@ -984,7 +984,7 @@ func (p CouponDetail) actions() templ.Component {
 			}
 		}
 		if _, ok := coupon.UndoableRefund(p.Log); ok && ui.May(ctx, staff.ManageUsers, p.Coupon.ShopNumber) {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "gift.unrefund"), Icon: "eraser", URL: parts.CouponURL(p.Coupon.ID) + "/unrefund", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "gift.unrefund"), URL: parts.CouponURL(p.Coupon.ID) + "/unrefund", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

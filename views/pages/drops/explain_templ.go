@@ -81,7 +81,7 @@ func (p Explain) Page() templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Empty("mood-empty", ui.T(ctx, "explain.removed_title"), ui.T(ctx, "explain.removed_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty("archive", ui.T(ctx, "explain.removed_title"), ui.T(ctx, "explain.removed_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -37,7 +37,7 @@ func CouponSteps(l coupon.Listed, again int64) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if ui.May(ctx, staff.ManageUsers, l.ShopNumber) {
 			if l.MayRefund() == nil {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "gift.refund"), Icon: "history", URL: CouponURL(l.ID) + "/refund", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "gift.refund"), URL: CouponURL(l.ID) + "/refund", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -47,7 +47,7 @@ func CouponSteps(l coupon.Listed, again int64) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if l.MayUndoGift() == nil {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "gift.undo"), Icon: "eraser", URL: CouponURL(l.ID) + "/undo", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "gift.undo"), URL: CouponURL(l.ID) + "/undo", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
