@@ -2,9 +2,9 @@ package program
 
 import (
 	"context"
+	"encoding/hex"
 	"io"
 	"log/slog"
-	"mime/quotedprintable"
 	"net"
 	"regexp"
 	"strings"
@@ -45,12 +45,19 @@ func (s mailboxSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 }
 
 func (s mailboxSession) Data(r io.Reader) error {
-	raw, err := io.ReadAll(quotedprintable.NewReader(r))
+	raw, err := io.ReadAll(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mails = append(s.mails, string(raw))
+	text := strings.ReplaceAll(string(raw), "=\r\n", "")
+	s.mails = append(s.mails, escaped.ReplaceAllStringFunc(text, func(x string) string {
+		b, _ := hex.DecodeString(x[1:])
+		return string(b)
+	}))
 	return err
 }
+
+// escaped is a byte in the quoted-printable encoding.
+var escaped = regexp.MustCompile(`=[0-9A-F]{2}`)
 
 // A member who forgot the password gets a mail through a real SMTP server, after a refusal that
 // passes. The link of the mail sets the password once and ends the member's sign-ins. Nobody else
