@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"encoding/hex"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/emersion/go-message"
 	"github.com/emersion/go-smtp"
 
 	"dropbell/adapters/argon2"
@@ -44,20 +44,18 @@ func (s mailboxSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
+// Data keeps the decoded text of the mail.
 func (s mailboxSession) Data(r io.Reader) error {
-	raw, err := io.ReadAll(r)
+	m, err := message.Read(r)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(m.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := strings.ReplaceAll(string(raw), "=\r\n", "")
-	s.mails = append(s.mails, escaped.ReplaceAllStringFunc(text, func(x string) string {
-		b, _ := hex.DecodeString(x[1:])
-		return string(b)
-	}))
+	s.mails = append(s.mails, string(text))
 	return err
 }
-
-// escaped is a byte in the quoted-printable encoding.
-var escaped = regexp.MustCompile(`=[0-9A-F]{2}`)
 
 // A member who forgot the password gets a mail through a real SMTP server, after a refusal that
 // passes. The link of the mail sets the password once and ends the member's sign-ins. Nobody else
