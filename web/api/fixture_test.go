@@ -138,13 +138,14 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Cleanup(box.Close)
 	sealed, err := seal.New(hook.SealPurpose)
 	r.must(err)
+	own := newCampaigns(r, templates, users)
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
 		Audience: audience.Deps{Users: users, Uploads: uploads, PushKey: pushKey,
 			Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: jobs, Tables: tables.Tables{Open: uploads.OpenUpload}},
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
-		Campaigns: newCampaigns(r, templates, users),
+		Campaigns: own,
 		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
 			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
 			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
@@ -157,7 +158,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
 			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
-			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service},
+			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service, Campaigns: own.Campaigns},
 			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},
 			Explainer: &reminder.Explainer{Store: reservations, Coupons: steps, Reminders: reminders},
 			Forecaster: &forecast.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]forecast.Contacts, error) {

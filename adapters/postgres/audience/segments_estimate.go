@@ -122,7 +122,7 @@ func (s Segments) AttributeNames(ctx context.Context, limit int) (list []string,
 	}
 	from := `users u tablesample system (least(100, $2::float8))`
 	err = s.within(ctx, beforeGivingUp, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select name from (select name, count(*) from `+from+`, jsonb_object_keys(u.attributes) as name group by name order by 2 desc, 1 limit $1) as n order by name`,
+		rows, err := tx.Query(ctx, `select name from (select k.name, count(*) from `+from+`, jsonb_object_keys(u.attributes) as k (name) group by k.name order by 2 desc, 1 limit $1) as n order by name`,
 			limit, 100*localePages/max(pages, 1))
 		if err != nil {
 			return err

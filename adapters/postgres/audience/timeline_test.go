@@ -40,7 +40,7 @@ func (w *fixture) lived() {
 	w.Exec(`insert into orders (shop_number, order_id, user_id, currency, amount, refunded, ordered_at) values
 		(10, 'A-1', 7, 'CNY', 18000, 0, now() - interval '59 minutes'), (10, 'B-2', 7, 'CNY', 5000, 1000, now() - interval '40 minutes')`)
 	w.Exec(`update users set opt_outs = 2 where id = 7`)
-	w.Exec(`update users set opt_outs = 4, email = 'new@example.com', phone = '1', name = 'Ada' where id = 7`)
+	w.Exec(`update users set opt_outs = 4, email = 'new@example.com', phone = '+8613800138000', name = 'Ada' where id = 7`)
 	w.Exec(`update users set name = 'Ada Q' where id = 7`)
 }
 

@@ -60,7 +60,7 @@ func TestEstimateOfLocales(t *testing.T) {
 		audience campaign.Audience
 		want     map[string]int64
 	}{
-		"everybody":   {campaign.Audience{Kind: campaign.Everybody}, map[string]int64{"en": 3, "de": 3}},
+		"everybody":   {campaign.Audience{Kind: campaign.Everybody}, map[string]int64{"en": 3, "de": 3, "": 2}},
 		"named users": {campaign.Audience{Kind: campaign.Named, Users: []user.ID{101, 104, 999}}, map[string]int64{"en": 1, "de": 1, "": 1}},
 		"a drop's":    {campaign.Audience{Kind: campaign.Reserved, ID: tpl.ID}, map[string]int64{"en": 2, "de": 3}},
 		"a segment":   {campaign.Audience{Kind: campaign.Segment, ID: german.ID}, map[string]int64{"de": 3}},

@@ -35,12 +35,9 @@ from unnest($1::bigint[], $2::text[]) with ordinality a (id, order_id, i) join c
 
 // Case loads a coupon with one order's history; see [coupon.Store].
 func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon.Case, err error) {
-	rows, err := s.Pool.Query(ctx, casesSQL, []int64{id}, []string{order})
-	if err != nil {
-		return c, pg.Translate(err)
-	}
 	found := make([]*coupon.Case, 1)
-	if err := readCases(rows, found); err != nil {
+	err = s.PlannedOnce(ctx, casesSQL, []any{[]int64{id}, []string{order}}, func(rows pgx.Rows) error { return readCases(rows, found) })
+	if err != nil {
 		return c, pg.Translate(err)
 	}
 	if found[0] == nil {

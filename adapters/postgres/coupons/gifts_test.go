@@ -149,7 +149,7 @@ func TestRefundByStaff(t *testing.T) {
 	if n := p.Number(`select count(*) from audit where action = 'coupon.refund'`); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
-	if n := p.Number(`select count(*) from outbox where topic = $1 and payload ->> 'step' = 'refund'`, event.CouponChanged); n != 1 {
+	if n := p.Number(`select count(*) from outbox, jsonb_array_elements(payload -> 'changes') c where topic = $1 and c ->> 'step' = 'refund'`, event.CouponsChanged); n != 1 {
 		t.Errorf("%d events", n)
 	}
 }
