@@ -24,6 +24,7 @@ func (h *handlers) forgotForm(w http.ResponseWriter, r *http.Request) error {
 // for each address, which it does not say.
 func (h *handlers) forgotPassword(w http.ResponseWriter, r *http.Request) error {
 	p := accesspages.ForgotPassword{Email: shortEmail(r.PostFormValue("email"))}
+	r.PostForm.Set("email", p.Email)
 	if p.Errors = shell.Missing(r, "email"); p.Errors != nil {
 		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
