@@ -77,7 +77,12 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	b.Sees("#dialog", "is required")
 	b.Fill("#dialog #f-reason", "provider is down")
 	b.Press("#dialog", "Pause")
-	b.Sees("main", "E-mail is paused.", "Resume E-mail", "provider is down (paused by The operator")
+	b.Sees("main", "E-mail is paused.", "provider is down (paused by The operator")
+	unfold := func() {
+		consoletest.Evaluate[bool](b, `document.querySelector("#channel-email details").open = true`)
+	}
+	unfold()
+	b.Sees("#channel-email", "Resume E-mail")
 	watcher.Sees("#channel-email", "Paused", "provider is down")
 	watcher.Sees(".verdict", "E-mail is paused. Messages waiting: 600.")
 	if strings.Contains(watcher.Text("#channel-email"), "Resume") {
@@ -86,7 +91,7 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	b.Press("#channel-email", "Resume E-mail")
 	b.Press("#dialog", "Resume")
 	b.Sees("#channel-email", "Ready")
-	b.Click("#channel-email summary")
+	unfold()
 	b.Sees("#channel-email", "Ready", "Pause E-mail")
 	watcher.Sees("#channel-email", "Ready")
 }
@@ -129,7 +134,7 @@ func TestTheMomentInTheBrowser(t *testing.T) {
 	}
 }
 
-// On a phone the funnel and the stock stand first, the actions are one bar at the bottom, and the
+// On a phone the funnel, the verdict and the stock stand first, the actions are one bar at the bottom, and the
 // page is short.
 func TestALiveDropIsShortOnAPhone(t *testing.T) {
 	g := consoletest.New(t)
@@ -143,8 +148,8 @@ func TestALiveDropIsShortOnAPhone(t *testing.T) {
 	if height := consoletest.Evaluate[float64](b, `document.documentElement.scrollHeight`); height > 1700 {
 		t.Errorf("the page is %v pixels high", height)
 	}
-	if order := consoletest.Evaluate[string](b, `["#journey", "#claims", ".cockpit-clock", "#wave", ".drop-tabs", "#channel-email"].sort((a, b) =>
-		document.querySelector(a).getBoundingClientRect().top - document.querySelector(b).getBoundingClientRect().top).join(" ")`); order != "#journey #claims .cockpit-clock #wave .drop-tabs #channel-email" {
+	if order := consoletest.Evaluate[string](b, `["#journey", ".cockpit-clock", "#claims", "#wave", ".drop-tabs", "#channel-email"].sort((a, b) =>
+		document.querySelector(a).getBoundingClientRect().top - document.querySelector(b).getBoundingClientRect().top).join(" ")`); order != "#journey .cockpit-clock #claims #wave .drop-tabs #channel-email" {
 		t.Errorf("from top to bottom: %s", order)
 	}
 	for _, y := range []int{0, 600} {

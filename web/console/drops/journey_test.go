@@ -44,6 +44,7 @@ func TestTheDropToCompareWithCanBeChosen(t *testing.T) {
 		g.Exec(`update templates set name = $2, opens_at = opens_at - make_interval(hours => 3 + $3), closes_at = closes_at - make_interval(hours => 2 + $3), issued = 40 + $3, stock = 50 where id = $1`,
 			id, []string{"Latest", "Earlier", "Foreign"}[i], i)
 	}
+	g.Exec(`insert into claim_seconds (template_id, second, issued) select id, date_trunc('second', opens_at), 5 from templates where id in ($1, $2)`, second.ID, d.ID)
 	b, url := g.As(staff.Viewer, 10), shell.TemplateURL(d.ID)
 	b.Get(url+"?tab=claims").Is(200).Has("The one before: Latest", fmt.Sprintf(`href="%s/compare?tab=claims"`, url))
 	b.Get(url+"/compare?tab=claims").Is(200).Has("Compare with another drop", "The drop before", "Latest", "Earlier", `name="tab" value="claims"`).HasNot("Foreign")
