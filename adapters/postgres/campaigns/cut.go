@@ -115,13 +115,13 @@ func (s Campaigns) Append(ctx context.Context, c campaign.Cut, ms []campaign.Mes
 	args := batchArgs(c.ID, ranges)
 	maps.Copy(args, pgx.StrictNamedArgs{"token": c.Token, "after": last[n-1], "people": people,
 		"seqs": seqs, "firsts": first, "lasts": last, "users": users, "strangers": strangers})
-	return pg.Translate(killpoint.Around("campaigns.append", func() error {
-		tag, err := s.Pool.Exec(ctx, appendSQL, args)
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, appendSQL, args)
 		if err == nil && tag.RowsAffected() == 0 {
 			return delivery.ErrLeaseLost
 		}
 		return err
-	}))
+	})
 }
 
 // batchArgs returns the parameters of [storeBatchesSQL] with the campaign's id.
