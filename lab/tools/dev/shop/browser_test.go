@@ -52,8 +52,8 @@ func TestDemoShop(t *testing.T) {
 	v.open("/", "dropbell-reserve", "reserved")
 	v.state("dropbell-claim", "scheduled")
 	v.Press("main", "Put the app on your phone")
-	v.press("dropbell-reserve.push", "ready")
-	v.state("dropbell-reserve.push", "reserved")
+	v.press("dropbell-reserve.push.phone", "ready") // the page before has no such element
+	v.state("dropbell-reserve.push.phone", "reserved")
 	v.looks("the product page with a phone")
 
 	v.wrongClock()
