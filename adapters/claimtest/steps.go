@@ -2,6 +2,7 @@ package claimtest
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -220,8 +221,18 @@ func (m *model) claim(r claim.Request) (repeated claim.ID, err error) {
 	return r.ID, nil
 }
 
+// histories is how many random histories of some 30 steps anyOrderOfSteps draws for each gate. Each
+// run of the contract draws other histories, and seven gates are held to it.
+const histories = "25"
+
 // anyOrderOfSteps compares a gate with the model, step by step.
 func anyOrderOfSteps(t *testing.T, h Harness) {
+	checks := flag.Lookup("rapid.checks").Value
+	usual := checks.String()
+	defer func() { _ = checks.Set(usual) }()
+	if err := checks.Set(histories); err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{stock: rapid.Int64Range(1, 6).Draw(rt, "stock"), limit: rapid.IntRange(1, 3).Draw(rt, "limit"),
 			count: map[user.ID]int{}, keys: map[string]claim.ID{}}
