@@ -199,6 +199,11 @@ func (s *Service) Earlier(ctx context.Context, by staff.Actor, c Campaign, befor
 	if err != nil {
 		return nil, err
 	}
+	return s.WithResults(ctx, found)
+}
+
+// WithResults returns the campaigns, which the actor was shown, with the results of their last count.
+func (s *Service) WithResults(ctx context.Context, found []Status) ([]Past, error) {
 	list := make([]Past, len(found))
 	for i, st := range found {
 		list[i].Status = st

@@ -33,16 +33,22 @@ type Fresh struct {
 	IssuedAt   time.Time
 	ExpiresAt  time.Time
 	Days       template.NoticeDays
-	Timezone   string // the user's, or else the shop's
-	Quiet      user.QuietHours
+	// HoldOut is the percentage of the users with a reservation who get no message about the drop;
+	// 0 if the owner has no reservation. See [delivery.HeldOutOfDrop].
+	HoldOut  int
+	Timezone string // the user's, or else the shop's
+	Quiet    user.QuietHours
 }
 
 // Notices returns the notices to the coupon's owner, one per day in Days. A notice
 // is sent at 10:00 in the owner's zone, or at the end of quiet hours that cover
 // 10:00. Notices before the issue or after the expiry are left out. Days are
 // counted back from the last date on which the coupon is valid; a coupon that
-// expires at midnight is last valid on the day before.
+// expires at midnight is last valid on the day before. A held-out owner gets none.
 func (f Fresh) Notices() []Notice {
+	if delivery.HeldOutOfDrop(f.TemplateID, f.HoldOut, f.UserID) {
+		return nil
+	}
 	owner := user.User{Timezone: f.Timezone, Quiet: f.Quiet}
 	zone := owner.Zone()
 	last := f.ExpiresAt.Add(-time.Nanosecond).In(zone)

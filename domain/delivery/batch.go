@@ -46,8 +46,8 @@ type Batch struct {
 	RatePerSecond int
 	// StopReason, if set, says why no further recipient may be sent to.
 	StopReason string
-	// HoldOut is the percentage of the users of the drop who get no reminder; see
-	// [HeldOutOfDrop].
+	// HoldOut is the percentage of the users of the drop who get no message about it; see
+	// [HeldOutOfDrop]. Campaigns and notices of coupons hold users out by rules of their own.
 	HoldOut int
 	// Left are the recipients without a sent mark, in ascending order. A run moves the held-out
 	// users to HeldOut, and never sends to them.
@@ -96,7 +96,12 @@ func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
 // holdOut moves the held-out users from Left to HeldOut. Their outcome is stored with the end of the
 // batch, for all of them at once, so that no user costs a row.
 func (b *Batch) holdOut() {
-	if b.HoldOut == 0 || b.Subject.Kind != KindReminder {
+	switch b.Subject.Kind {
+	case KindReminder, KindCorrection, KindCancelled:
+	default:
+		return
+	}
+	if b.HoldOut == 0 {
 		return
 	}
 	b.Left = slices.DeleteFunc(b.Left, func(id user.ID) bool {

@@ -150,8 +150,9 @@ func pointOf(key string, id user.ID) int {
 // heldOut reports whether a user with the point is among the held-out percentage.
 func heldOut(point, percent int) bool { return point < percent*100 }
 
-// HeldOutOfDrop reports whether the user is held out of the reminders of a drop that holds out this
-// percentage. The answer is the same for all slots, channels and openings of the drop.
+// HeldOutOfDrop reports whether the user is held out of the messages about a drop that holds out this
+// percentage: reminders, corrections, notices. The answer is the same for all slots, channels and
+// openings of the drop.
 func HeldOutOfDrop(templateID int64, percent int, id user.ID) bool {
 	return percent > 0 && heldOut(pointOf("drop:"+strconv.FormatInt(templateID, 10), id), percent)
 }

@@ -24,8 +24,9 @@ type Job struct {
 	// ShopTimezone is the zone in which the template's times are shown.
 	ShopTimezone string
 	Shop         int64 // the number of the template's shop
-	// Booked are the reminders of which Messages have a contact; see [Contacts].
-	Booked int64 `db:"-"`
+	// Booked are the reminders of which Messages are for users who are not held out and have a
+	// contact; see [Contacts].
+	Booked int64
 }
 
 // A Rate is how many messages per second a channel gets through.

@@ -77,7 +77,7 @@ func (r Contacts) of(c delivery.Channel, messages int64) int64 {
 // contact are skipped when the slot fires, and take no time.
 func (f *Forecaster) withContact(ctx context.Context, jobs []Job) error {
 	for i := range jobs {
-		jobs[i].Booked = jobs[i].Messages
+		jobs[i].Booked = max(jobs[i].Booked, jobs[i].Messages)
 	}
 	if f.Contacts == nil || len(jobs) == 0 {
 		return nil

@@ -194,19 +194,20 @@ func (s *Service) MoneyOf(ctx context.Context, t template.Template) (Money, erro
 	}
 	m, err := s.money(ctx, figuresOf(t, c))
 	if err == nil {
-		err = s.compare(ctx, t, &m)
+		m.Increment, err = s.IncrementOf(ctx, t)
 	}
 	return m, err
 }
 
-// compare sets the increment of a drop that holds users out.
-func (s *Service) compare(ctx context.Context, t template.Template, m *Money) error {
-	if t.HoldOutPercent == 0 {
-		return nil
+// IncrementOf compares the orders of the users whom the drop's messages were meant for with the orders
+// of the held-out users; nil = the drop holds nobody out, or is a draft. The time that it takes grows
+// with the drop's reservations.
+func (s *Service) IncrementOf(ctx context.Context, t template.Template) (*increment.Increment, error) {
+	if t.HoldOutPercent == 0 || t.Stored == template.Draft {
+		return nil, nil
 	}
 	i, err := s.Money.Increment(ctx, t)
-	m.Increment = &i
-	return err
+	return &i, err
 }
 
 // ordersUntil returns the end of the time in which orders are compared with orders that used

@@ -116,7 +116,7 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if r.Figures, r.Sales, err = s.figures(ctx, t, c); err != nil {
 		return r, err
 	}
-	if err = s.compare(ctx, t, &r.Money); err != nil {
+	if r.Money.Increment, err = s.IncrementOf(ctx, t); err != nil {
 		return r, err
 	}
 	lines, err := s.Board.Balance(ctx, t.ID)

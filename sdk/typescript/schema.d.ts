@@ -3881,7 +3881,7 @@ export interface components {
             made_at: string;
             /**
              * Format: int64
-             * @description The part of booked with a contact whose user has not opted out, as estimated from a sample.
+             * @description The part of booked with a contact whose user has not opted out and is not held out, as estimated from a sample.
              * @example 484
              */
             messages: number;
@@ -3922,7 +3922,7 @@ export interface components {
             finish_at: string;
             /**
              * Format: int64
-             * @description The part of booked with a contact whose user has not opted out, as estimated from a sample.
+             * @description The part of booked with a contact whose user has not opted out and is not held out, as estimated from a sample.
              * @example 484
              */
             messages: number;
@@ -5385,7 +5385,7 @@ export interface components {
             ended_at?: string;
             /**
              * Format: int64
-             * @description The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+             * @description The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
              * @example 10
              */
             hold_out_percent?: number;
@@ -5579,7 +5579,7 @@ export interface components {
             description?: string;
             /**
              * Format: int64
-             * @description The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+             * @description The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
              * @example 10
              */
             hold_out_percent?: number;

@@ -1,9 +1,44 @@
 package console_test
 
 import (
+	"math"
+	"strconv"
+
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
 )
+
+// file compares what a file says that messages brought with the rows: in its row of this id, both groups
+// and the difference for each user. So few users are not enough data.
+func (f *figures) file(b *consoletest.Browser, path string, id int64, rows func(group, what string) int64) {
+	f.Helper()
+	list := consoletest.RowsOf(b.Get(path).Is(200))
+	cell := map[string]string{}
+	for _, row := range list[1:] {
+		for i, name := range list[0] {
+			if row[0] == strconv.FormatInt(id, 10) {
+				cell[name] = row[i]
+			}
+		}
+	}
+	per := map[string]float64{}
+	for name, group := range map[string]string{"reached": "reached", "held_out": "held"} {
+		for _, what := range []string{"users", "orders", "revenue"} {
+			if want := rows(group, what); cell[name+"_"+what] != strconv.FormatInt(want, 10) {
+				f.Errorf("%s: %s_%s is %q, the rows say %d", path, name, what, cell[name+"_"+what], want)
+			}
+			per[group+what] = float64(rows(group, what)) / float64(max(1, rows(group, "users")))
+		}
+	}
+	for _, what := range []string{"orders", "revenue"} {
+		got, err := strconv.ParseFloat(cell["more_"+what+"_per_user"], 64)
+		if want := per["reached"+what] - per["held"+what]; err != nil || math.Abs(got-want) > 0.0001 || cell["more_"+what] != shell.NotEnough || cell["more_"+what+"_low"] != "" {
+			f.Errorf("%s: %v more %s for each user, the rows say %v: %v", path, got, what, want, cell)
+		}
+	}
+}
 
 // increment counts one group of the drop's users with a reservation, user by user. Each coupon that
 // was used paid an order.

@@ -358,6 +358,11 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 		t.Errorf("the file of the drop's orders: %v", rows)
 	}
 	b.File("/money.csv", 1)
+	f.file(b, "/templates.csv", f.drop.ID, f.increment)
+	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.drop.ID)
+	f.file(b, "/results.csv", f.drop.ID, f.increment)
+	g.Exec(`update campaign_results set currency = 'CNY', orders = variant + 2, ordered = 1000 * (variant + 3), discount = 100 where campaign_id = $1`, f.campaign.ID)
+	f.file(b, "/campaigns.csv", f.campaign.ID, f.brought)
 	for name := range moneySQL {
 		if !f.seen["money:"+name] {
 			t.Errorf("no page shows the drop's %s", name)

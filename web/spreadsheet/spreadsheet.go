@@ -20,6 +20,8 @@ func Cell(v any) string {
 		return strconv.Itoa(v)
 	case int64:
 		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	case time.Time:
 		if v.IsZero() {
 			return ""

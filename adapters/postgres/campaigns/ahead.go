@@ -14,7 +14,7 @@ import (
 )
 
 // Ahead returns the campaigns that start between the instants, with an estimate of the users of
-// their audiences who have a contact.
+// their audiences who have a contact and are not held out.
 func (s Campaigns) Ahead(ctx context.Context, from, until time.Time) (list []forecast.CampaignAhead, err error) {
 	rows, err := s.Pool.Query(ctx, `select `+campaignColumns+campaignFrom+`
 		where c.state in ('scheduled', 'running') and c.starts_at between $1 and $2 order by c.starts_at, c.id`, from, until)
@@ -38,7 +38,7 @@ func (s Campaigns) Ahead(ctx context.Context, from, until time.Time) (list []for
 			n = min(n, with)
 		}
 		list = append(list, forecast.CampaignAhead{ID: c.ID, Name: c.Name, Timezone: c.ShopTimezone, Channel: c.Channel, StartsAt: c.StartsAt,
-			PerSecond: int64(c.RatePerSecond), Messages: n})
+			PerSecond: int64(c.RatePerSecond), Messages: n * int64(100-c.Content.HoldOut) / 100})
 	}
 	return list, nil
 }

@@ -45,6 +45,11 @@ union all
 union all
 (select 1 from notice_runs where settled_at is null order by id limit 1)`
 
+// holdOutSQL returns the percentage that template t holds out of its messages, if the owner of c has
+// a reservation; 0 for other owners, who are not compared.
+const holdOutSQL = `case when t.hold_out_percent > 0 and exists (select from reservations r where r.template_id = c.template_id and r.user_id = c.user_id)
+		then t.hold_out_percent else 0 end`
+
 // FreshCoupons returns coupons whose notices can be planned; see
 // [coupon.NoticeStore].
 func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fresh, from, to int64, err error) {
@@ -62,7 +67,7 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 	// A coupon that was used at once may be refunded, and then its expiry matters
 	// to the user again.
 	rows, err := s.Pool.Query(ctx, `
-		select c.id, c.template_id, c.user_id, c.issued_at, c.expires_at, t.notify_days,
+		select c.id, c.template_id, c.user_id, c.issued_at, c.expires_at, t.notify_days, `+holdOutSQL+`,
 			case when coalesce(u.timezone, '') <> '' then u.timezone else s.timezone end, coalesce(u.quiet_from, 0), coalesce(u.quiet_to, 0)
 		from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number left join users u on u.id = c.user_id
 		where c.id > $1 and c.id <= $2 and t.notify_days <> 0 and c.state in ('unused', 'locked', 'used') order by c.id limit $3`, from, to, limit)
@@ -70,7 +75,7 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 		return nil, 0, 0, pg.Translate(err)
 	}
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f coupon.Fresh, err error) {
-		return f, row.Scan(&f.ID, &f.TemplateID, &f.UserID, &f.IssuedAt, &f.ExpiresAt, &f.Days, &f.Timezone, &f.Quiet.From, &f.Quiet.To)
+		return f, row.Scan(&f.ID, &f.TemplateID, &f.UserID, &f.IssuedAt, &f.ExpiresAt, &f.Days, &f.HoldOut, &f.Timezone, &f.Quiet.From, &f.Quiet.To)
 	})
 	if len(list) == limit {
 		to = list[limit-1].ID

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,9 @@ type dueNotice struct {
 	Live bool                // an unused coupon that still expires then
 	Late bool                // expired before the notice was sent
 	Over delivery.ChannelSet // of the template
+	// HoldOut is the percentage that the drop holds out, see [coupon.Fresh]. Notices to held-out
+	// users were planned by a worker of an earlier program.
+	HoldOut int
 }
 
 // liveSQL reports whether the reader of notice n still has a coupon that will
@@ -28,10 +32,10 @@ const liveSQL = `exists (select from coupons c where c.user_id = n.user_id and c
         and c.expires_at > clock_timestamp() and c.expires_at <= n.expires_at)`
 
 // takeSQL locks due notices, so that two workers cut different notices.
-const takeSQL = `
+var takeSQL = `
 select n.user_id, n.template_id, n.day, n.days, n.due_at, n.expires_at,
     ` + liveSQL + `,
-    n.expires_at <= clock_timestamp(), t.notify_channels
+    n.expires_at <= clock_timestamp(), t.notify_channels, ` + strings.ReplaceAll(holdOutSQL, "c.", "n.") + `
 from notices n join templates t on t.id = n.template_id
 where n.status = 0 and n.run_id is null and n.due_at <= statement_timestamp()
 order by n.due_at limit $1 for update of n skip locked`
@@ -45,7 +49,7 @@ func (s Notices) CutNotices(ctx context.Context, limit int) (batches []coupon.Cu
 			return err
 		}
 		due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dueNotice, err error) {
-			return d, row.Scan(&d.UserID, &d.TemplateID, &d.Day, &d.Days, &d.DueAt, &d.ExpiresAt, &d.Live, &d.Late, &d.Over)
+			return d, row.Scan(&d.UserID, &d.TemplateID, &d.Day, &d.Days, &d.DueAt, &d.ExpiresAt, &d.Live, &d.Late, &d.Over, &d.HoldOut)
 		})
 		if err != nil || len(due) == 0 {
 			return err
@@ -87,7 +91,7 @@ func sortOut(due []dueNotice) (send [][]dueNotice, drop, late []dueNotice) {
 		case d.Late:
 			late = append(late, d)
 			continue
-		case !d.Live || told.UserID == d.UserID && told.TemplateID == d.TemplateID:
+		case !d.Live || delivery.HeldOutOfDrop(d.TemplateID, d.HoldOut, d.UserID) || told.UserID == d.UserID && told.TemplateID == d.TemplateID:
 			drop = append(drop, d)
 			continue
 		}

@@ -467,3 +467,39 @@ func TestSettlingNoticesWaitsForAReplay(t *testing.T) {
 		t.Error("settled while a batch is ready")
 	}
 }
+
+// TestHeldOutUsersGetNoNotice: no notice is planned for a held-out user with a reservation, and a
+// notice that an earlier program planned is dropped. Users without a reservation are not compared
+// and get theirs.
+func TestHeldOutUsersGetNoNotice(t *testing.T) {
+	b := newNoticeFixture(t, 1)
+	b.Exec(`update templates set hold_out_percent = 50 where id = $1`, b.drop.ID)
+	var held, others []int64
+	for id := int64(1); len(held) < 3 || len(others) < 2; id++ {
+		if delivery.HeldOutOfDrop(b.drop.ID, 50, user.ID(id)) {
+			held = append(held, id)
+		} else {
+			others = append(others, id)
+		}
+	}
+	planned, early, absent := held[0], held[1], held[2]
+	b.own(b.drop, planned, early, absent, others[0], others[1])
+	for _, id := range []int64{planned, early, others[0]} {
+		b.Insert("reservations", pgtest.Row{"template_id": b.drop.ID, "user_id": id, "slots": 1})
+	}
+	b.planned(3)
+	b.Exec(`insert into notices select $1, template_id, day, days, due_at, expires_at from notices limit 1`, early)
+	b.Exec(`update notice_days set planned = planned + 1`)
+	b.comeDue()
+	b.Must(b.announcer.Sweep(t.Context()))
+	b.deliver()
+	b.until("settled", func() bool { return b.Number(`select count(*) from notice_runs where settled_at is null`) == 0 })
+	for id, want := range map[int64]string{planned: "none", early: "none", absent: "1 ", others[0]: "1 ", others[1]: "1 "} {
+		if got := b.status(user.ID(id)); got != want {
+			t.Errorf("user %d: %q, want %q", id, got, want)
+		}
+	}
+	if sum := b.calendar(); sum.Planned != 4 || sum.Sent != 3 || sum.Dropped != 1 {
+		t.Errorf("%+v", sum)
+	}
+}

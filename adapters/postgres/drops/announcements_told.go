@@ -102,15 +102,20 @@ func (t *told) add(n *reminder.Reach, part delivery.Range) {
 	}
 }
 
-// Reach counts the users to whom the announcement would be sent.
+// Reach counts the users to whom the announcement would be sent, without the held-out users. Held-out
+// users were sent no reminder, so they are in the audience of no correction.
 func (s Announcements) Reach(ctx context.Context, a reminder.Announcement) (n reminder.Reach, err error) {
 	parts, err := s.audienceParts(ctx, a)
 	if err != nil {
 		return n, err
 	}
+	var holdOut int
+	if err = s.Pool.QueryRow(ctx, `select hold_out_percent from templates where id = $1`, a.TemplateID).Scan(&holdOut); err != nil {
+		return n, pg.Translate(err)
+	}
 	for _, part := range parts {
 		if a.Kind == delivery.KindCancelled {
-			err = s.reachReservers(ctx, a, part, &n)
+			err = s.reachReservers(ctx, a, holdOut, part, &n)
 		} else {
 			var t *told
 			if t, err = s.readTold(ctx, a, part); err == nil {
@@ -124,13 +129,15 @@ func (s Announcements) Reach(ctx context.Context, a reminder.Announcement) (n re
 	return n, nil
 }
 
-func (s Announcements) reachReservers(ctx context.Context, a reminder.Announcement, part delivery.Range, n *reminder.Reach) error {
+func (s Announcements) reachReservers(ctx context.Context, a reminder.Announcement, holdOut int, part delivery.Range, n *reminder.Reach) error {
 	due, err := s.ReadAudience(ctx, reminder.AnnouncementCut{Announcement: a}, part)
 	users := roaring64.New()
 	for c, ids := range due {
-		n.Audience[c] += int64(len(ids))
 		for _, id := range ids {
-			users.Add(uint64(id))
+			if !delivery.HeldOutOfDrop(a.TemplateID, holdOut, id) {
+				n.Audience[c]++
+				users.Add(uint64(id))
+			}
 		}
 	}
 	n.Users += int64(users.GetCardinality())

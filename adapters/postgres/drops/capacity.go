@@ -33,10 +33,10 @@ const slotsAheadSQL = `
 	union all select id from slots where state in ('firing', 'sending') and stop_reason is null and due_at between $1 and $2
 	union all select id from slots where state = 'finished' and finished_at >= $1 and stop_reason is null and due_at between $1 and $2`
 
-// SlotsAhead returns the bookings of the app channel of slots that are due between the instants.
+// SlotsAhead returns the reminders in the app of slots that are due between the instants.
 func (s Forecasts) SlotsAhead(ctx context.Context, from, until time.Time) ([]forecast.SlotAhead, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select s.template_id, t.name, sh.timezone, s.due_at, b.booked
+		select s.template_id, t.name, sh.timezone, s.due_at, `+meantSQL(`b.booked`)+`
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot and b.channel = 0
 		where s.id in (`+slotsAheadSQL+`) and b.booked > 0 and t.state in ('published', 'closed')

@@ -17,17 +17,24 @@ type Forecasts struct{ *pg.DB }
 // NewForecasts returns the forecast store of db.
 func NewForecasts(db *pg.DB) Forecasts { return Forecasts{db} }
 
+// meantSQL returns how many of booked or due reminders of template t are for users who are not held
+// out. It is estimated from the share that the drop holds out, which is drawn evenly.
+func meantSQL(number string) string {
+	return `((` + number + `)::bigint * (100 - t.hold_out_percent) + 50) / 100`
+}
+
 // Jobs returns the booked reminders of waiting slots, and the remaining reminders of slots
 // that are being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone, sh.number
+		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, `+meantSQL(`b.booked`)+`, sh.timezone, sh.number, b.booked
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot
 		where s.state = 'waiting' and s.due_at <= $1 and b.booked > 0
 		union all
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at,
-			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count), sh.timezone, sh.number
+			sum(greatest(0, `+meantSQL(`b.due_count`)+` - b.sent_count - b.skipped_count - b.expired_count - b.dead_count))::bigint, sh.timezone, sh.number,
+			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join batches b on b.kind = 'reminder' and b.owner_id = s.id
 		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel, sh.timezone, sh.number

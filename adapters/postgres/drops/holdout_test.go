@@ -1,11 +1,15 @@
 package drops_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -67,4 +71,59 @@ func TestHeldOutUsersGetNoReminder(t *testing.T) {
 	if hook = m.Balanced(tpl)[delivery.Webhook]; hook.Sent != int64(len(reached)+len(dead)) || hook.Skipped != int64(len(held)) {
 		t.Errorf("after the replay: %+v", hook)
 	}
+}
+
+// TestHeldOutUsersGetNoAnnouncement: corrections and notices of a cancelled drop reach no held-out
+// user, the preview does not count them, and forecasts do not either.
+func TestHeldOutUsersGetNoAnnouncement(t *testing.T) {
+	n := pgtest.NewNotifier(t)
+	tpl := n.Published(2 * time.Hour)
+	n.Exec(`update templates set hold_out_percent = 20 where id = $1`, tpl.ID)
+	const users = 200
+	n.ReserveAll(tpl, pgtest.Users(1, users), append(pgtest.Reminders(delivery.App, 60, 5), pgtest.Reminders(delivery.SMS, 5)...)...)
+	n.RelayCounts()
+	var meant []user.ID
+	for _, id := range pgtest.Users(1, users) {
+		if !delivery.HeldOutOfDrop(tpl.ID, 20, id) {
+			meant = append(meant, id)
+		}
+	}
+	store := dropsdb.NewForecasts(n.DB)
+	jobs, err := store.Jobs(t.Context(), pgtest.Clock().Add(3*time.Hour))
+	n.Must(err)
+	ahead, err := store.SlotsAhead(t.Context(), pgtest.Clock(), pgtest.Clock().Add(3*time.Hour))
+	n.Must(err)
+	texts, err := store.TextSample(t.Context(), tpl.ID, 1000)
+	n.Must(err)
+	if len(jobs) != 3 || len(ahead) != 2 || len(texts.Days) != 1 || texts.Days[0].Messages != users*80/100 || texts.Days[0].All != users*80/100 {
+		t.Fatalf("%+v, %+v, %+v", jobs, ahead, texts.Days)
+	}
+	for i, j := range jobs {
+		if j.Booked != users || j.Messages != users*80/100 || i < len(ahead) && ahead[i].Messages != users*80/100 {
+			t.Errorf("%+v, %+v", j, ahead)
+		}
+	}
+	n.CutSlot(tpl, 12, 100)
+	if jobs, err = store.Jobs(t.Context(), pgtest.Clock().Add(3*time.Hour)); err != nil || len(jobs) != 3 || jobs[0].Booked != users || jobs[0].Messages != users*80/100 {
+		t.Errorf("going out: %+v %v", jobs, err)
+	}
+	n.Drain()
+	_, err = n.Slots.FinishSlots(t.Context())
+	n.Must(err)
+	tells := func(kind delivery.Kind, want delivery.Counts) {
+		t.Helper()
+		preview, err := n.Staff.Preview(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: kind})
+		n.Must(err)
+		a := n.Send(tpl, kind)
+		if got := pgtest.Reached(t, n.App, kind); !slices.Equal(got, meant) || preview.Users != int64(len(meant)) || preview.Audience[delivery.App] != int64(len(meant)) {
+			t.Errorf("%s: %+v, reached %v, want %v", kind, preview, got, meant)
+		}
+		if s := n.Status(tpl, a.ID); s.Channels[delivery.App] != want || s.State != reminder.AnnouncementFinished && kind == delivery.KindCorrection {
+			t.Errorf("%s: %+v", kind, s)
+		}
+	}
+	n.MoveBy(tpl, 3*time.Hour)
+	tells(delivery.KindCorrection, delivery.Counts{Reserved: int64(len(meant)), Sent: int64(len(meant))})
+	n.Do(tpl, template.Cancelling)
+	tells(delivery.KindCancelled, delivery.Counts{Reserved: users, Sent: int64(len(meant)), Skipped: users - int64(len(meant))})
 }

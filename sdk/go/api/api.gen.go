@@ -4090,7 +4090,7 @@ type ForecastOutcome struct {
 	// MadeAt When the forecast was made: the last one before the slot fired.
 	MadeAt time.Time `json:"made_at"`
 
-	// Messages The part of booked with a contact whose user has not opted out, as estimated from a sample.
+	// Messages The part of booked with a contact whose user has not opted out and is not held out, as estimated from a sample.
 	//
 	// Examples: 484
 	Messages int64 `json:"messages"`
@@ -4119,7 +4119,7 @@ type ForecastSlot struct {
 	// FinishAt When the last message would go out.
 	FinishAt time.Time `json:"finish_at"`
 
-	// Messages The part of booked with a contact whose user has not opted out, as estimated from a sample.
+	// Messages The part of booked with a contact whose user has not opted out and is not held out, as estimated from a sample.
 	//
 	// Examples: 484
 	Messages int64 `json:"messages"`
@@ -5491,7 +5491,7 @@ type Template struct {
 	EarlierSlots *[]Slot    `json:"earlier_slots,omitempty"`
 	EndedAt      *time.Time `json:"ended_at,omitempty"`
 
-	// HoldOutPercent The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+	// HoldOutPercent The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
 	//
 	// Examples: 10
 	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
@@ -5677,7 +5677,7 @@ type TemplateWish struct {
 	// Description At most 4000 characters.
 	Description *string `json:"description,omitempty"`
 
-	// HoldOutPercent The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+	// HoldOutPercent The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
 	//
 	// Examples: 10
 	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`

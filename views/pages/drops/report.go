@@ -242,6 +242,7 @@ type Trend struct {
 	List, Before []report.Figures
 	Shops        []template.Shop
 	Shop         string // as chosen, "" = all
+	Export       string // the address of the file of these drops
 	// series is the figure of the chart. beside are the ids of two drops that stand side by side.
 	series string
 	beside []string

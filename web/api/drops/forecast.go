@@ -42,7 +42,7 @@ type ForecastSlot struct {
 	Minutes  int       `json:"minutes" example:"10"`
 	DueAt    time.Time `json:"due_at"`
 	Booked   int64     `json:"booked" example:"4000"`
-	Messages int64     `json:"messages" doc:"The part of booked with a contact whose user has not opted out, as estimated from a sample." example:"484"`
+	Messages int64     `json:"messages" doc:"The part of booked with a contact whose user has not opted out and is not held out, as estimated from a sample." example:"484"`
 	Missed   int64     `json:"missed" doc:"The part of messages that would not go out before the opening." example:"0"`
 	FinishAt time.Time `json:"finish_at" doc:"When the last message would go out."`
 }

@@ -55,9 +55,9 @@ type StaffNote struct {
 	Note string `json:"note,omitempty" doc:"For staff only; users never see it. At most 500 characters." example:"Approved by Ann"`
 }
 
-// HoldOut is the share of a drop's users who get no reminder.
+// HoldOut is the share of a drop's users who get no message about it.
 type HoldOut struct {
-	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published." example:"10"`
+	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published." example:"10"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.

@@ -64,7 +64,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	const steps = "{step:publish|pause|resume|cancel}"
 	return shell.Framing([]shell.Route{
 		shell.Report(shell.Get("/campaigns", staff.View, h.listCampaigns)),
-		shell.Report(shell.Get("/campaigns.csv", staff.View, shell.CSV(h.Shell, h.campaigns))),
+		shell.Report(shell.Get("/campaigns.csv", staff.View, h.exportCampaigns)),
 		shell.Post("/campaigns", staff.ManageCampaigns, h.createCampaign),
 		shell.Get("/campaigns/new", staff.ManageCampaigns, h.newCampaign),
 		shell.Report(shell.Post("/campaigns/preview", staff.ManageCampaigns, h.previewCampaign)),

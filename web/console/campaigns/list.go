@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/increment"
 	"dropbell/domain/staff"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
@@ -32,6 +33,9 @@ func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if len(p.Errors) == 0 {
+		p.Export = shell.ExportURL(r)
+	}
 	audiences := make([]campaign.Audience, len(p.List))
 	for i, c := range p.List {
 		audiences[i] = c.Audience
@@ -52,13 +56,38 @@ func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.Li
 	return p, shell.List[campaign.Status, int64]{Keys: shell.IDs(), Broken: f.Broken.List, Read: func(before int64, limit int) ([]campaign.Status, error) {
 		q.BeforeID, q.Limit = before, limit
 		return h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
-	}, KeyOf: func(s campaign.Status) int64 { return s.ID }, File: shell.FileOf(
-		"campaigns", []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"},
-		func(s campaign.Status) []any {
-			n := s.Progress
-			return []any{s.ID, s.Shop, s.ShopName, s.Name, string(s.State), s.Channel.String(), string(s.Audience.Kind), s.StartsAt, s.EndsAt,
-				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight}
-		})}, nil
+	}, KeyOf: func(s campaign.Status) int64 { return s.ID }}, nil
+}
+
+// exportCampaigns sends the campaigns that the filter of the list selects. The last columns say
+// what the messages brought.
+func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
+	_, l, err := h.campaigns(r)
+	if err != nil {
+		return err
+	}
+	if len(l.Broken) > 0 {
+		return &fault.Fields{List: l.Broken}
+	}
+	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
+	return shell.FileOf("campaigns", append(head, shell.IncrementHead()...), func(p campaign.Past) []any {
+		n := p.Progress
+		cells := []any{p.ID, p.Shop, p.ShopName, p.Name, string(p.State), p.Channel.String(), string(p.Audience.Kind), p.StartsAt, p.EndsAt,
+			n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight}
+		var brought *increment.Increment
+		if i, ok := p.Results.Increment(); ok {
+			brought = &i
+		}
+		return append(cells, shell.IncrementCells(brought)...)
+	}).Send(h.Shell, w, r, func(write func(campaign.Past) error) error {
+		return l.Pages(func(list []campaign.Status) error {
+			some, err := h.Campaigns.WithResults(r.Context(), list)
+			if err != nil {
+				return err
+			}
+			return shell.Each(some)(write)
+		})
+	})
 }
 
 // audienceNames returns the names of the segments and drops of the audiences, as far as the viewer may

@@ -41,7 +41,7 @@ func TestEveryFieldIsTypedAndExported(t *testing.T) {
 			t.Errorf("the form reads another spec than it shows: %v\n%s", broken, diff)
 		}
 		cells := map[string]any{}
-		for i, cell := range file.Cells(d) {
+		for i, cell := range file.Cells(comparedTemplate{Template: d}) {
 			cells[file.Head[i]] = cell
 		}
 		for _, f := range template.Fields {

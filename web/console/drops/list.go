@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
+	"dropbell/domain/increment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
@@ -138,7 +140,7 @@ func (h *handlers) selected(r *http.Request) (p droppages.Templates, l shell.Lis
 	return p, shell.List[template.Template, shell.Place]{Broken: p.Errors, Read: func(after shell.Place, limit int) ([]template.Template, error) {
 		q.After, q.Limit = template.Cursor{OpensAt: after.At, ID: after.ID}, limit
 		return h.Templates.Templates(r.Context(), shell.Actor(r), q)
-	}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }, File: templateFile(h.Now())}, err
+	}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }}, err
 }
 
 // released are the first columns of the file of templates, in the order of release 0.1.0.
@@ -146,24 +148,55 @@ var released = []string{"id", "shop_number", "shop_name", "name", "state", "kind
 	"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode",
 	"description", "claim_url", "notify_days", "notify_channels"}
 
+// A comparedTemplate is a template with what its messages brought; nil = it holds nobody out.
+type comparedTemplate struct {
+	template.Template
+	*increment.Increment
+}
+
 // templateFile is the file of templates with their state at now. It has a column for each field of
 // a template that staff can set, named like the field of the API; fields that came later follow the
-// columns of the release.
-func templateFile(now time.Time) shell.File[template.Template] {
+// columns of the release. The last columns say what the messages brought.
+func templateFile(now time.Time) shell.File[comparedTemplate] {
 	head := slices.Clone(released)
 	for _, name := range form.Fields.Names() {
 		if !slices.Contains(head, name) {
 			head = append(head, name)
 		}
 	}
-	return shell.FileOf("templates", head, func(t template.Template) []any {
+	return shell.FileOf("templates", append(slices.Clone(head), shell.IncrementHead()...), func(t comparedTemplate) []any {
 		cells := form.Cells(t.Spec)
 		cells["id"], cells["shop_name"], cells["state"], cells["issued"] = t.ID, t.ShopName, string(t.State(now)), t.Issued
 		row := make([]any, len(head))
 		for i, name := range head {
 			row[i] = cells[name]
 		}
-		return row
+		return append(row, shell.IncrementCells(t.Increment)...)
+	})
+}
+
+// exportTemplates sends the templates that the filter of the list selects.
+func (h *handlers) exportTemplates(w http.ResponseWriter, r *http.Request) error {
+	_, l, err := h.selected(r)
+	if err != nil {
+		return err
+	}
+	if len(l.Broken) > 0 {
+		return &fault.Fields{List: l.Broken}
+	}
+	return templateFile(h.Now()).Send(h.Shell, w, r, func(write func(comparedTemplate) error) error {
+		return l.Pages(func(list []template.Template) error {
+			for _, t := range list {
+				i, err := h.Reports.IncrementOf(r.Context(), t)
+				if err == nil {
+					err = write(comparedTemplate{t, i})
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	})
 }
 

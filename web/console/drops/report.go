@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/increment"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
 	droppages "dropbell/views/pages/drops"
@@ -105,16 +106,50 @@ func (h *handlers) showResults(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := droppages.Trend{Shops: shops, Shop: r.FormValue("shop")}
-	shop, err := strconv.ParseInt(p.Shop, 10, 64)
-	if err != nil || shop < 0 {
-		shop, p.Shop = 0, "" // nonsense is every shop
-	}
-	list, err := h.Reports.Trend(r.Context(), shell.Actor(r), shop)
+	p := droppages.Trend{Shops: shops}
+	list, shop, err := h.trend(r)
 	if err != nil {
 		return err
 	}
+	if shop != 0 {
+		p.Shop = strconv.FormatInt(shop, 10)
+	}
+	p.Export = shell.ExportURL(r)
 	p.List, p.Before = list[:min(len(list), report.TrendLength)], list[min(len(list), report.TrendLength):]
 	p.Choose(r.FormValue("series"), r.Form["beside"])
 	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+// trend returns the last drops of the shop in the address; nonsense is every shop.
+func (h *handlers) trend(r *http.Request) (list []report.Figures, shop int64, err error) {
+	if shop, err = strconv.ParseInt(r.FormValue("shop"), 10, 64); err != nil || shop < 0 {
+		shop = 0
+	}
+	list, err = h.Reports.Trend(r.Context(), shell.Actor(r), shop)
+	return list, shop, err
+}
+
+// exportResults sends the last drops with what they earned and what their messages brought, the
+// latest first; amounts are minor units.
+func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
+	list, _, err := h.trend(r)
+	if err != nil {
+		return err
+	}
+	increments := map[int64]*increment.Increment{}
+	for _, f := range list {
+		if increments[f.Template.ID], err = h.Reports.IncrementOf(r.Context(), f.Template); err != nil {
+			return err
+		}
+	}
+	head := []string{"id", "name", "shop_number", "opens_at", "total", "issued", "used", "reminders", "opened", "currency", "orders", "ordered", "discount", "revenue", "refunded", "sold_out_seconds"}
+	return shell.FileOf("results", append(head, shell.IncrementHead()...), func(f report.Figures) []any {
+		t, m := f.Template, f.Money
+		var soldOut any
+		if f.SoldOutAfter > 0 {
+			soldOut = f.SoldOutAfter.Seconds()
+		}
+		return append([]any{t.ID, t.Name, t.ShopNumber, t.OpensAt, f.Total, f.Issued, f.Tally.Used, f.Progress.Sent, f.Opened, t.Currency, m.Orders(), int64(m.Ordered()),
+			int64(m.Discount()), int64(m.Revenue()), int64(m.Refunded()), soldOut}, shell.IncrementCells(increments[t.ID])...)
+	}).Send(h.Shell, w, r, shell.Each(list))
 }

@@ -65,17 +65,22 @@ func (l List[Row, Key]) Send(sh *Shell, w http.ResponseWriter, r *http.Request) 
 		return &fault.Fields{List: l.Broken}
 	}
 	return l.File.Send(sh, w, r, func(write func(Row) error) error {
-		for after := *new(Key); ; {
-			list, err := l.Read(after, ExportPage)
-			if err == nil {
-				err = Each(list)(write)
-			}
-			if err != nil || len(list) < ExportPage {
-				return err
-			}
-			after = l.KeyOf(list[len(list)-1])
-		}
+		return l.Pages(func(list []Row) error { return Each(list)(write) })
 	})
+}
+
+// Pages hands all rows to write, at most [ExportPage] at once. No filter may be broken.
+func (l List[Row, Key]) Pages(write func([]Row) error) error {
+	for after := *new(Key); ; {
+		list, err := l.Read(after, ExportPage)
+		if err == nil {
+			err = write(list)
+		}
+		if err != nil || len(list) < ExportPage {
+			return err
+		}
+		after = l.KeyOf(list[len(list)-1])
+	}
 }
 
 // Keys writes the keys of rows into the addresses of pages, and reads them there.
