@@ -66,6 +66,7 @@ type Stores struct {
 
 	// Alerts has no key: it neither seals nor reads sealed addresses.
 	Alerts       workdb.Alerts
+	Cells        workdb.Cells
 	DeadMessages workdb.DeadMessages
 	Hooks        workdb.Hooks
 	Housekeeping workdb.Housekeeping
@@ -103,7 +104,7 @@ func NewStores(db *postgres.DB) Stores {
 
 		Messages: messagesdb.NewMessages(db), PictureFiles: messagesdb.NewPictureFiles(db), Pictures: messagesdb.NewPictures(db),
 
-		Alerts: workdb.NewAlerts(db, nil), DeadMessages: workdb.NewDeadMessages(db), Hooks: workdb.NewHooks(db),
+		Alerts: workdb.NewAlerts(db, nil), Cells: workdb.NewCells(db), DeadMessages: workdb.NewDeadMessages(db), Hooks: workdb.NewHooks(db),
 		Housekeeping: workdb.NewHousekeeping(db), Jobs: workdb.NewJobs(db), Outbox: workdb.NewOutbox(db), Timers: workdb.NewTimers(db),
 		Uploads: workdb.NewUploads(db),
 	}

@@ -104,7 +104,7 @@ func TestScatteredRecipientsAreAskedForByTheirIds(t *testing.T) {
 	// The other campaign's batches of ten neighbours each.
 	w.Fill("batches", fmt.Sprintf("generate_series(0, %d - 1) i", recipients*apart/10), pgtest.Row{"kind": "campaign", "from_user": pgtest.SQL("1 + 10 * i"),
 		"to_user": pgtest.SQL("10 + 10 * i"), "due_count": 10, "sent": []byte{}, "state": "done", "started_at": pgtest.SQL("now()")})
-	for kind, owner := range map[delivery.Kind]int{delivery.KindReminder: 1, delivery.KindCampaign: 2, delivery.KindNotice: 1} {
+	for kind, owner := range map[delivery.Kind]int{delivery.KindReminder: 1, delivery.KindCampaign: 65, delivery.KindNotice: 1} {
 		for c := range delivery.Channels {
 			w.Insert("batches", pgtest.Row{"kind": kind, "owner_id": owner, "channel": c, "from_user": ids[0], "to_user": ids[recipients-1],
 				"due": pgtest.Bitmap(ids...), "due_count": recipients})

@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
+	"dropbell/domain/cell"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
@@ -79,7 +80,8 @@ func TestRowsForEveryTable(t *testing.T) {
 }
 
 // TestUpgradesFromReleases upgrades the database of every release, with rows in it. The upgraded
-// database has the schema of a new database, and the stores read its rows.
+// database has the schema of a new database, the stores read its rows, and its next ids name cell
+// 0, as its old ids do.
 func TestUpgradesFromReleases(t *testing.T) {
 	releases, err := filepath.Glob("testdata/releases/*.sql")
 	if err != nil || len(releases) == 0 {
@@ -120,8 +122,30 @@ func TestUpgradesFromReleases(t *testing.T) {
 					t.Errorf("%s had %d rows, and has %d", table, n, m)
 				}
 			}
+			nameCellZero(t, conn)
 			readAll(pgtest.On(t, url))
 		})
+	}
+}
+
+// nameCellZero checks that all ids of the upgraded database are of cell 0, the next ones by
+// themselves.
+func nameCellZero(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	for _, table := range column(t, conn, `select name from cell_identities`) {
+		var used []int64
+		if err := conn.QueryRow(t.Context(), `select array(select id from `+pgx.Identifier{table}.Sanitize()+`)`).Scan(&used); err != nil {
+			t.Fatal(err)
+		}
+		since, ids := drawn(t, conn, table, 2)
+		if cell.Of(ids[0], 1) != 0 || cell.Of(ids[1], 1) != 0 || ids[0] != since {
+			t.Errorf("%s: the next ids are %v, named since %d", table, ids, since)
+		}
+		for _, id := range used {
+			if id >= since || cell.Of(id, since) != 0 {
+				t.Errorf("%s: the id %d is of cell %d; ids name cells since %d", table, id, cell.Of(id, since), since)
+			}
+		}
 	}
 }
 

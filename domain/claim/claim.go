@@ -23,10 +23,10 @@ type ID int64
 
 const (
 	// hintBits is the number of bits of the template's id in a claim's id. Two
-	// gates that are open at the same time share these bits only if 65,535
-	// templates were made in between. More bits would make equal ids more likely:
-	// with 47 random bits, two of a million claims that wait at one gate have equal
-	// ids with a probability of 1 in 280.
+	// gates that are open at the same time share these bits only if 1,023
+	// templates were made in between: ids of templates are 64 apart. More bits would
+	// make equal ids more likely: with 47 random bits, two of a million claims that
+	// wait at one gate have equal ids with a probability of 1 in 280.
 	hintBits = 16
 )
 

@@ -132,7 +132,7 @@ func TestRevokedAndUnready(t *testing.T) {
 	r.redeem(8, codes[1], 422, "code_invalid")
 	r.redeem(8, codes[0], 422, "code_invalid")
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/codes", map[string]any{"count": 1}), 202, "")
-	next, err := couponsdb.NewCodes(r.db).Batch(t.Context(), 2)
+	next, err := couponsdb.NewCodes(r.db).Batch(t.Context(), 65)
 	r.must(err)
 	early, err := codeKeys(r).Code(1, next.First)
 	r.must(err)
@@ -330,8 +330,8 @@ func TestOneCodeManyUsers(t *testing.T) {
 	for r.number(`select count(*) from coupons`) < 10 {
 		<-time.After(time.Millisecond)
 	}
-	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/codes/2/revoke", map[string]any{"reason": "leaked"}), 200, "")
-	const revoked = `select count(*) from coupons, code_batches b where b.id = 2 and origin_key::bigint >= b.first_serial and origin_key::bigint < b.first_serial + b.count`
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/codes/65/revoke", map[string]any{"reason": "leaked"}), 200, "")
+	const revoked = `select count(*) from coupons, code_batches b where b.id = 65 and origin_key::bigint >= b.first_serial and origin_key::bigint < b.first_serial + b.count`
 	afterwards := r.number(revoked)
 	users.Wait()
 	if n := r.number(revoked); n != afterwards {

@@ -73,7 +73,7 @@ func TestLimitedToShops(t *testing.T) {
 	b.Get("/templates").Is(200).Has(shell.TemplateURL(mine.ID)).HasNot(shell.TemplateURL(theirs.ID))
 	b.Get("/templates?shop=11").Is(200).HasNot(shell.TemplateURL(theirs.ID))
 	b.Get("/").Is(200).Has(shell.TemplateURL(mine.ID)).HasNot(shell.TemplateURL(theirs.ID))
-	b.Get("/audit").Is(200).Has("#" + "1").HasNot("/templates/2\"")
+	b.Get("/audit").Is(200).Has("#" + "1").HasNot("/templates/65\"")
 	b.Get("/users/1001").Is(200).Has(shell.TemplateURL(mine.ID)).HasNot(shell.TemplateURL(theirs.ID))
 	b.Get("/shops").Is(200).Has("Shop 10").HasNot("Shop 11")
 	for _, path := range []string{"", "/edit", "/move", "/stock", "/pause", "/cockpit/live"} {
@@ -82,7 +82,7 @@ func TestLimitedToShops(t *testing.T) {
 	for _, path := range []string{"/edit", "/move", "/stock", "/pause", "/cancel"} {
 		b.Post(shell.TemplateURL(theirs.ID)+path, nil).Is(http.StatusForbidden)
 	}
-	b.Get("/templates/new?from=2").Is(http.StatusForbidden)
+	b.Get("/templates/new?from=65").Is(http.StatusForbidden)
 	b.Get("/shops/11").Is(http.StatusNotFound)
 	b.Post("/shops/11", url.Values{"name": {"Stolen"}, "timezone": {"UTC"}}).Is(http.StatusNotFound)
 	b.Post("/shops", url.Values{"shop_number": {"12"}, "name": {"New"}, "timezone": {"UTC"}}).Is(http.StatusForbidden)

@@ -31,6 +31,10 @@ const usage = `worker fires reminders, delivers them and keeps house.
                               examine settings, clocks, fsync, versions, migrations, connections,
                               providers' rates and room on disk before an evening, say what to do,
                               and exit; N = how many processes there will be
+  worker cell                 print which cell this database is: 0 unless it was numbered
+  worker cell NUMBER [OLDER]  make an empty database the cell NUMBER, whose ids name it, so that
+                              they differ from the ids of other installations; OLDER is
+                              what worker cell prints for a cell 0 with ids older than cells
   worker erase USER           erase a person, as the console's button does, and exit
   worker user-data USER       print everything stored about a user as JSON, and exit
   worker reset-second-factors EMAIL
@@ -41,7 +45,7 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker version              print the version
   worker help                 print this
 
-migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
+migrate, cell, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
 DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to read the
 shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
 
@@ -71,6 +75,8 @@ func Do(ctx context.Context, args []string, getenv func(string) string, out io.W
 		return person(ctx, args, getenv, out)
 	case "doctor":
 		return diagnose(ctx, args[1:], getenv, app.Clock, out)
+	case "cell":
+		return numberCell(ctx, args[1:], getenv, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)
 	case "version", "-version", "--version":

@@ -7,6 +7,7 @@ import (
 
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/cell"
 	"dropbell/domain/coupon"
 )
 
@@ -14,8 +15,8 @@ import (
 // as expired and the coupons that the next sweep will expire.
 func TestCouponsByState(t *testing.T) {
 	w := newFixture(t)
-	w.Drop(pgtest.Drop{Shop: 11})
-	w.Drop(pgtest.Drop{Shop: 10})
+	w.Drop(pgtest.Drop{ID: 1, Shop: 11})
+	w.Drop(pgtest.Drop{ID: 2, Shop: 10})
 	w.Fill("coupons", "generate_series(1, 60) n", pgtest.Row{"template_id": pgtest.SQL("1 + n % 2"), "user_id": pgtest.SQL("1 + n % 3"),
 		"state":      pgtest.SQL("(array['unused', 'unused', 'locked', 'used', 'expired', 'revoked'])[1 + n % 6]"),
 		"expires_at": pgtest.SQL("now() + case when n % 6 = 1 then -1 else 1 end * interval '1 hour'")})
@@ -64,13 +65,13 @@ func TestManyOverdueCoupons(t *testing.T) {
 	p.Fill("coupons", fmt.Sprintf("generate_series(1, %d) n", overdue), pgtest.Row{"template_id": p.drop.ID, "user_id": pgtest.SQL("n"), "expires_at": pgtest.SQL("now() - n * interval '1 millisecond'")})
 	newest := p.Number(`select max(id) from coupons`)
 	for state, want := range map[coupon.State]int{coupon.Expired: 20, coupon.Unused: 0, "": 20} {
-		for _, q := range []coupon.Query{{}, {TemplateID: p.drop.ID}, {Shops: []int64{p.drop.ShopNumber}}, {BeforeID: newest - 5000}} {
+		for _, q := range []coupon.Query{{}, {TemplateID: p.drop.ID}, {Shops: []int64{p.drop.ShopNumber}}, {BeforeID: newest - 5000*cell.Count}} {
 			q.State, q.Limit = state, 20
 			list, err := p.store.Listed(t.Context(), q)
 			p.Must(err)
 			first := newest
 			if q.BeforeID > 0 {
-				first = q.BeforeID - 1
+				first = q.BeforeID - cell.Count
 			}
 			if len(list) != want || want > 0 && list[0].ID != first {
 				t.Errorf("%+v: %d coupons, want %d from %d on", q, len(list), want, first)

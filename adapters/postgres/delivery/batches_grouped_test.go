@@ -278,7 +278,7 @@ func TestSmallBatchesAreLeasedTogether(t *testing.T) {
 	w.Exec(`truncate batches, exceptions, outbox cascade`)
 	// The last leased batches were small. Of the following batches every second one is full.
 	w.ready(20, time.Minute)
-	w.Exec(`update batches set due_count = case when id % 2 = 0 then $1 else due_count end`, delivery.BatchSize)
+	w.Exec(`update batches set due_count = case when id / 64 % 2 = 0 then $1 else due_count end`, delivery.BatchSize)
 	w.Exec(`update batches set due_count = due_count + 900 where id = (select min(id) from batches) and due_count = 10`)
 	lease(1)
 	w.Exec(`update batches set due_count = 125 where state = 'ready'`) // two parts each

@@ -28,7 +28,7 @@ func (w *fixture) books(n int) []told {
 	random := rand.New(rand.NewPCG(7, 7))
 	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Asia/Shanghai'), (11, 'Eleven', 'UTC') on conflict do nothing`)
 	for i := range 4 {
-		w.Drop(pgtest.Drop{Shop: 10 + int64(i+1)%2, Name: fmt.Sprint("Drop ", i+1), OpensAt: time.Now()})
+		w.Drop(pgtest.Drop{ID: int64(i + 1), Shop: 10 + int64(i+1)%2, Name: fmt.Sprint("Drop ", i+1), OpensAt: time.Now()})
 	}
 	w.Fill("slots", "generate_series(1, 12) n", pgtest.Row{"id": pgtest.SQL("n"), "template_id": pgtest.SQL("(n - 1) / 3 + 1"), "slot": pgtest.SQL("(n - 1) % 3 + 1"),
 		"due_at": pgtest.SQL("now() + n * interval '1 minute'"), "state": "sending"})

@@ -21,12 +21,14 @@ const benefitOfDoubt = 2 * time.Second
 // the first sweep only stores, in next_run_at, the time until which the worker
 // may still extend its lease. An extension clears this time.
 //
+// statement_timestamp bounds the index of leases, which clock_timestamp does not (ADR 110).
+//
 // $1 is benefitOfDoubt. A batch that is taken back counts as overdue, so that
 // workers are woken for it at once.
 const takeBackSQL = `
 with silent as (
     select id, next_run_at > lease_until as noted, next_run_at <= clock_timestamp() as enough from batches
-    where state = 'running' and lease_until < clock_timestamp()
+    where state = 'running' and lease_until < statement_timestamp()
     order by lease_until limit 1000 for update skip locked
 ), noted as (
     update batches b set next_run_at = clock_timestamp() + $1::interval from silent s where b.id = s.id and not s.noted

@@ -30,11 +30,11 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		_, err := db.Pool.Exec(ctx, sql, args...)
 		must(t, err)
 	}
-	// Template 1 has two waiting slots and a fired slot; template 2 has opened.
+	// Template 1 has two waiting slots and a fired slot; template 65 has opened.
 	rows.Drop{}.Add(t, db.Pool)
 	rows.Drop{OpensAt: time.Now().Add(-time.Hour), ClosesAt: time.Now().Add(5 * time.Hour)}.Add(t, db.Pool)
 	rows.Fill(t, db.Pool, "slots", "templates, generate_series(1, 3) s", rows.Row{"template_id": rows.SQL("id"), "slot": rows.SQL("s"), "opens_at": rows.SQL("opens_at"),
-		"due_at": rows.SQL("opens_at - s * interval '5 minutes'"), "state": rows.SQL("case when s = 3 or id = 2 then 'finished' else 'waiting' end")})
+		"due_at": rows.SQL("opens_at - s * interval '5 minutes'"), "state": rows.SQL("case when s = 3 or id = 65 then 'finished' else 'waiting' end")})
 	exec(`insert into reservations (template_id, user_id, slots) values (1, 21, 1), (1, 22, 2), (1, 41, 1)`)
 	exec(`insert into idempotency_keys (actor, key, request_hash, locked_until) values ('user:51', 'k', '', 'infinity')`)
 	open := reminder.StoredBitmap(0b11 * reminder.EveryChannel)
@@ -65,12 +65,12 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		made(1, 11, 1, 1, false), made(1, 22, 1, 3, false), made(1, 12, 2, 2, false), made(1, 13, 2, 2, false),
 		refused(1, 21, 1, reminder.Decision{Before: bitmap(1), Open: open}, false),
 		refused(1, 14, 4, reminder.Decision{Open: open}, false),
-		refused(2, 15, 1, reminder.Decision{Opened: true}, false),
+		refused(65, 15, 1, reminder.Decision{Opened: true}, false),
 	}
 	keyed := []wanted{
 		made(1, 31, 1, 1, true), made(1, 32, 3, 3, true), made(1, 33, 3, 3, false),
 		refused(1, 41, 1, reminder.Decision{Before: bitmap(1), Open: open}, true),
-		refused(2, 42, 1, reminder.Decision{Opened: true}, true),
+		refused(65, 42, 1, reminder.Decision{Opened: true}, true),
 		refused(1, 51, 1, reminder.Decision{Repeated: true}, true),
 	}
 	again := []wanted{ // requests with a known key are repeated, all others are decided anew
@@ -88,7 +88,7 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		{"with keys", keyed, []event.Booking{{TemplateID: 1, Bits: 1, Users: 1}, {TemplateID: 1, Bits: 3, Users: 2}}},
 		{"again", again, []event.Booking{{TemplateID: 1, Bits: 1, Users: 1}}},
 		{"all made", []wanted{made(1, 61, 1, 1, false), made(1, 62, 1, 1, false)}, []event.Booking{{TemplateID: 1, Bits: 1, Users: 2}}},
-		{"none made", []wanted{refused(2, 63, 1, reminder.Decision{Opened: true}, false)}, nil},
+		{"none made", []wanted{refused(65, 63, 1, reminder.Decision{Opened: true}, false)}, nil},
 	} {
 		exec(`delete from outbox`)
 		var group []reminder.Change

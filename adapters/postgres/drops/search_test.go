@@ -59,7 +59,7 @@ func (w *fixture) planOf(sql string, args ...any) string {
 func (w *fixture) many(n int) {
 	w.Helper()
 	w.Shops(10, 11)
-	w.Fill("templates", fmt.Sprintf("generate_series(1, %d) n", n), pgtest.Row{"shop_number": pgtest.SQL("10 + n % 2"),
+	w.Fill("templates", fmt.Sprintf("generate_series(1, %d) n", n), pgtest.Row{"id": pgtest.SQL("n"), "shop_number": pgtest.SQL("10 + n % 2"),
 		"name":      pgtest.SQL("case when n % 50 = 0 then '春节 ' else '' end || 'Drop number ' || n"),
 		"opens_at":  pgtest.SQL("date_trunc('second', now()) + (n - 50) * interval '1 minute'"),
 		"closes_at": pgtest.SQL("date_trunc('second', now()) + n * interval '2 hours' + interval '1 year'"),

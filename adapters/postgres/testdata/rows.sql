@@ -1,6 +1,7 @@
 -- A few rows for every table, as the stores write them. The freezing test loads them into
--- an empty database, so that the first row of each identity has the id 1. Instants are
--- those of one drop: it opened on 1 December 2026 at noon.
+-- an empty database, so that the first row of each identity has the id 1, and the second
+-- row the id 65 where ids name their cell. Instants are those of one drop: it opened on
+-- 1 December 2026 at noon.
 -- {set} stands for the bitmap of the users 1001 and 1002.
 
 -- shops and drops
@@ -41,8 +42,8 @@ insert into batches (kind, owner_id, template_id, channel, from_user, to_user, s
     values ('reminder', 1, 1, 0, 1001, 1002, 'done', '2026-12-01 11:55Z', '2026-12-01 12:00Z', {set}, {set}, 2, 2, 0, '2026-12-01 11:55:02Z', '{2}'),
         ('reminder', 1, 1, 1, 1001, 1002, 'done', '2026-12-01 11:55Z', '2026-12-01 12:00Z', {set}, null, 2, 0, 2, '2026-12-01 11:55:02Z', null);
 insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, provider_id)
-    values (2, 1001, 1, 'dead', 'permanent', '550 no such user', '550 no such user', 1, 1), (2, 1002, 1, 'dead', 'permanent', '550 no such user', '550 no such user', 1, 1);
-insert into accepted_messages (batch_id, users, provider_id) values (2, '{1001}', 1);
+    values (65, 1001, 1, 'dead', 'permanent', '550 no such user', '550 no such user', 1, 1), (65, 1002, 1, 'dead', 'permanent', '550 no such user', '550 no such user', 1, 1);
+insert into accepted_messages (batch_id, users, provider_id) values (65, '{1001}', 1);
 insert into channel_rates (channel, at, per_second, messages) values (0, '2026-12-01 11:55Z', 12000, 2);
 insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error, provider_id) values (1, 'worker-1', '2026-12-01 11:55:10Z', 2, 2, 2, 90, 60, '550', 1);
 insert into channel_tests (channel, recipient, by_user, due_at, state, result, created_by, draft) values (1, '', false, '2026-11-30 09:00Z', 'done', 'delivered', 'staff:1 Ada', null);
@@ -52,8 +53,8 @@ insert into inbox_reads (user_id, read_through) values (1001, '2026-12-01 12:30Z
 insert into providers (shop_number, channel, kind, name, enabled, settings, secrets, secret_names, changed, created_by)
     values (10, 1, 'smtp', 'Post office', true, '{"host": "mail.example"}', '\x00', '{password}', nextval('provider_changes'), 'staff:1 Ada');
 insert into batch_providers (batch_id, provider_id, users, sent_count) values (1, 1, {set}, 2);
-insert into batch_feedback (batch_id, kind, owner_id, channel, delivered, bounced, delivered_count, bounced_count) values (2, 'reminder', 1, 1, null, {set}, 0, 2);
-insert into feedback_reports (batch_id, user_id, status, provider, cause, happened_at) values (2, 1001, 'bounced', 'ses', 'no such mailbox', '2026-12-01 11:56Z');
+insert into batch_feedback (batch_id, kind, owner_id, channel, delivered, bounced, delivered_count, bounced_count) values (65, 'reminder', 1, 1, null, {set}, 0, 2);
+insert into feedback_reports (batch_id, user_id, status, provider, cause, happened_at) values (65, 1001, 'bounced', 'ses', 'no such mailbox', '2026-12-01 11:56Z');
 insert into feedback_totals (kind, owner_id, channel, delivered, bounced, complained) values ('reminder', 900, 1, 10, 1, 0);
 insert into suppressions (address, reason, provider, cause) values ('gone@tea.example', 'bounced', 'ses', 'no such mailbox');
 insert into soft_bounces (address, count) values ('full@tea.example', 2);
@@ -105,22 +106,22 @@ insert into gates (template_id, shards, epoch, state, base, reason, lease_until,
 insert into gate_shards (template_id, shard, allot, settled, refused, epoch) values (1, 0, 500, 2, 0, 1), (1, 1, 500, 1, 0, 1);
 insert into claim_results (claim_id, template_id, user_id, origin, origin_key, reason, coupon_id) values (15, 1, 1001, 'claim', '1001:k2', 'limit_reached', null);
 update code_serials set next = 11;
-insert into code_batches (template_id, first_serial, count, key_id, state, generated, used, request_key, created_by, ready_at) values (2, 1, 10, 1, 'ready', 10, 0, 'codes-1', 'staff:1 Ada', '2026-11-30 09:00Z');
+insert into code_batches (template_id, first_serial, count, key_id, state, generated, used, request_key, created_by, ready_at) values (65, 1, 10, 1, 'ready', 10, 0, 'codes-1', 'staff:1 Ada', '2026-11-30 09:00Z');
 insert into code_parts (batch_id, part, codes, sha256) values (1, 0, 10, decode(repeat('ab', 32), 'hex'));
 insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor)
-    values (1, 'A-1', 'lock', 'done', 'unused', 'locked', 5000, 5000, 500, 'key:1 Till'), (1, 'A-1', 'confirm', 'done', 'locked', 'used', 0, 0, 500, 'key:1 Till'), (4, '', 'revoke', 'done', 'unused', 'revoked', 0, 0, 0, 'staff:1 Ada');
+    values (1, 'A-1', 'lock', 'done', 'unused', 'locked', 5000, 5000, 500, 'key:1 Till'), (1, 'A-1', 'confirm', 'done', 'locked', 'used', 0, 0, 500, 'key:1 Till'), (193, '', 'revoke', 'done', 'unused', 'revoked', 0, 0, 0, 'staff:1 Ada');
 insert into coupon_tallies (template_id, used, revoked, discounted) values (1, 1, 1, 500);
 insert into sale_hours (template_id, hour, refund, orders, ordered, discount) values (1, '2026-12-01 18:00Z', false, 1, 5000, 500);
 insert into removed_steps (until) values ('2026-11-01 00:00Z');
 insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, 'B-1', 1002, 'CNY', 4000, '2026-12-01 18:30Z');
 insert into budgets (scope, subject, currency, amount) values ('shop', 10, 'CNY', 100000000);
-insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 4, 4, '1');
+insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 193, 193, '1');
 insert into removed_coupons (template_id, coupons, returned, counted, used, expired, revoked, discounted) values (900, 10, 1, 9, 5, 4, 1, 2500);
 insert into notice_runs (template_id, days, due_at, settled_at, told) values (1, 1, '2026-12-02 02:00Z', '2026-12-02 02:01Z', 1);
 insert into notices (user_id, template_id, day, days, due_at, expires_at, status, run_id) values (1002, 1, '2026-12-02', 1, '2026-12-02 02:00Z', '2026-12-03 12:00Z', 1, 1);
 insert into notice_days (day, template_id, planned, sent) values ('2026-12-02', 1, 1, 1);
-insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (2, 1002, '2027-12-03 12:00Z', 0);
-insert into wallet_registrations (device, coupon_id, user_id, push_token) values ('phone-1', 2, 1002, 'token-1');
+insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (65, 1002, '2027-12-03 12:00Z', 0);
+insert into wallet_registrations (device, coupon_id, user_id, push_token) values ('phone-1', 65, 1002, 'token-1');
 
 -- access
 insert into staff (email, name, role, shops, password_hash, locale, sso_issuer, sso_subject)
@@ -143,7 +144,7 @@ insert into upload_parts (upload_id, part, content) values (1, 0, '1,2');
 insert into jobs (kind, title, shop_number, needs, params, state, total, done, failed, created_by, actor, upload_id, request_key, started_at, finished_at)
     values ('coupons.grant', 'Moon cake night', 10, 'manage_coupons', '{"template_id": "1", "file": "guests.csv"}', 'done', 2, 1, 1, 'staff:1 Ada', '{}', 1, 'job-1', '2026-12-01 13:00Z', '2026-12-01 13:01Z');
 insert into job_errors (job_id, line, row, error, because) values (1, 2, 'x', 'no user id', '[]');
-insert into grant_rows (sheet_id, line, input, user_id, result, coupon_id) values (1, 1, '1001', 1001, 'issued', 4);
+insert into grant_rows (sheet_id, line, input, user_id, result, coupon_id) values (1, 1, '1001', 1001, 'issued', 193);
 insert into checked_rows (job_id, user_id, line, digest) values (1, 1001, 1, 7);
 insert into outbox (topic, payload) values ('template.changed.v1', '{"template_id": "1", "version": 2, "opens_at": "2026-12-01T12:00:00Z", "sequence": "2", "at": "2026-11-29T08:00:00Z"}');
 insert into handled_events (handler, event_id) values ('bookings', new_event_id()), ('bookings', '5f0f1cb4-0f0e-4a35-9c0f-6ac4e8f4a1aa');
@@ -174,4 +175,4 @@ insert into inbox_history default values;
 
 -- housekeeping: removals has rows of the published drop, which its trigger wrote
 insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
-insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (2, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');
+insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (65, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');

@@ -54,7 +54,8 @@ func (o Outbox) Missing(ctx context.Context, list []Announcement) (missing []Ann
 }
 
 // skipNumbersSQL moves the sequences of numbers that shops know behind all numbers drawn before
-// the database lost events: its sequences were reset with the database.
+// the database lost events: its sequences were reset with the database. 2^32 is a multiple of 64,
+// so that the ids still name their cell (ADR 110).
 const skipNumbersSQL = `
 select setval(s, nextval(s) + 4294967296) from unnest(array[pg_get_serial_sequence('hook_events', 'id'), pg_get_serial_sequence('coupon_operations', 'id'),
     pg_get_serial_sequence('coupons', 'id'), 'hook_sequence']) as s`

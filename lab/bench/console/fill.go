@@ -84,6 +84,9 @@ func run(ctx context.Context, s *stack.Stack, steps ...step) error {
 // templates are the drops and campaigns with their dependent rows.
 func templates(n size) []step {
 	return []step{
+		{`do $$ declare t text; begin
+			for t in select name from cell_identities loop execute format('alter table %I alter id set increment by 1', t); end loop;
+		end $$`, nil}, // the addresses name rows by their numbers
 		{`insert into shops (number, name, timezone) select n, 'Shop ' || n, 'Asia/Shanghai' from generate_series(10, 29) n`, nil},
 		{`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state, published_at)
 			select 10 + n % 20, 'Drop number ' || n, 'amount_off', 1000, 'CNY', 'shop', 1000000, 1, date_trunc('second', now()) + (n - 10) * interval '7 minutes',

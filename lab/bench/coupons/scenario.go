@@ -24,6 +24,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/cell"
 	"dropbell/domain/coupon"
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/scenario"
@@ -52,7 +53,7 @@ type bench struct {
 	*stack.Stack
 	lasting     time.Duration
 	n           int64
-	first       int64 // the coupon before the first one
+	first       int64 // the id before the first coupon: ids of a cell are cell.Count apart
 	bin         string
 	pool        *pgxpool.Pool // as many connections as the store has
 	web, worker *stack.Process
@@ -216,7 +217,7 @@ func (b *bench) fresh(ctx context.Context, templates []int64) error {
 		_, err = b.SQL.Exec(ctx, `update templates t set issued = c.n from (select template_id, count(*) as n from coupons group by 1) c where t.id = c.template_id`)
 	}
 	if err == nil {
-		err = b.SQL.QueryRow(ctx, `select min(id) - 1 from coupons`).Scan(&b.first)
+		err = b.SQL.QueryRow(ctx, `select min(id) - $1 from coupons`, cell.Count).Scan(&b.first)
 	}
 	for _, sql := range []string{`vacuum analyze coupons`, `checkpoint`} {
 		if err == nil {
@@ -248,7 +249,7 @@ func (b *bench) direct(callers int, pay payer) func(context.Context) (result, er
 			if i > b.n {
 				return fmt.Errorf("%d coupons are not enough; ask for more with -n", b.n)
 			}
-			return pay(ctx, b.first+i, "order-"+strconv.FormatInt(i, 10))
+			return pay(ctx, b.first+i*cell.Count, "order-"+strconv.FormatInt(i, 10))
 		})
 		return result{perSecond: w.PerSecond, p50: w.P50, p99: w.P99}, err
 	}
@@ -283,7 +284,7 @@ func (b *bench) http(callers int, addr string) func(context.Context) (result, er
 				case i%2 == 1:
 					n += b.n - behind
 				}
-				id := strconv.FormatInt(b.first+n, 10)
+				id := strconv.FormatInt(b.first+n*cell.Count, 10)
 				return load.Post(buf, "/api/v1/coupons/"+id+"/"+step, key, "", `{"order_id":"order-`+id+`"`+body)
 			}})
 		if err == nil && r.Failures > 0 {

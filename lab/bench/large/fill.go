@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/domain/cell"
 	"dropbell/lab/bench/stack"
 )
 
@@ -29,10 +30,10 @@ func fill(ctx context.Context, s *stack.Stack, n size) error {
 		return err
 	}
 	var first int64
-	if err := s.SQL.QueryRow(ctx, `select max(id) - $1 + 1 from templates`, drops).Scan(&first); err != nil {
+	if err := s.SQL.QueryRow(ctx, `select max(id) - ($1 - 1) * $2 from templates`, drops, cell.Count).Scan(&first); err != nil {
 		return err
 	}
-	drop := func(i int) int64 { return first + int64(i%drops) }
+	drop := func(i int) int64 { return first + int64(i%drops)*cell.Count }
 	now := time.Now()
 	copies := []struct {
 		table   string

@@ -30,7 +30,7 @@ func TestDeliveryPages(t *testing.T) {
 		t.Errorf("%d batches on all pages", seen)
 	}
 	b.Get("/deliveries?outcome=dead").Is(200).Has("No matches")
-	b.Get("/deliveries?user=40").Is(200).Has("Customer 40", "Skipped", `/deliveries/2"`).HasNot(`/deliveries/1"`)
+	b.Get("/deliveries?user=40").Is(200).Has("Customer 40", "Skipped", `/deliveries/65"`).HasNot(`/deliveries/1"`)
 	b.Get("/deliveries?user=40&outcome=sent").Is(200).Has("No matches")
 	b.Get("/deliveries?user=ada&template=0&from=soon").Is(200).Has("The filter cannot be read", "nothing has this name", "must be a date and time such as 2026-11-20 20:00", `value="ada"`)
 	for _, odd := range []string{"slot=99", "channel=x", "state=x", "outcome=x", "kind=x", "outcome=sent&state=x"} {
@@ -38,9 +38,9 @@ func TestDeliveryPages(t *testing.T) {
 		b.Get("/deliveries.csv?" + odd).Is(http.StatusUnprocessableEntity)
 	}
 	b.Get("/deliveries?slot=&channel=&state=&outcome=&kind=&after=x").Is(200).Has("27 of 30 delivered")
-	b.Get("/deliveries/2?outcome=x").Is(200).Has("The filter cannot be read", "choose one").HasNot("Customer 40")
-	b.Get("/deliveries/2/recipients.csv?outcome=x").Is(http.StatusUnprocessableEntity)
-	b.Get("/deliveries?user=%EF%BC%94%EF%BC%90").Is(200).Has(`/deliveries/2"`).HasNot(`/deliveries/1"`)
+	b.Get("/deliveries/65?outcome=x").Is(200).Has("The filter cannot be read", "choose one").HasNot("Customer 40")
+	b.Get("/deliveries/65/recipients.csv?outcome=x").Is(http.StatusUnprocessableEntity)
+	b.Get("/deliveries?user=%EF%BC%94%EF%BC%90").Is(200).Has(`/deliveries/65"`).HasNot(`/deliveries/1"`)
 	// The rig's console shows Shanghai's time, where the slot is due at this hour.
 	due := d.OpensAt.Add(-5 * time.Minute)
 	shanghai := due.In(g.DefaultZone).Format("2006-01-02T15:04")
@@ -48,25 +48,25 @@ func TestDeliveryPages(t *testing.T) {
 	b.Get("/deliveries?to=" + shanghai).Is(200).Has("No matches")
 	g.As(staff.Viewer).Htmx().Get("/deliveries?user=40").Is(200).Has("Skipped").HasNot("<html")
 
-	b.Get("/deliveries/2").Is(200).Has("Batch #2", "27 of 30 delivered", "31 – 60", fmt.Sprintf("/templates/%d/users/31", d.ID), "Next page")
-	b.Get("/deliveries/2?outcome=skipped").Is(200).Has("Customer 40", "Customer 50", "Customer 60", "opted out").HasNot("Customer 41", "Next page")
-	b.Get("/deliveries/2?user=40").Is(200).Has("Customer 40").HasNot("Customer 50")
-	b.Get("/deliveries/2?user=7").Is(200).Has("No recipient matches")
-	b.Get("/deliveries/2?user=x").Is(200).Has("nothing has this name")
-	last := consoletest.NextPage(b.Get("/deliveries/2"))
+	b.Get("/deliveries/65").Is(200).Has("Batch #65", "27 of 30 delivered", "31 – 60", fmt.Sprintf("/templates/%d/users/31", d.ID), "Next page")
+	b.Get("/deliveries/65?outcome=skipped").Is(200).Has("Customer 40", "Customer 50", "Customer 60", "opted out").HasNot("Customer 41", "Next page")
+	b.Get("/deliveries/65?user=40").Is(200).Has("Customer 40").HasNot("Customer 50")
+	b.Get("/deliveries/65?user=7").Is(200).Has("No recipient matches")
+	b.Get("/deliveries/65?user=x").Is(200).Has("nothing has this name")
+	last := consoletest.NextPage(b.Get("/deliveries/65"))
 	b.Get(last).Is(200).Has("Customer 60", "First page").HasNot("Customer 31", "Next page")
 	for _, path := range []string{"/deliveries/99", "/deliveries/0", "/deliveries/x", "/deliveries/99/recipients.csv"} {
 		b.Get(path).Is(http.StatusNotFound)
 	}
 	limited := g.As(staff.Admin, 11)
 	limited.Get("/deliveries").Is(200).Has("Nothing was delivered yet")
-	limited.Get("/deliveries/2").Is(http.StatusForbidden)
-	limited.Get("/deliveries/2/recipients.csv").Is(http.StatusForbidden)
+	limited.Get("/deliveries/65").Is(http.StatusForbidden)
+	limited.Get("/deliveries/65/recipients.csv").Is(http.StatusForbidden)
 	if rows := consoletest.RowsOf(limited.Get("/deliveries.csv").Is(200)); len(rows) != 1 {
 		t.Errorf("%d rows of another shop", len(rows)-1)
 	}
 
-	rows := consoletest.RowsOf(b.Get("/deliveries/2/recipients.csv?outcome=skipped").Is(200))
+	rows := consoletest.RowsOf(b.Get("/deliveries/65/recipients.csv?outcome=skipped").Is(200))
 	if len(rows) != 4 || rows[1][0] != "40" || rows[1][1] != string(delivery.Skipped) || rows[1][2] != delivery.ReasonOptedOut {
 		t.Errorf("%q", rows)
 	}

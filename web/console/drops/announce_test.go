@@ -104,7 +104,7 @@ func TestNobodyAgainInTheConsole(t *testing.T) {
 		select 1, 'correction', now() + n * interval '1 minute', 'x', now(), now(), 'finished', now() from generate_series(1, 3) n`)
 	g.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, sent_count, sent, due_at, worthless_after, state, next_run_at)
 		select 'correction', a.id, 1, 0, b.from_user, b.to_user, b.due_count, b.due, b.due_count, b.due, now(), now(), 'done', now()
-		from announcements a, batches b where a.created_by = 'x' and b.kind = 'correction' and b.owner_id = 2`)
+		from announcements a, batches b where a.created_by = 'x' and b.kind = 'correction' and b.owner_id = 65`)
 	g.Reopen(d.ID, time.Hour)
 	b.Get(send).Is(200).Has("1 customer is left out: no customer gets more than 3 corrections of one drop.")
 }

@@ -45,7 +45,7 @@ func TestForecastKnowsWhenToOpenLater(t *testing.T) {
 	b := g.As(staff.Viewer)
 	b.Get("/forecast").Is(200).Has("“Tea time” 5 min later: other drops need the channel")
 	limited := g.As(staff.Viewer, 10).Get("/forecast").Is(200)
-	limited.Has("Moon cake night", "A drop of another shop", "220,000").HasNot("Tea time", "/templates/2\"")
+	limited.Has("Moon cake night", "A drop of another shop", "220,000").HasNot("Tea time", "/templates/65\"")
 }
 
 // The page of a forecast states the assumptions of the forecast.

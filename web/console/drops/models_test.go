@@ -157,35 +157,35 @@ func TestSavedModels(t *testing.T) {
 	g.As(staff.Viewer, 10).Post("/templates/models/1/delete", nil).Is(http.StatusForbidden)
 
 	begun := b.Get("/templates/new?saved=1").Is(200).Has("data-whole").Form("/templates")
-	b.Post("/templates", begun).To("/templates/2")
-	n, err := g.Templates.Template(t.Context(), staff.System(), 2)
+	b.Post("/templates", begun).To("/templates/65")
+	n, err := g.Templates.Template(t.Context(), staff.System(), 65)
 	g.Must(err)
 	if n.Name != d.Name || n.Stock != d.Stock || n.Kind != d.Kind || n.AmountOff != d.AmountOff || n.ClosesAt.Sub(n.OpensAt) != d.ClosesAt.Truncate(time.Minute).Sub(d.OpensAt.Truncate(time.Minute)) || !n.OpensAt.After(g.Now()) {
 		t.Errorf("%+v begins %+v", d.Spec, n.Spec)
 	}
 
-	form.Set("name", "Second") // a refused name has used up the number 2
-	b.Post(page+"/model", form).To("/templates/models#model-3")
-	b.Post("/templates/models/3/rename", map[string][]string{"name": {"Friday Special"}}).Is(http.StatusConflict).Has("has this name", `value="Friday Special"`)
-	b.Post("/templates/models/3/rename", map[string][]string{"name": {"Saturday"}}).To("/templates/models")
+	form.Set("name", "Second") // a refused name has used up the number 65
+	b.Post(page+"/model", form).To("/templates/models#model-129")
+	b.Post("/templates/models/129/rename", map[string][]string{"name": {"Friday Special"}}).Is(http.StatusConflict).Has("has this name", `value="Friday Special"`)
+	b.Post("/templates/models/129/rename", map[string][]string{"name": {"Saturday"}}).To("/templates/models")
 	b.Get("/templates/models").Is(200).Has("Saturday").HasNot("Second")
 	b.Post("/templates/models/1/delete", nil).To("/templates/models")
 	b.Get("/templates/models").Is(200).Has("/templates/models/1/restore").HasNot("saved=1")
 	b.Get("/templates/new?saved=1").Is(http.StatusNotFound)
 	b.Post("/templates/models/1/delete", nil).Is(http.StatusNotFound)
-	b.Post("/templates/models/3/rename", map[string][]string{"name": {"Friday special"}}).To("/templates/models")
+	b.Post("/templates/models/129/rename", map[string][]string{"name": {"Friday special"}}).To("/templates/models")
 	b.Post("/templates/models/1/restore", nil).To("/templates/models")
 	b.Get("/templates/models").Is(200).Has("has this name")
-	b.Post("/templates/models/3/delete", nil).To("/templates/models")
+	b.Post("/templates/models/129/delete", nil).To("/templates/models")
 	for range 2 {
 		b.Post("/templates/models/1/restore", nil).To("/templates/models")
 	}
-	b.Get("/templates/models").Is(200).Has("saved=1").HasNot("saved=3")
+	b.Get("/templates/models").Is(200).Has("saved=1").HasNot("saved=129")
 	if n := g.Number(`select count(*) from audit where object_kind = 'model'`); n != 7 {
 		t.Errorf("%d steps in the audit log", n)
 	}
-	g.Exec(`update drop_models set deleted_at = now() - interval '30 days 1 second' where id = 3`)
-	b.Post("/templates/models/3/restore", nil).Is(http.StatusNotFound)
+	g.Exec(`update drop_models set deleted_at = now() - interval '30 days 1 second' where id = 129`)
+	b.Post("/templates/models/129/restore", nil).Is(http.StatusNotFound)
 	g.Exec(`insert into drop_models (shop_number, name, content, saved_by) select 10, 'm' || n, content, 'x' from drop_models m, generate_series(1, 49) n where m.id = 1`)
 	form.Set("name", "One too many")
 	b.Post(page+"/model", form).Is(http.StatusConflict).Has("50 saved templates")

@@ -74,9 +74,9 @@ func TestWhatTheReadmesShowWorks(t *testing.T) {
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for query, want := range map[string]int{
-		`select count(*) from reservations where user_id = 1001`:                  1,
-		`select slots from reservations where user_id = 1001 and template_id = 2`: 2 + 1<<(12+5), // app 10, email 30
-		`select count(*) from coupons where user_id = 1001`:                       2,
+		`select count(*) from reservations where user_id = 1001`:                   1,
+		`select slots from reservations where user_id = 1001 and template_id = 65`: 2 + 1<<(12+5), // app 10, email 30
+		`select count(*) from coupons where user_id = 1001`:                        2,
 	} {
 		var got int
 		if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil || got != want {
