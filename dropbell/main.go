@@ -9,6 +9,7 @@ import (
 
 	"dropbell"
 	"dropbell/adapters/config"
+	"dropbell/dropbell/drawcheck"
 	web "dropbell/web/program"
 	worker "dropbell/worker/program"
 )
@@ -26,6 +27,8 @@ const usage = `dropbell takes coupon drops from the first reminder to the last c
   dropbell audit ...          recompute from the rows what is booked, and exit, as worker audit does
   dropbell doctor ...         examine the installation before an evening and say what to do, and
                               exit, as worker doctor does
+  dropbell verify-draw ...    recompute a draw from its file or address and say whether it followed
+                              its card; see dropbell verify-draw --help
   dropbell version            print the version
   dropbell help               print this
 
@@ -35,7 +38,7 @@ dropbell worker --help lists all commands of an operator.
 The variables below configure both. dropbell all serves web on HTTP_ADDR and the health and
 measurements of worker on WORKER_HTTP_ADDR, and opens up to DATABASE_MAX_CONNS connections for each.
 
-Exit codes: 0 done, or stopped by a signal; 1 failed, or the doctor found a fault; 2 the environment or an argument is wrong;
+Exit codes: 0 done, or stopped by a signal; 1 failed, or the doctor or a check of a draw found a fault; 2 the environment or an argument is wrong;
 those of audit are in dropbell audit --help.
 
 `
@@ -54,6 +57,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return worker.Main(ctx, args, getenv, out)
 	case "listen":
 		return listen(ctx, args[1:], getenv, out)
+	case "verify-draw":
+		return drawcheck.Main(ctx, args[1:], out)
 	case "all":
 		if len(args) > 1 {
 			return config.Mistake{Err: fmt.Errorf("dropbell all takes no argument; see dropbell --help")}

@@ -61,6 +61,7 @@ func TestCommands(t *testing.T) {
 		{"doctor --help", nil, 0, "worker doctor [-json]"},
 		{"listen", nil, 2, "see dropbell listen --help"},
 		{"listen --help", nil, 0, "--forward"},
+		{"verify-draw nowhere.json", nil, 2, "the draw cannot be read"},
 		{"--version", nil, 0, "dropbell 0."},
 		{"--help", nil, 0, "dropbell all"},
 		{"help", nil, 0, "WORKER_HTTP_ADDR "},

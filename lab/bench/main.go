@@ -20,6 +20,7 @@ import (
 	"dropbell/lab/bench/consoles"
 	"dropbell/lab/bench/coupons"
 	"dropbell/lab/bench/curve"
+	"dropbell/lab/bench/draw"
 	"dropbell/lab/bench/evening"
 	"dropbell/lab/bench/fanout"
 	"dropbell/lab/bench/flood"
@@ -51,6 +52,7 @@ var scenarios = map[string]scenario.Scenario{
 	"consoles":  consoles.Scenario,
 	"coupons":   coupons.Scenario,
 	"curve":     curve.Scenario,
+	"draw":      draw.Scenario,
 	"evening":   evening.Scenario,
 	"fanout":    fanout.Scenario,
 	"flood":     flood.Scenario,
