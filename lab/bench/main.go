@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dropbell/lab/bench/campaign"
+	"dropbell/lab/bench/cells"
 	"dropbell/lab/bench/claimgate"
 	"dropbell/lab/bench/claims"
 	"dropbell/lab/bench/codes"
@@ -45,6 +46,7 @@ import (
 
 var scenarios = map[string]scenario.Scenario{
 	"campaign":  campaign.Scenario,
+	"cells":     cells.Scenario,
 	"claimgate": claimgate.Scenario,
 	"claims":    claims.Scenario,
 	"codes":     codes.Scenario,

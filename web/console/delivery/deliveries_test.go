@@ -71,7 +71,7 @@ func TestDeliveryPages(t *testing.T) {
 		t.Errorf("%q", rows)
 	}
 	rows = consoletest.RowsOf(b.Get("/deliveries.csv?outcome=skipped&user=40").Is(200))
-	if len(rows) != 2 || rows[1][0] != "2" || rows[1][slices.Index(rows[0], "user_outcome")] != "skipped" || rows[1][6] != "5" {
+	if len(rows) != 2 || rows[1][0] != "65" || rows[1][slices.Index(rows[0], "user_outcome")] != "skipped" || rows[1][6] != "5" {
 		t.Errorf("%q", rows)
 	}
 	b.Get("/deliveries.csv?user=ada").Is(http.StatusUnprocessableEntity)
