@@ -19,3 +19,15 @@ func Decoded[T any](handle func(ctx context.Context, eventID string, payload T) 
 		return handle(ctx, e.ID, payload)
 	}
 }
+
+// DecodedIf is [Decoded] for events that are acknowledged without reading their payload unless
+// wanted reports true.
+func DecodedIf[T any](wanted func(context.Context) bool, handle func(ctx context.Context, eventID string, payload T) error) watermill.HandlerFunc {
+	decoded := Decoded(handle)
+	return func(ctx context.Context, e watermill.Event) error {
+		if !wanted(ctx) {
+			return nil
+		}
+		return decoded(ctx, e)
+	}
+}

@@ -72,7 +72,7 @@ func Roles(d Deps) shell.Roles {
 				}
 				return d.Notices.Store.SettleNotices(ctx, e.OwnerID)
 			}), watermill.Ahead()),
-			shell.On("wallets", event.CouponsChanged, app.Decoded(w.changed), watermill.Parallel(4)),
+			shell.On("wallets", event.CouponsChanged, app.DecodedIf(w.any, w.changed), watermill.Parallel(4)),
 			shell.On("wallets", event.CouponChanged, single(w.changed)),
 			// The program before set a timer for the end of each lock. Its group would keep the
 			// stream's events, and its tasks would wait: both are only acknowledged.

@@ -68,7 +68,7 @@ var walletResults = map[wallet.Verdict]string{wallet.Failed: "failed", wallet.To
 // configured wallets an event is only acknowledged: if wallets were configured earlier, their
 // consumer group exists, and without readers it would keep every event.
 func (w *wallets) changed(ctx context.Context, _ string, e event.CouponChanges) error {
-	if w.updater == nil || !w.any(ctx) {
+	if !w.any(ctx) {
 		return nil
 	}
 	coupons := make([]int64, len(e.Changes))
@@ -82,10 +82,13 @@ func (w *wallets) changed(ctx context.Context, _ string, e event.CouponChanges) 
 	return w.queue.Enqueue(ctx, task.TellWallets(app.Clock()))
 }
 
-// any reports whether any coupon has a pass. The answer is up to a second old; a step that is
+// any reports whether wallets are configured and any coupon has a pass. The answer is up to a second old; a step that is
 // missed because of its age is found by [wallets.noteMissed]. If the database does not answer,
 // any is true.
 func (w *wallets) any(ctx context.Context) bool {
+	if w.updater == nil {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now := app.Clock(); !now.Before(w.until) {

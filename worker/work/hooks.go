@@ -68,7 +68,8 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 		return h.store1(ctx, id, hook.OfReservations(e)...)
 	}), at)
 	handle(event.CouponsIssued, app.Decoded(h.issued))
-	handle(event.CouponsChanged, app.Decoded(func(ctx context.Context, id string, e event.CouponChanges) error {
+	ofCoupons := func(ctx context.Context) bool { return h.wants.Any(ctx, hook.CouponSteps...) }
+	handle(event.CouponsChanged, app.DecodedIf(ofCoupons, func(ctx context.Context, id string, e event.CouponChanges) error {
 		return h.changed(ctx, id, e.Changes)
 	}), at)
 	handle(event.CouponChanged, app.Decoded(func(ctx context.Context, id string, e event.Coupon) error {

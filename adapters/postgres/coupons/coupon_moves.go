@@ -12,12 +12,20 @@ import (
 	"dropbell/domain/event"
 )
 
+// changeJSON is the text of an [event.Coupon]: the step o of coupon c. Joined texts that become
+// one jsonb value take a third of the time of a jsonb value for each change. Step and states
+// are words without quotes.
+const changeJSON = `concat('{"coupon_id":"', c.id, '","template_id":"', c.template_id, '","user_id":"', c.user_id, '","order_id":', to_json(o.order_id),
+        ',"step":"', o.step, '","from":"', o.from_state, '","to":"', o.to_state, '","discount":', o.discount, ',"order_amount":', o.order_amount,
+        case when o.step = 'lock' then ',"locked_until":' || to_json(c.locked_until) end, ',"operation_id":"', o.id, '","at":', to_json(o.at), '}')`
+
 // movesSQL returns the id and the new columns of each coupon that was moved. A coupon whose
 // version is not the version in @versions is left as it is and not returned. For all coupons
-// together it stores the log and, for each 500 changes of state, one event. A new lock
+// together it stores the log and one event of the changes of state, of which there are at most
+// [event.MaxCouponChanges]. A new lock
 // (@locking) requires a valid coupon; if the statement waited for a concurrent step, the clock
 // is read again after the wait. It also logs refused steps, each once. The condition on @ids
-// keeps a plan from reading the whole table: hash joins are allowed, for the rows of the
+// keeps a plan from reading the whole table: all joins are hash joins, for the rows of the
 // parameters, and the table may have been empty when the plan was made.
 const movesSQL = `
 with m as (
@@ -44,15 +52,10 @@ with m as (
     insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
     select * from unnest(@no_coupons::bigint[], @no_orders::text[], @no_steps::text[], @no_outcomes::text[], @no_from::text[], @no_to::text[], @no_actors::text[])
     on conflict do nothing
-), changed as (
-    select (row_number() over (order by o.id) - 1) / @most::int as part, o.id, jsonb_strip_nulls(jsonb_build_object('coupon_id', c.id::text,
-        'template_id', c.template_id::text, 'user_id', c.user_id::text, 'order_id', o.order_id, 'step', o.step, 'from', o.from_state, 'to', o.to_state,
-        'discount', o.discount, 'order_amount', nullif(o.order_amount, 0), 'locked_until', case when o.step = 'lock' then c.locked_until end,
-        'operation_id', o.id::text, 'at', o.at)) as change
-    from o join c on c.id = o.coupon_id where o.from_state <> o.to_state
 ), announced as (
     insert into outbox (topic, payload, trace)
-    select @topic, jsonb_build_object('changes', jsonb_agg(change order by id)), @trace from changed group by part
+    select @topic, ('{"changes":[' || string_agg(` + changeJSON + `, ',' order by o.id) || ']}')::jsonb, @trace
+    from o join c on c.id = o.coupon_id where o.from_state <> o.to_state having count(*) > 0
 )
 select id, version, updated_at, locked_at, locked_until, used_at, returned from c`
 
@@ -78,7 +81,7 @@ func movesArgs(ctx context.Context, moves []coupon.Move, refused []coupon.Operat
 	args := operationArgs(ops)
 	args["ids"], args["versions"], args["states"], args["orders"], args["discounts"] = ids, versions, states, orders, discounts
 	args["locking"], args["to_stock"], args["jobs"] = locking, toStock, jobs
-	args["topic"], args["most"], args["trace"] = event.CouponsChanged, event.MaxCouponChanges, pg.TraceOf(ctx)
+	args["topic"], args["trace"] = event.CouponsChanged, pg.TraceOf(ctx)
 	addRefused(args, refused)
 	return args
 }

@@ -47,11 +47,11 @@ const (
 	longestTurn = 10 * time.Millisecond
 )
 
-// NewPayments starts the groups; close it. Groups have at most 250 steps unless g says
-// otherwise.
+// NewPayments starts the groups; close it. Groups have at most 250 steps, or fewer if g says
+// so.
 func NewPayments(db *pg.DB, g pg.Grouping) *Payments {
 	s := &Payments{CouponSteps: NewCouponSteps(db)}
-	if g.MaxGroup == 0 {
+	if g.MaxGroup == 0 || g.MaxGroup > paymentGroup {
 		g.MaxGroup = paymentGroup
 	}
 	cfg := g.Config(db)
@@ -159,7 +159,7 @@ func (s *Payments) store(ctx context.Context, moves []coupon.Move, refused []cou
 			moved[i] = m.To
 		}
 		return killpoint.Around("coupons.step", func() error {
-			return s.PlannedForGroups(ctx, sql, []any{movesArgs(ctx, moves, refused)}, func(rows pgx.Rows) (err error) {
+			return s.PlannedByHash(ctx, sql, []any{movesArgs(ctx, moves, refused)}, func(rows pgx.Rows) (err error) {
 				done, err = readMoved(rows, moved)
 				return err
 			})

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -27,13 +28,17 @@ func OfIssue(i event.Issue, at time.Time) Event {
 		Data: SoldOutData{i.TemplateID, i.Total}}
 }
 
+var ofSteps = map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
+	coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked, coupon.StepRestore: CouponUsed}
+
+// CouponSteps are the types of events that [OfCoupon] returns.
+var CouponSteps = slices.Collect(maps.Values(ofSteps))
+
 // OfCoupon returns the event of one coupon's step, or false for a step without an
 // event. Events of one coupon are ordered by the number of the step's line in the
 // coupon's log.
 func OfCoupon(e event.Coupon) (Event, bool) {
-	types := map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
-		coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked, coupon.StepRestore: CouponUsed}
-	t, ok := types[coupon.Step(e.Step)]
+	t, ok := ofSteps[coupon.Step(e.Step)]
 	data := CouponData{CouponID: e.CouponID, TemplateID: e.TemplateID, UserID: e.UserID, OrderID: e.OrderID, Step: e.Step, State: e.To, Discount: e.Discount, OrderAmount: e.OrderAmount}
 	if e.LockedUntil != nil {
 		until := e.LockedUntil.UTC()

@@ -35,9 +35,10 @@ func (db *DB) PlannedOnce(ctx context.Context, sql string, args []any, read func
 // number.
 const onePlan = `select set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// oneHashedPlan is [onePlan] without nested loops. It is for statements that join only their
-// parameter rows with each other and look up tables by subqueries. Even if the planner expects
-// few rows, it cannot compare each row with each other row.
+// oneHashedPlan is [onePlan] without nested loops. It is for statements that join their
+// parameter rows with each other, and read tables by subqueries or by a condition on an array
+// of keys. Even if the planner expects few rows, it cannot compare each row with each other
+// row.
 const oneHashedPlan = `select set_config('enable_seqscan', 'off', true), set_config('enable_nestloop', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
@@ -48,7 +49,9 @@ func (db *DB) PlannedForGroups(ctx context.Context, sql string, args []any, read
 	return db.plannedForGroups(ctx, onePlan, sql, args, read)
 }
 
-// PlannedByHash is [DB.PlannedForGroups] for a statement without a join to a table.
+// PlannedByHash is [DB.PlannedForGroups] for a statement whose tables are read by subqueries or
+// by a condition on an array of keys: a nested loop would compare each row of the group with
+// each other row.
 func (db *DB) PlannedByHash(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
 	return db.plannedForGroups(ctx, oneHashedPlan, sql, args, read)
 }
