@@ -2,6 +2,8 @@ package consoletest
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/chromedp/cdproto/backgroundservice"
@@ -9,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/serviceworker"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
@@ -106,4 +109,53 @@ func (w *Workers) Push(origin, scope, data string) {
 		defer w.mu.Unlock()
 		return w.completed > before
 	})
+}
+
+// click has the worker handle a click on the newest notification that it shows. The browser lets
+// only clicks of people open a window and be waited for, so that the event's waitUntil, the window
+// that the worker asks for, and the open window that it chooses are recorded.
+const click = `(async () => {
+	const shown = (await self.registration.getNotifications()).at(-1);
+	if (!shown) return "no notification is shown";
+	const waits = [], wanted = [];
+	Clients.prototype.openWindow = async (url) => { wanted.push("open " + url); return null; };
+	WindowClient.prototype.focus = async function () { wanted.push("focus " + this.url); return this; };
+	const event = new NotificationEvent("notificationclick", { notification: shown });
+	Object.defineProperty(event, "waitUntil", { value: (wait) => waits.push(wait) });
+	self.dispatchEvent(event);
+	await Promise.all(waits);
+	if ((await self.registration.getNotifications()).some((n) => n.tag === shown.tag && n.timestamp === shown.timestamp)) wanted.push("still shown");
+	return wanted.join(", ");
+})()`
+
+// Click has the service worker of the scope handle a click on the newest notification that it shows,
+// and returns the window that the worker asks the browser for: "open" or "focus" and an address.
+func (w *Workers) Click(origin, scope string) string {
+	w.b.Helper()
+	ctx, cancel := w.b.patient()
+	defer cancel()
+	// The browser stops workers without events.
+	if _, err := chromedp.Run(ctx, func(ctx context.Context, _ *chromedp.Target) (cdp.Empty, error) {
+		return chromedp.Call(ctx, serviceworker.StartWorker, serviceworker.StartWorkerParams{ScopeURL: origin + scope})
+	}); err != nil {
+		w.b.Fatal(err)
+	}
+	var worker target.ID
+	Within(w.b.T, "the service worker", func() bool {
+		targets, err := chromedp.Targets(ctx)
+		i := slices.IndexFunc(targets, func(t *target.Info) bool {
+			return t.Type == "service_worker" && strings.HasPrefix(t.URL, origin) && t.BrowserContextID == chromedp.FromContext(w.b.ctx).BrowserContextID
+		})
+		if err == nil && i >= 0 {
+			worker = targets[i].TargetID
+		}
+		return worker != ""
+	})
+	inside, leave := chromedp.NewContext(ctx, chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
+	defer leave()
+	wanted, err := chromedp.Run(inside, chromedp.Evaluate[string](click, chromedp.EvalAwaitPromise))
+	if err != nil {
+		w.b.Fatal(err)
+	}
+	return wanted
 }

@@ -78,7 +78,7 @@ func (s *pushService) stub() string {
 
 // TestDemoShopByPush sells a coupon from the reminder to the payment by a push message, with
 // `dropbell all` and a whole browser: notifications are turned on by a press, the reminder arrives
-// encrypted, the service worker shows it, its link counts as opened and leads to the shop, the
+// encrypted, the service worker shows it, and asks for its link once it is clicked. The link counts as opened and leads to the shop, the
 // coupon is claimed and used at payment, and notifications are turned off.
 func TestDemoShopByPush(t *testing.T) {
 	private, public, err := push.GenerateVAPIDKeys()
@@ -126,6 +126,9 @@ func TestDemoShopByPush(t *testing.T) {
 		.map((n) => [n.title, n.body, n.data.dropbell, new URL(n.icon).pathname].join("|")).join())()`)
 	if want := strings.Join([]string{note.Title, note.Body, note.URL, "/files/leaf.svg"}, "|"); shown != want {
 		t.Errorf("the browser shows %q, want %q", shown, want)
+	}
+	if wanted := workers.Click(v.address, "/dropbell-push/"); wanted != "open "+note.URL {
+		t.Errorf("a click on the notification makes the worker want: %s", wanted)
 	}
 	v.Open(note.URL)
 	consoletest.Within(t, "the shop behind the link", func() bool { return consoletest.Evaluate[string](v.Tab, `location.href`) == v.address+"/" })
