@@ -61,12 +61,12 @@ func TestCorrectionThereAndBack(t *testing.T) {
 	g.Reopen(d.ID, time.Hour)
 	b.Get(page).Is(200).Has(send) // the correction itself is wrong now
 	b.Post(send, nil).To("/templates/1")
-	g.Spread(2)
+	g.Spread(65)
 	b.Get(page).Is(200).HasNot(send)
 	g.Reopen(d.ID, -time.Hour)
 	b.Get(page).Is(200).Has(send) // the newest correction told of another opening
 	b.Post(send, nil).To("/templates/1")
-	g.Spread(3)
+	g.Spread(129)
 	b.Get(page).Is(200).HasNot(send)
 	g.Reopen(d.ID, time.Hour)
 	// Announcements of one template are seconds apart, and so are the reminders after them.
@@ -97,7 +97,7 @@ func TestNobodyAgainInTheConsole(t *testing.T) {
 	g.Reopen(d.ID, time.Hour)
 	b.Get(send).Is(200).Has("1 of 2 customers has already received a correction for this drop.", "nobody_again", "1 customer would get it.")
 	b.Post(send, url.Values{"nobody_again": {"1"}}).To("/templates/1")
-	g.Spread(2)
+	g.Spread(65)
 	b.Get("/templates/1/announcements").Is(200).Has("1 of 1 delivered.")
 	g.Exec(`update announcements set per_person = 3`)
 	g.Exec(`insert into announcements (template_id, kind, opens_at, created_by, created_at, worthless_after, state, superseded_at)

@@ -112,7 +112,7 @@ func TestBulkInTheBrowser(t *testing.T) {
 	tab.Sees("#dialog", "Resume 2 drops")
 	tab.Click("#dialog button[type=submit]")
 	tab.Sees("main", "Not begun yet")
-	g.WorkOff(2)
+	g.WorkOff(65)
 	tab.Sees("#job", "Done")
 	if got := g.StatesOf(a.ID, b.ID); got != "scheduled scheduled" {
 		t.Error(got)
