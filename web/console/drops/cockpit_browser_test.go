@@ -126,6 +126,14 @@ func TestTheMomentInTheBrowser(t *testing.T) {
 		t.Error("the strip is not at the top")
 	}
 	b.Accessible("the moment")
+	first := consoletest.NewTab(t)
+	first.SignIn(g, g.Hire(staff.Viewer))
+	first.Open(g.Server.URL + "/")
+	first.Sees(".today-strip", "Sending of the 60-minute reminders", "400 of 1,000")
+	if link := consoletest.Evaluate[string](first, `document.querySelector(".today-strip a").getAttribute("href")`); !strings.HasSuffix(link, "&replay=1#wave") {
+		t.Errorf("the strip is replayed at %s", link)
+	}
+	first.Accessible("the strip on the first page")
 	g.Wait(70 * time.Second)
 	b.Open(g.Server.URL + cockpitURL(d.ID))
 	consoletest.Within(t, "the end of the moment", func() bool { return consoletest.Evaluate[string](b, `document.title`) == calm })
