@@ -249,14 +249,19 @@ type Trend struct {
 }
 
 // A trendBar is one number with a bar. width is its length relative to the column's greatest
-// number, in thousandths; "" = no bar.
+// number, in thousandths; "" = no bar. notes are the figures that belong to the number.
 type trendBar struct {
-	text, note string
-	width      string
+	text  string
+	notes []trendNote
+	width string
 }
 
-// barsOf is one column. Without value it has no bars.
-func barsOf(list []report.Figures, value func(report.Figures) int64, text func(report.Figures) (string, string)) []trendBar {
+// A trendNote is a figure below a number, with the key of its label, "" without one. figure is the
+// figure's name, "" without one.
+type trendNote struct{ label, text, figure string }
+
+// barsOf is one column. Without value it has no bars. Notes without a figure are left out.
+func barsOf(list []report.Figures, value func(report.Figures) int64, draw func(report.Figures) (string, []trendNote)) []trendBar {
 	var most int64
 	for _, f := range list {
 		if value != nil {
@@ -265,10 +270,11 @@ func barsOf(list []report.Figures, value func(report.Figures) int64, text func(r
 	}
 	bars := make([]trendBar, len(list))
 	for i, f := range list {
-		if bars[i].text, bars[i].note = text(f); value == nil {
-			continue
+		text, notes := draw(f)
+		bars[i] = trendBar{text: text, notes: slices.DeleteFunc(notes, func(n trendNote) bool { return n.text == "" || n.text == "–" })}
+		if value != nil {
+			bars[i].width = parts.Unit(1000 * float64(max(0, value(f))) / float64(max(1, most)))
 		}
-		bars[i].width = parts.Unit(1000 * float64(max(0, value(f))) / float64(max(1, most)))
 	}
 	return bars
 }
@@ -288,36 +294,35 @@ func (p Trend) currencies() int {
 	return len(all)
 }
 
+// columns are few, so that the table is no wider than a page: what belongs to a figure is a note
+// below it.
 func (p Trend) columns(ctx context.Context) []trendColumn {
-	sent := func(f report.Figures) int64 { return f.Progress.Sent }
-	opened := func(f report.Figures) int64 { return f.Opened }
-	issued := func(f report.Figures) int64 { return f.Issued }
-	used := func(f report.Figures) int64 { return f.Tally.Used }
-	taken := func(f report.Figures) int64 { return int64(f.Tally.Discounted) }
-	orders := func(f report.Figures) int64 { return f.Money.Orders() }
+	share := func(n, of int64) trendNote { return trendNote{"", outOf(ctx, n, of), ""} }
+	amount := func(f report.Figures, a money.Amount) string {
+		return ui.From(ctx).Locale.Money(a, f.Template.Currency)
+	}
+	column := func(key, figure string, value func(report.Figures) int64, notes func(report.Figures) []trendNote) trendColumn {
+		return trendColumn{key, figure, barsOf(p.List, value, func(f report.Figures) (string, []trendNote) {
+			return ui.Num(ctx, value(f)), notes(f)
+		})}
+	}
 	revenue := func(f report.Figures) int64 { return int64(f.Money.Revenue()) }
 	if p.currencies() > 1 { // the lengths of bars would compare currencies
-		taken, revenue = nil, nil
+		revenue = nil
 	}
 	return []trendColumn{
-		{"stat.sent", "sent", barsOf(p.List, sent, func(f report.Figures) (string, string) {
-			return ui.Num(ctx, f.Progress.Sent), outOf(ctx, f.Progress.Sent, f.Progress.Expected())
-		})},
-		{"report.p99", "", barsOf(p.List, nil, func(f report.Figures) (string, string) { return late(ctx, f, 0.99), "" })},
-		{"journey.opened", "opened", barsOf(p.List, opened, func(f report.Figures) (string, string) { return ui.Num(ctx, f.Opened), "" })},
-		{"claims.issued", "issued", barsOf(p.List, issued, func(f report.Figures) (string, string) {
-			return ui.Num(ctx, f.Issued), outOf(ctx, f.Issued, f.Total)
-		})},
-		{"report.sold_out", "", barsOf(p.List, nil, func(f report.Figures) (string, string) { return soldOut(ctx, f), "" })},
-		{"report.used", "used", barsOf(p.List, used, func(f report.Figures) (string, string) {
-			return ui.Num(ctx, f.Tally.Used), outOf(ctx, f.Tally.Used, f.Tally.Issued)
-		})},
-		{"report.taken", "", barsOf(p.List, taken, func(f report.Figures) (string, string) {
-			return ui.From(ctx).Locale.Money(f.Tally.Discounted, f.Template.Currency), ""
-		})},
-		{"money.orders", "orders", barsOf(p.List, orders, func(f report.Figures) (string, string) { return ui.Num(ctx, f.Money.Orders()), "" })},
-		{"money.revenue", "revenue", barsOf(p.List, revenue, func(f report.Figures) (string, string) {
-			return ui.From(ctx).Locale.Money(f.Money.Revenue(), f.Template.Currency), ""
+		column("stat.sent", "sent", func(f report.Figures) int64 { return f.Progress.Sent }, func(f report.Figures) []trendNote {
+			return []trendNote{share(f.Progress.Sent, f.Progress.Expected()), {"report.p99", late(ctx, f, 0.99), ""}}
+		}),
+		column("journey.opened", "opened", func(f report.Figures) int64 { return f.Opened }, func(report.Figures) []trendNote { return nil }),
+		column("claims.issued", "issued", func(f report.Figures) int64 { return f.Issued }, func(f report.Figures) []trendNote {
+			return []trendNote{share(f.Issued, f.Total), {"report.sold_out", soldOut(ctx, f), ""}}
+		}),
+		column("report.used", "used", func(f report.Figures) int64 { return f.Tally.Used }, func(f report.Figures) []trendNote {
+			return []trendNote{share(f.Tally.Used, f.Tally.Issued)}
+		}),
+		{"money.revenue", "revenue", barsOf(p.List, revenue, func(f report.Figures) (string, []trendNote) {
+			return amount(f, f.Money.Revenue()), []trendNote{{"money.orders", ui.Num(ctx, f.Money.Orders()), "orders"}, {"report.taken", amount(f, f.Tally.Discounted), ""}}
 		})},
 	}
 }

@@ -90,10 +90,11 @@ func (c revenueChart) drawing(ctx context.Context) (list []drawnBar) {
 	top, bottom := c.bounds()
 	scale := (resultsHeight - 8) / max(1, float64(top-bottom))
 	zero := 8 + float64(top)*scale
-	width := float64(resultsWidth) / float64(max(len(c.bars), 12))
+	step := float64(resultsWidth) / float64(max(1, len(c.bars)))
+	width := min(step*0.8, 60)
 	for i, b := range c.bars {
 		height := float64(b.Revenue()) * scale
-		d := drawnBar{x: parts.Unit(float64(i) * width), y: parts.Unit(zero - max(0, height)), width: parts.Unit(width * 0.8), height: parts.Unit(max(height, -height)), loss: height < 0,
+		d := drawnBar{x: parts.Unit(float64(i)*step + (step-width)/2), y: parts.Unit(zero - max(0, height)), width: parts.Unit(width), height: parts.Unit(max(height, -height)), loss: height < 0,
 			text: c.when(ctx, b.from) + ": " + ui.From(ctx).Locale.Money(b.Revenue(), b.Currency)}
 		list = append(list, d)
 	}
@@ -107,6 +108,9 @@ func (c revenueChart) when(ctx context.Context, at time.Time) string {
 	}
 	return ui.From(ctx).Locale.DateTime(at, c.zone)
 }
+
+// named reports whether every bar has its label below it: days that are few.
+func (c revenueChart) named() bool { return c.key == "days" && len(c.bars) <= 6 }
 
 func (c revenueChart) last() revenueBar { return c.bars[len(c.bars)-1] }
 

@@ -215,7 +215,7 @@ func (h *handlers) showWave(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := h.wave(r, droppages.Template{Drop: droppages.Drop{Template: t, Board: board}})
+	c, err := h.wave(r, droppages.Drop{Template: t, Board: board})
 	if err != nil {
 		return err
 	}
@@ -226,10 +226,18 @@ func (h *handlers) showWave(w http.ResponseWriter, r *http.Request) error {
 const waveTail = 5 * time.Minute
 
 // wave returns how the requested slot was sent, by default the slot that fired last.
-func (h *handlers) wave(r *http.Request, p droppages.Template) (*droppages.WaveCard, error) {
-	c := droppages.WaveCard{Template: p.ID, Zone: p.Zone(), Replay: r.FormValue("replay") != ""}
+func (h *handlers) wave(r *http.Request, d droppages.Drop) (*droppages.WaveCard, error) {
 	asked, _ := strconv.ParseInt(r.FormValue("slot"), 10, 64) // nonsense is the last one
-	for _, row := range p.Board.Rows {
+	c, err := h.waveOf(r.Context(), d, asked)
+	c.Replay = r.FormValue("replay") != ""
+	return c, err
+}
+
+// waveOf returns how the slot with the id asked was sent, without this slot how the slot that fired
+// last was sent.
+func (h *handlers) waveOf(ctx context.Context, d droppages.Drop, asked int64) (*droppages.WaveCard, error) {
+	c := droppages.WaveCard{Template: d.ID, Zone: d.Zone()}
+	for _, row := range d.Board.Rows {
 		var sent int64
 		for _, cell := range row.Cells {
 			sent += cell.Counts.Sent
@@ -242,11 +250,11 @@ func (h *handlers) wave(r *http.Request, p droppages.Template) (*droppages.WaveC
 			c.Chosen = row
 		}
 	}
-	c.Asked, c.Grows = asked != 0 && c.Chosen.ID == asked, p.State(h.Now()) == template.Scheduled || h.Now().Before(p.OpensAt.Add(waveTail))
+	c.Asked, c.Grows = asked != 0 && c.Chosen.ID == asked, d.State(h.Now()) == template.Scheduled || h.Now().Before(d.OpensAt.Add(waveTail))
 	if c.Chosen.ID == 0 {
 		return &c, nil
 	}
-	spans, err := h.Cockpits.SlotSpans(r.Context(), c.Chosen.ID)
+	spans, err := h.Cockpits.SlotSpans(ctx, c.Chosen.ID)
 	c.Wave = reminder.WaveOf(spans)
 	due := c.Chosen.DueAt
 	if c.Chosen.PlannedAt.After(due) {

@@ -269,7 +269,7 @@ func (h *handlers) fillTab(r *http.Request, p *droppages.Template) (err error) {
 		if p.Announce, err = h.announce(ctx, shell.Actor(r), t); err != nil || shell.Partial(r) {
 			return err
 		}
-		if p.Wave, err = h.wave(r, *p); err != nil {
+		if p.Wave, err = h.wave(r, p.Drop); err != nil {
 			return err
 		}
 		p.Cockpit, err = h.cockpit(ctx, t, p.Sales)

@@ -56,6 +56,11 @@ func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 	}); err != nil {
 		return p, err
 	}
+	for _, list := range [][]droppages.Drop{p.Upcoming, p.Open} {
+		if err := h.strips(ctx, list); err != nil {
+			return p, err
+		}
+	}
 	if p.Setup, err = h.setup(r); err != nil {
 		return p, err
 	}
@@ -96,6 +101,21 @@ func (h *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow 
 		drops[i] = droppages.Drop{Template: t, Board: board}
 	}
 	return drops, nil
+}
+
+// strips adds to each drop whose reminders are sent now how they are sent.
+func (h *handlers) strips(ctx context.Context, drops []droppages.Drop) (err error) {
+	for i, d := range drops {
+		if !slices.ContainsFunc(d.Board.Rows, func(row reminder.Row) bool {
+			return row.FiredAt != nil && h.Now().Sub(*row.FiredAt) < waveTail
+		}) {
+			continue
+		}
+		if drops[i].Strip, err = h.waveOf(ctx, d, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *handlers) first(ctx context.Context, by staff.Actor, p droppages.Overview) (bool, error) {
