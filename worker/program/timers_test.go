@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
+	"dropbell/domain/cell"
 )
 
 // TestTimersComeBack runs a worker, loses its timers in three ways, and finds each timer
@@ -36,7 +37,7 @@ func TestTimersComeBack(t *testing.T) {
 	exec(`insert into slots (template_id, slot, opens_at, due_at, state) select 1, n, t.opens_at, t.opens_at - n * interval '5 minutes', 'waiting' from templates t, generate_series(1, 12) as n`)
 	var want []string
 	for n := range 12 {
-		want = append(want, fmt.Sprint("reminder.fire.v1:", n+1))
+		want = append(want, fmt.Sprint("reminder.fire.v1:", 1+n*cell.Count))
 	}
 	env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	ctx, stop := context.WithCancel(t.Context())
@@ -72,17 +73,18 @@ func TestTimersComeBack(t *testing.T) {
 		poll(t, loss.name, func() error { return absentTimers(t.Context(), client, want) })
 		t.Logf("%s: every timer was there after %v", loss.name, time.Since(began))
 	}
+	const soon = 1 + 12*cell.Count
 	exec(`insert into slots (template_id, slot, opens_at, due_at, state)
 		select 1, 1, date_trunc('second', now()) + interval '315 seconds', date_trunc('second', now()) + interval '15 seconds', 'waiting'`)
 	if err := client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	poll(t, "the timer of the slot that is due soon", func() error {
-		return absentTimers(t.Context(), client, []string{"reminder.fire.v1:13"})
+		return absentTimers(t.Context(), client, []string{fmt.Sprint("reminder.fire.v1:", soon)})
 	})
 	var late time.Duration
 	poll(t, "the slot is fired", func() error {
-		return sql.QueryRow(t.Context(), `select fired_at - due_at from slots where id = 13 and fired_at is not null`).Scan(&late)
+		return sql.QueryRow(t.Context(), `select fired_at - due_at from slots where id = $1 and fired_at is not null`, soon).Scan(&late)
 	})
 	t.Logf("fired %v after its instant", late)
 	stop()
