@@ -54,6 +54,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		{"refusals", refusals},
 		{"refusals change nothing", refusalsChangeNothing},
 		{"limit per user", limitPerUser},
+		{"grants beyond the limit", grantsBeyondTheLimit},
 		{"never oversold", neverOversold},
 		{"repetitions", repetitions},
 		{"repetitions at once", repetitionsAtOnce},
@@ -175,6 +176,30 @@ func refusalsChangeNothing(t *testing.T, h Harness) {
 	claims(t, h, Tap(drop, 1, ""), claim.ErrLimit)
 	claims(t, h, Tap(drop, 22, "k"), nil) // with a key that was refused before
 	Holds(t, h, drop.ID, 3, 1)
+}
+
+// Only grants whose key says so pass the limit per user; none passes the stock.
+func grantsBeyondTheLimit(t *testing.T, h Harness) {
+	drop := h.Open(3, 1, nil)
+	grant := func(key string) claim.Request {
+		r := Tap(drop, 1, "")
+		r.Origin, r.Key = claim.ByGrant, key
+		return r
+	}
+	claims(t, h, Tap(drop, 1, "k"), nil)
+	// Written before the grants: writers of a gate may write a later grant first, and the limit
+	// then refuses the tap.
+	Holds(t, h, drop.ID, 1, 1)
+	claims(t, h, grant("1"), claim.ErrLimit)
+	first := claims(t, h, grant(claim.OverLimit+"1"), nil)
+	if again, err := h.Claim(t.Context(), grant(claim.OverLimit+"1")); err != nil || again.ID != first.ID {
+		t.Errorf("the repetition is answered %+v, %v; the first time %+v", again, err, first)
+	}
+	claims(t, h, grant(claim.OverLimit+"2"), nil)
+	claims(t, h, grant(claim.OverLimit+"3"), claim.ErrSoldOut)
+	h.Raise(drop.ID, 4)
+	claims(t, h, Tap(drop, 1, "later"), claim.ErrLimit)
+	Holds(t, h, drop.ID, 3, 3)
 }
 
 func limitPerUser(t *testing.T, h Harness) {

@@ -116,7 +116,8 @@ type Config struct {
 	ProvidersKeys []string
 	// EventsInsecure allows webhook endpoints to use http and private addresses.
 	// ProvidersPrivate allows private addresses to providers that staff configure.
-	EventsInsecure, ProvidersPrivate bool
+	// PushPrivate allows push services of browsers on this machine, without TLS.
+	EventsInsecure, ProvidersPrivate, PushPrivate bool
 	// RetainHooks is how long sent events are kept.
 	RetainHooks time.Duration
 
@@ -148,6 +149,9 @@ type Config struct {
 	// RetainCoupons is how long the coupons of a drop are kept after the drop's last coupon
 	// expired; 0 = for ever.
 	RetainCoupons time.Duration
+	// KeepOperations is how long steps of coupons and orders are kept, zero = for ever; nil = as
+	// the audit log. See [Config.RetainOperations].
+	KeepOperations *time.Duration
 
 	TraceEndpoint string
 	TraceRatio    float64
@@ -250,6 +254,7 @@ func variables() []Variable {
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", vapidPublicKey},
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", vapidPrivateKey},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", vapidSubject},
+		{"PUSH_PRIVATE", "no", "channel webpush: yes = browsers may have push services on this machine, without TLS, for tests; no = only https to public addresses", pushPrivate},
 		{"APNS_KEY", "", "channel webpush, iPhones: the .p8 file as Apple issued it, or the same in base64 on one line", apnsKey},
 		{"APNS_KEY_ID", "", "channel webpush, iPhones: id of the key, ten characters", appleID(func(c *Config) *string { return &c.APNSKeyID })},
 		{"APNS_TEAM_ID", "", "channel webpush, iPhones: id of the developer team, ten characters", appleID(func(c *Config) *string { return &c.APNSTeamID })},
@@ -299,7 +304,8 @@ func variables() []Variable {
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},
 		{"COUPON_LOCK_TIMEOUT", "15m", "how long payment may hold a coupon before the lock ends by itself, between 1s and 24h", span(func(c *Config) *time.Duration { return &c.LockFor }, time.Second, 24*time.Hour)},
 		{"GATE_SHARDS", "0", "claim gate: into how many parts the stock of a drop is divided when it is published, 0 = by its size and the number of Redis masters; web and worker need the same", number(func(c *Config) *int { return &c.GateShards }, 0, 64)},
-		{"COUPON_RETENTION_DAYS", "0", "days that the coupons of a drop, who claimed them and its sell-out curve are kept after the last of them expired, 0 = for ever; totals stay", days(func(c *Config) *time.Duration { return &c.RetainCoupons })},
+		{"COUPON_RETENTION_DAYS", "400", "days that the coupons of a drop, who claimed them and its sell-out curve are kept after the last of them expired, 0 = for ever; totals stay", days(func(c *Config) *time.Duration { return &c.RetainCoupons })},
+		{"OPERATION_RETENTION_DAYS", "", "days that the steps of coupons and the orders of shops are kept, 0 = for ever; empty = as AUDIT_RETENTION_DAYS, which is three years", optionalDays(func(c *Config) **time.Duration { return &c.KeepOperations })},
 		{"AUDIT_RETENTION_DAYS", "1095", "days that the audit log is kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainAudit })},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", webAddress(func(c *Config) *string { return &c.TraceEndpoint }, "http://localhost:4318")},
 		{"OTEL_TRACES_SAMPLER_ARG", "1", "share of requests that are traced, 0 to 1; timers and deliveries always are", func(c *Config, v string) error {

@@ -82,6 +82,14 @@ func providersPrivate(c *Config, v string) error {
 	return nil
 }
 
+func pushPrivate(c *Config, v string) error {
+	c.PushPrivate = v == "yes"
+	if v != "yes" && v != "no" {
+		return errors.New("must be yes or no")
+	}
+	return nil
+}
+
 func alertsPrivate(c *Config, v string) error {
 	c.AlertsPrivate = v == "yes"
 	if v != "yes" && v != "no" {

@@ -270,6 +270,26 @@ func days(field func(*Config) *time.Duration) reader {
 	}
 }
 
+// optionalDays is [days] for a variable that may be empty.
+func optionalDays(field func(*Config) **time.Duration) reader {
+	return func(c *Config, v string) error {
+		if v == "" {
+			return nil
+		}
+		var d time.Duration
+		*field(c) = &d
+		return days(func(*Config) *time.Duration { return &d })(c, v)
+	}
+}
+
+// RetainOperations returns how long steps of coupons and orders are kept, zero = for ever.
+func (c Config) RetainOperations() time.Duration {
+	if c.KeepOperations != nil {
+		return *c.KeepOperations
+	}
+	return c.RetainAudit
+}
+
 func span(field func(*Config) *time.Duration, least, most time.Duration) reader {
 	return func(c *Config, v string) error {
 		d, err := time.ParseDuration(v)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	couponsdb "dropbell/adapters/postgres/coupons"
@@ -168,6 +169,9 @@ var questions = map[string]struct {
 		), b as (
 			insert into staff_browsers (staff_id, sign_in, endpoint, p256dh, auth, agent, language) select id, gen_random_uuid(), 'x', 'x', 'x', 'x', 'en' from m returning id
 		) insert into alert_pushes (alert_id, browser_id, deadline_at) select a.id, b.id, now() from a, b`)}},
+	"password mails": {accessdb.PasswordMailsWait, []string{`with m as (
+			insert into staff (email, role) values ('y@example.com', 'viewer') returning id
+		) insert into password_mails (staff_id, locale) select id, 'en' from m`}},
 	"early receipts": {deliverydb.EarlyReceiptsWait, []string{
 		`insert into sms_early (provider, serial, status, cause) values ('x', 'x', 'delivered', '')`}},
 	"gates": {couponsdb.GatesWait, []string{

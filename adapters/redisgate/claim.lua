@@ -56,14 +56,15 @@ local function before(promise)
   return 'was ' .. promise .. (ms and ' ' .. ms or '')
 end
 
-local function judge(user, origin)
+local function judge(user, origin, key)
   local windowed = origin == 'claim' or origin == 'code'
   if status == 'cancelled' or status == 'draft' then return status end
   if windowed and origin ~= obtain then return 'otherway' end
   if gone or f[12] == '1' or (windowed and (ended or status == 'closed')) then return 'ended' end
   if status == 'paused' then return status end
   if windowed and not started then return 'early' end
-  local full = counts[user] >= limit
+  -- Keys of grants that the limit does not refuse; see claim.OverLimit.
+  local full = counts[user] >= limit and not (origin == 'grant' and string.sub(key, 1, 5) == 'over:')
   if stock <= 0 then return full and 'drylimit' or 'dry' end
   return full and 'limit' or 'ok'
 end
@@ -80,7 +81,7 @@ for i = 1, n do
   elseif promised[key] then
     word = fresh[key] and 'was ' .. promised[key] .. ' ' .. entry[4] or before(promised[key])
   else
-    word = judge(user, ARGV[at + 2])
+    word = judge(user, ARGV[at + 2], ARGV[at + 3])
     if word == 'ok' then
       stock, accepted = stock - 1, accepted + 1
       counts[user] = counts[user] + 1

@@ -160,6 +160,20 @@ func (b *Bus) Handled(ctx context.Context, ends Ends) (bool, error) {
 	return true, nil
 }
 
+// Drop removes the entries of a stream up to its end, which every handler must have
+// acknowledged; see [Bus.Handled]. Listeners that are behind miss them.
+func (b *Bus) Drop(ctx context.Context, topic string, ends Ends) error {
+	end, known := ends[topic]
+	if !known {
+		return nil
+	}
+	end.seq++
+	if err := b.client.XTrimMinID(ctx, topic, end.String()).Err(); err != nil {
+		return fmt.Errorf("drop events of %s: %w: %w", topic, ErrUnavailable, err)
+	}
+	return nil
+}
+
 func (b *Bus) handledBy(ctx context.Context, topic string, group goredis.XInfoGroup, end entryID) (bool, error) {
 	read, err := parseEntryID(group.LastDeliveredID)
 	if err != nil || read.compare(end) < 0 {

@@ -1,7 +1,8 @@
-// Package budget limits what the coupons of a drop, or of all drops of a shop in one
-// currency, may take off. Every coupon counts with its greatest discount. A published drop
+// Package budget limits what the coupons of a drop, of all drops of a shop in one
+// currency, or of a campaign may take off. Every coupon counts with its greatest discount. A published drop
 // commits its whole stock, which no gate can exceed; so the coupons that are issued can
-// never pass the budget, however many are claimed at once.
+// never pass the budget, however many are claimed at once. A campaign commits the coupons that it
+// has given, which are counted in the transaction that gives them.
 package budget
 
 import (
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/figure"
 	"dropbell/domain/money"
@@ -21,8 +23,9 @@ type Scope string
 
 // The scopes.
 const (
-	Drop Scope = "drop"
-	Shop Scope = "shop"
+	Drop     Scope = "drop"
+	Shop     Scope = "shop"
+	Campaign Scope = "campaign"
 )
 
 // Errors of budgets.
@@ -32,7 +35,11 @@ var (
 	// ErrCommitted says that a budget is less than what is committed already.
 	ErrCommitted = fault.New(fault.Conflict, "budget_committed", "published drops commit more than this amount already; choose a higher amount or close a drop")
 	ErrNoShop    = fault.New(fault.NotFound, "shop_not_found", "there is no such shop; create it first")
-	ErrNotFound  = fault.New(fault.NotFound, "budget_not_found", "there is no such budget; list the budgets and choose one of them")
+	// ErrNoCoupons says that a campaign gives no coupons that a budget could limit.
+	ErrNoCoupons = fault.New(fault.Conflict, "budget_no_coupons", "the campaign gives no coupons; choose the coupon that it gives first")
+	// ErrBehindGate says that the gate in Redis gives the coupons and cannot keep the budget.
+	ErrBehindGate = fault.New(fault.Conflict, "budget_behind_gate", "the coupons of this drop are given by the gate in Redis, which knows no budgets of campaigns; choose a drop that is claimed in the database")
+	ErrNotFound   = fault.New(fault.NotFound, "budget_not_found", "there is no such budget; list the budgets and choose one of them")
 )
 
 // Worth returns the greatest amount that one coupon can take off.
@@ -46,7 +53,7 @@ func Worth(s template.Spec) money.Amount {
 // A Key names a budget.
 type Key struct {
 	Scope Scope
-	// Subject is the drop's id or the shop's number.
+	// Subject is the id of the drop or campaign, or the shop's number.
 	Subject  int64
 	Currency string
 }
@@ -54,12 +61,12 @@ type Key struct {
 // A Budget is an amount with what is committed and used of it, in minor units.
 type Budget struct {
 	Key
-	Name   string // of the drop or the shop
-	Shop   int64
+	Name   string // of the drop, the shop or the campaign
+	Shop   int64  // of a campaign without a shop it is the drop's
 	Amount money.Amount
 	Since  time.Time
 	// Committed is the greatest discount of all coupons that counted drops may give; Used is
-	// that of the issued coupons.
+	// that of the issued coupons. For a campaign both are that of the coupons that it has given.
 	Committed, Used money.Amount
 	// Least is the least worth of a coupon of the counted drops that may still give coupons
 	// away; 0 = there is none.
@@ -113,7 +120,7 @@ func Room(amount, others, worth money.Amount, stock int64, whose string) error {
 type Store interface {
 	// Set stores the amount and the audit entry in one transaction. A new budget begins now.
 	// It returns [ErrCommitted] if more is committed, and [ErrNoShop] for a shop that does not
-	// exist. For amount 0 it removes the budget, or returns [ErrNotFound].
+	// exist. For a campaign it returns [ErrNoCoupons] or [ErrBehindGate]. For amount 0 it removes the budget, or returns [ErrNotFound].
 	Set(ctx context.Context, k Key, amount money.Amount, e staff.Entry) error
 	// Budgets returns the budgets of the shops (none = all) and of their drops that may still
 	// give coupons away.
@@ -127,10 +134,17 @@ type Templates interface {
 	Template(ctx context.Context, by staff.Actor, id int64) (template.Template, error)
 }
 
+// Campaigns finds campaigns.
+type Campaigns interface {
+	// Campaign returns a campaign that the actor may see.
+	Campaign(ctx context.Context, by staff.Actor, id int64) (campaign.Status, error)
+}
+
 // Service holds the use cases of staff around budgets.
 type Service struct {
 	Store     Store
 	Templates Templates
+	Campaigns Campaigns
 }
 
 // Budgets returns the budgets that the actor may see.
@@ -157,6 +171,31 @@ func (s *Service) SetDrop(ctx context.Context, by staff.Actor, templateID int64,
 		return err
 	}
 	return s.set(ctx, by, Key{Drop, t.ID, t.Currency}, t.ShopNumber, amount, reason)
+}
+
+// SetCampaign sets the budget of the coupons that a campaign gives, in the currency of their drop; 0
+// removes it. Recipients for whom it does not pay are skipped. It returns [ErrNoCoupons] or
+// [ErrBehindGate].
+func (s *Service) SetCampaign(ctx context.Context, by staff.Actor, campaignID int64, amount money.Amount, reason string) error {
+	t, shop, err := s.GivenBy(ctx, by, campaignID)
+	if err != nil {
+		return err
+	}
+	return s.set(ctx, by, Key{Campaign, campaignID, t.Currency}, shop, amount, reason)
+}
+
+// GivenBy returns the drop whose coupons the campaign gives, and the shop whose staff decide about
+// the campaign; 0 = staff of all shops. It returns [ErrNoCoupons] if the campaign gives none.
+func (s *Service) GivenBy(ctx context.Context, by staff.Actor, campaignID int64) (t template.Template, shop int64, err error) {
+	c, err := s.Campaigns.Campaign(ctx, by, campaignID)
+	if err != nil {
+		return t, 0, err
+	}
+	if c.GrantTemplate == 0 {
+		return t, 0, ErrNoCoupons
+	}
+	t, err = s.Templates.Template(ctx, by, c.GrantTemplate)
+	return t, c.Shop, err
 }
 
 // SetShop sets the budget of a shop in one currency; 0 removes it.
@@ -188,8 +227,11 @@ func (s *Service) set(ctx context.Context, by staff.Actor, k Key, shop int64, am
 		return err
 	}
 	kind := "template"
-	if k.Scope == Shop {
+	switch k.Scope {
+	case Shop:
 		kind = "shop"
+	case Campaign:
+		kind = "campaign"
 	}
 	return s.Store.Set(ctx, k, amount, staff.Entry{Actor: by, Action: "budget.set", ObjectKind: kind, ObjectID: fmt.Sprint(k.Subject), ShopNumber: shop,
 		Reason: reason, After: Set{k.Currency, int64(amount)}})

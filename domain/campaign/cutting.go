@@ -1,10 +1,8 @@
 package campaign
 
 import (
-	"encoding/json"
 	"slices"
 
-	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 )
@@ -47,60 +45,49 @@ func Pack(sizes []int, limit, most int) ([]int, error) {
 	return counts, nil
 }
 
-// A Message is ranges on their way to becoming batches.
+// A Message is consecutive ranges that are stored together.
 type Message struct {
-	CampaignID int64
-	Seq        int
-	From, To   user.ID
-	Users      int
-	Payload    []byte // the JSON of an [event.CampaignRanges]
-	// Strangers are the users of the range of whom only the id is known.
+	Seq      int // its number in the campaign
+	From, To user.ID
+	Users    int
+	Ranges   []Range
+	// Strangers are the users of the ranges of whom only the id is known.
 	Strangers []user.ID
 }
 
-// envelope exceeds the size in bytes of the JSON around the ranges of an [event.CampaignRanges]:
-// the names of its fields and two numbers of at most 20 digits.
-const envelope = 128
+// A Range is the recipients of one batch.
+type Range struct {
+	From, To user.ID
+	Users    int
+	Set      []byte // the users as a compressed set
+}
 
 // messages packs the ranges of users, with their encoded sets, into messages numbered from seq.
-func messages(campaignID int64, seq int, users [][]user.ID, encode func([]user.ID) ([]byte, error)) ([]Message, error) {
-	ranges, sizes := make([]event.CampaignRange, len(users)), make([]int, len(users))
+func messages(seq int, users [][]user.ID, encode func([]user.ID) ([]byte, error)) ([]Message, error) {
+	ranges, sizes := make([]Range, len(users)), make([]int, len(users))
 	for i, ids := range users {
 		set, err := encode(ids)
 		if err != nil {
 			return nil, err
 		}
-		ranges[i] = event.CampaignRange{From: int64(ids[0]), To: int64(ids[len(ids)-1]), Users: len(ids), Set: set}
-		raw, err := json.Marshal(ranges[i])
-		if err != nil {
-			return nil, err
-		}
-		sizes[i] = len(raw) + 1 // the comma
+		ranges[i] = Range{From: ids[0], To: ids[len(ids)-1], Users: len(ids), Set: set}
+		sizes[i] = len(set)
 	}
-	counts, err := Pack(sizes, MaxMessageBytes-envelope, MaxMessageRanges)
+	counts, err := Pack(sizes, MaxMessageBytes, MaxMessageRanges)
 	if err != nil {
 		return nil, err
 	}
 	var list []Message
 	for _, n := range counts {
-		m, err := messageOf(campaignID, seq+len(list), ranges[:n])
-		if err != nil {
-			return nil, err
-		}
-		list, ranges = append(list, m), ranges[n:]
+		list, ranges = append(list, messageOf(seq+len(list), ranges[:n])), ranges[n:]
 	}
 	return list, nil
 }
 
-func messageOf(campaignID int64, seq int, ranges []event.CampaignRange) (Message, error) {
-	m := Message{CampaignID: campaignID, Seq: seq, From: user.ID(ranges[0].From), To: user.ID(ranges[len(ranges)-1].To)}
+func messageOf(seq int, ranges []Range) Message {
+	m := Message{Seq: seq, From: ranges[0].From, To: ranges[len(ranges)-1].To, Ranges: ranges}
 	for _, r := range ranges {
 		m.Users += r.Users
 	}
-	var err error
-	m.Payload, err = json.Marshal(event.CampaignRanges{CampaignID: campaignID, Seq: seq, Ranges: ranges})
-	if err == nil && len(m.Payload) > MaxMessageBytes {
-		err = ErrRangeTooLarge.Because("message %d has %d bytes", seq, len(m.Payload))
-	}
-	return m, err
+	return m
 }

@@ -55,11 +55,10 @@ type LaunchStore interface {
 	Audience(c Cut) AudienceReader
 	// Encode returns users, ascending, as a compressed set.
 	Encode(users []user.ID) ([]byte, error)
-	// Append stores messages and the position of the cut. It returns [delivery.ErrLeaseLost] if
-	// another process has taken over or the campaign was cancelled.
+	// Append stores messages, the batches of their ranges and the position of the cut in one
+	// transaction. It returns [delivery.ErrLeaseLost] if another process has taken over or the
+	// campaign was cancelled.
 	Append(ctx context.Context, c Cut, ms []Message) error
-	// Published records that messages are on the wire.
-	Published(ctx context.Context, ms []Message) error
 	// Hold pauses a campaign that is being cut and stores the request for approval in ch. Cutting
 	// continues once the request is approved. Hold returns [delivery.ErrLeaseLost] like Append.
 	Hold(ctx context.Context, c Cut, ch Change) error
@@ -67,23 +66,15 @@ type LaunchStore interface {
 	EndCut(ctx context.Context, c Cut) error
 	// Fail ends a campaign that cannot go on.
 	Fail(ctx context.Context, id int64, reason string) error
-	// StoreBatches makes batches of a message's ranges and returns the campaign's channel. A
-	// repeated call makes no second batches.
-	StoreBatches(ctx context.Context, r event.CampaignRanges) (delivery.Channel, error)
 	// Due returns in start the waiting campaigns that should have started longer ago than grace,
 	// and in cut the campaigns whose cutting was abandoned.
 	Due(ctx context.Context, grace time.Duration, limit int) (start, cut []int64, err error)
-	// Unstored returns messages without batches that were never published, or were published
-	// longer ago than grace.
-	Unstored(ctx context.Context, grace time.Duration, limit int) ([]Message, error)
+	// StoreLeft makes batches of messages that version 0.1.0 cut and left without batches for
+	// longer than grace. It returns the channels of their campaigns.
+	StoreLeft(ctx context.Context, grace time.Duration, limit int) ([]delivery.Channel, error)
 	// Settle finishes campaigns in which each recipient has an outcome, samples the progress of
 	// the other campaigns, and releases the batches of paused campaigns whose end has passed.
 	Settle(ctx context.Context) (int, error)
-}
-
-// Wire publishes messages to the handler that makes batches of them.
-type Wire interface {
-	Publish(ctx context.Context, ms []Message) error
 }
 
 // Queue holds timers and tasks.
@@ -94,11 +85,11 @@ type Queue interface {
 // Launcher starts campaigns and cuts their audiences.
 type Launcher struct {
 	Store LaunchStore
-	Wire  Wire
 	Queue Queue
 	Now   func() time.Time
 	// LeaseFor is how long a silent process keeps the right to cut.
 	LeaseFor time.Duration
+	DropPage DropPage
 }
 
 // Schedule queues the timer of a published campaign.
@@ -135,8 +126,8 @@ func (l *Launcher) Start(ctx context.Context, id int64) error {
 // that only the last range of an audience is short.
 const pageSize = 100 * delivery.BatchSize
 
-// Cut divides a started campaign's audience into ranges, stores them and publishes them. It
-// returns nil if there is nothing to do: the campaign is cut already, cancelled, or being cut by
+// Cut divides a started campaign's audience into ranges, stores their batches and wakes the
+// channel's workers. It returns nil if there is nothing to do: the campaign is cut already, cancelled, or being cut by
 // another worker. After a crash the next worker continues after the last stored message.
 func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	cut, err := l.Store.BeginCut(ctx, id, l.LeaseFor)
@@ -172,8 +163,6 @@ func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 	if err != nil {
 		return err
 	}
-	out := newOutlet(ctx, l)
-	defer out.close()
 	pages, stop := l.pages(ctx, cut)
 	defer stop()
 	for p := range pages {
@@ -183,7 +172,7 @@ func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 		if err := l.checkPage(ctx, cut, allowed, p.users); err != nil {
 			return err
 		}
-		ms, err := messages(cut.ID, cut.Seq, Ranges(p.users, delivery.BatchSize), l.Store.Encode)
+		ms, err := messages(cut.Seq, Ranges(p.users, delivery.BatchSize), l.Store.Encode)
 		if err != nil {
 			return err
 		}
@@ -193,13 +182,13 @@ func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 		if err := l.Store.Append(ctx, cut, ms); err != nil {
 			return err
 		}
-		out.send(ms)
 		cut.Seq, cut.People = cut.Seq+len(ms), cut.People+int64(len(p.users))
+		// A queue that is away costs time, not messages: the sweep wakes workers.
+		_ = l.Wake(ctx, cut.Channel, strconv.FormatInt(cut.ID, 10)+"-"+strconv.Itoa(cut.Seq))
 	}
 	if err := ctx.Err(); err != nil {
 		return err // reading was broken off, which is not the end of the audience
 	}
-	out.close()
 	return l.Store.EndCut(ctx, cut)
 }
 
@@ -249,17 +238,6 @@ func between(ids []user.ID, first, last user.ID) []user.ID {
 	return in
 }
 
-// Batches makes batches of one message's ranges and wakes their channel.
-func (l *Launcher) Batches(ctx context.Context, r event.CampaignRanges) error {
-	channel, err := l.Store.StoreBatches(ctx, r)
-	if err != nil {
-		return err
-	}
-	// A queue that is away costs time, not messages: the sweep wakes workers.
-	_ = l.Wake(ctx, channel, strconv.FormatInt(r.CampaignID, 10)+"-"+strconv.Itoa(r.Seq))
-	return nil
-}
-
 // wakers is how many workers are woken; each works until no batch is ready.
 const wakers = 8
 
@@ -276,15 +254,12 @@ func (l *Launcher) Wake(ctx context.Context, c delivery.Channel, why string) err
 // Graces of the sweep.
 const (
 	startGrace = 1500 * time.Millisecond
-	// wireGrace is how long a published message may wait for its batches to be stored before it
-	// is published again.
-	wireGrace   = 5 * time.Second
-	sweepLimit  = 100
-	resendLimit = 20
+	leftGrace  = 5 * time.Second // a worker of version 0.1.0 may still be storing the message
+	sweepLimit = 100
+	leftLimit  = 20
 )
 
-// Sweep finds in PostgreSQL the work that the queue and the wire have missed. It depends on
-// nothing in Redis.
+// Sweep finds in PostgreSQL the work that the queue has missed. It depends on nothing in Redis.
 func (l *Launcher) Sweep(ctx context.Context) error {
 	start, cut, err := l.Store.Due(ctx, startGrace, sweepLimit)
 	if err != nil {
@@ -293,16 +268,16 @@ func (l *Launcher) Sweep(ctx context.Context) error {
 	if _, err := l.Store.Settle(ctx); err != nil {
 		return err
 	}
-	lost, err := l.Store.Unstored(ctx, wireGrace, resendLimit)
+	left, err := l.Store.StoreLeft(ctx, leftGrace, leftLimit)
 	if err != nil {
 		return err
 	}
-	if len(lost) > 0 {
-		if err := l.publish(ctx, lost); err != nil {
+	bucket := strconv.FormatInt(l.Now().Unix()/5, 10)
+	for _, c := range left {
+		if err := l.Wake(ctx, c, "left-"+bucket); err != nil {
 			return err
 		}
 	}
-	bucket := strconv.FormatInt(l.Now().Unix()/5, 10)
 	var tasks []task.Task
 	for _, id := range start {
 		// A key of its own: the lost timer's id may be taken by a dead worker.
@@ -312,13 +287,4 @@ func (l *Launcher) Sweep(ctx context.Context) error {
 		tasks = append(tasks, task.Cut(id).Again(bucket))
 	}
 	return l.Queue.Enqueue(ctx, tasks...)
-}
-
-// publish puts messages on the wire and records it afterwards. After a crash in between they are
-// published twice, but their batches are made once.
-func (l *Launcher) publish(ctx context.Context, ms []Message) error {
-	if err := l.Wire.Publish(ctx, ms); err != nil {
-		return err
-	}
-	return l.Store.Published(ctx, ms)
 }

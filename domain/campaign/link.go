@@ -103,10 +103,30 @@ func (l Links) Addresses(public string) func(campaignID int64, id user.ID, varia
 // ErrEmptyLink fails a campaign with a text that shows its link, if the link leads nowhere.
 var ErrEmptyLink = fault.New(fault.Conflict, "empty_link", "a text of the campaign contains {{link}}, and the campaign has no link; create a campaign with a link, or about a drop with a claim page")
 
+// A DropPage returns the page of a drop without a claim address, "" if there is none: mails lead
+// there. It may be nil.
+type DropPage func(templateID int64) string
+
+// put makes mails about a drop without a claim address lead to its page.
+func (p DropPage) put(s *delivery.Subject, over delivery.Channel) {
+	if p != nil && over == delivery.Email {
+		s.OwnPage(p)
+	}
+}
+
+// A Destination is where the link of a campaign leads: to URL, or without one to the page of the
+// drop TemplateID.
+type Destination struct {
+	URL        string
+	TemplateID int64
+}
+
 // checkLink adds an error for every text that shows a link, if the link of the campaign leads
 // nowhere. claimURL is the claim address of the template that the campaign is about.
-func (s Spec) checkLink(e *fault.Fields, claimURL string) {
-	s.Content.CheckLink(e, delivery.Subject{Kind: delivery.KindCampaign, ClaimURL: claimURL, Copy: &s.Content}.Link())
+func (s Spec) checkLink(e *fault.Fields, claimURL string, page DropPage) {
+	subject := delivery.Subject{Kind: delivery.KindCampaign, TemplateID: s.TemplateID(), ClaimURL: claimURL, Copy: &s.Content}
+	page.put(&subject, s.Channel)
+	s.Content.CheckLink(e, subject.Link())
 }
 
 // checkLink returns [ErrEmptyLink] if messages of the cut would contain an empty link: the claim
@@ -117,7 +137,7 @@ func (l *Launcher) checkLink(ctx context.Context, cut Cut) error {
 		return err
 	}
 	e := &fault.Fields{}
-	if cut.checkLink(e, subject.ClaimURL); e.Err() != nil {
+	if cut.checkLink(e, subject.ClaimURL, l.DropPage); e.Err() != nil {
 		return ErrEmptyLink
 	}
 	return nil

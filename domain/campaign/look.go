@@ -40,7 +40,7 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 		}
 		p.Unknown, p.Variant = reader.UpdatedAt.IsZero(), st.Content.Pick(id, to)
 	}
-	subject, err := s.Store.Subject(ctx, st.Campaign)
+	subject, err := s.Subject(ctx, st.Campaign)
 	if err != nil {
 		return p, err
 	}
@@ -179,6 +179,15 @@ func (s *Service) Reaches(ctx context.Context, by staff.Actor, a Audience, verif
 		list[c] = min(all, n)
 	}
 	return list, nil
+}
+
+// Locales returns about how many users of the audience have each locale; "" = none. It has the same
+// errors as [Service.Estimate].
+func (s *Service) Locales(ctx context.Context, by staff.Actor, a Audience) (map[string]int64, error) {
+	if err := s.checkEstimate(ctx, by, &a); err != nil {
+		return nil, err
+	}
+	return s.Store.EstimateLocales(ctx, a)
 }
 
 // checkEstimate normalizes an audience, and returns an error if by may not get an estimate of it.

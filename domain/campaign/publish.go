@@ -50,6 +50,7 @@ type Publisher struct {
 	Templates Templates
 	Channels  delivery.Available
 	Now       func() time.Time
+	DropPage  DropPage
 }
 
 // Publishable returns the campaign as published, or why it cannot be.
@@ -103,6 +104,6 @@ func (p Publisher) checkTemplates(ctx context.Context, spec Spec) error {
 			e.Add("grant_template_id", "rule.grant_state", "the template is %s; its coupons cannot be given away", state)
 		}
 	}
-	spec.checkLink(e, claimURL)
+	spec.checkLink(e, claimURL, p.DropPage)
 	return e.Err()
 }

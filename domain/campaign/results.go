@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/increment"
 	"dropbell/domain/money"
 )
 
@@ -49,6 +50,14 @@ type Spent struct {
 	Orders   int64
 	// Ordered is the amount before discounts, in minor units, and Discount what coupons took off.
 	Ordered, Discount money.Amount
+	// OrderPowers and RevenuePowers are the powers of each user's number of orders and revenue.
+	OrderPowers, RevenuePowers increment.Powers
+}
+
+// OfUser returns s, the orders of one user, with their powers.
+func (s Spent) OfUser() Spent {
+	s.OrderPowers, s.RevenuePowers = increment.PowersOf(float64(s.Orders)), increment.PowersOf(float64(s.Revenue()))
+	return s
 }
 
 // Revenue returns what customers paid.
@@ -64,7 +73,8 @@ func (s Spent) Per(n int64) money.Amount {
 
 // Plus returns the sum of both, which are of one campaign and so in one currency.
 func (s Spent) Plus(o Spent) Spent {
-	return Spent{max(s.Currency, o.Currency), s.Orders + o.Orders, s.Ordered + o.Ordered, s.Discount + o.Discount}
+	return Spent{max(s.Currency, o.Currency), s.Orders + o.Orders, s.Ordered + o.Ordered, s.Discount + o.Discount,
+		s.OrderPowers.Plus(o.OrderPowers), s.RevenuePowers.Plus(o.RevenuePowers)}
 }
 
 // Plus returns the sums of both, under t's variant.
@@ -127,6 +137,18 @@ func (r Results) Meant() Tally {
 		}
 	}
 	return sum
+}
+
+// Increment compares the orders of the users who were meant to get the message with the orders of
+// the held-out users. It returns false if there are no held-out users, or no order is counted.
+func (r Results) Increment() (increment.Increment, bool) {
+	held, ok := r.Group(delivery.HeldOut)
+	currency := r.Total().Spent.Currency
+	return increment.Increment{Currency: currency, Reached: r.Meant().group(), HeldOut: held.group()}, ok && currency != ""
+}
+
+func (t Tally) group() increment.Group {
+	return increment.Group{Users: t.Assigned, Orders: t.Spent.Orders, Revenue: t.Spent.Revenue(), OrderPowers: t.Spent.OrderPowers, RevenuePowers: t.Spent.RevenuePowers}
 }
 
 // A Measure is one thing that recipients may do.

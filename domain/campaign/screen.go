@@ -24,6 +24,9 @@ type Facts struct {
 	State         State
 	PerDay        int
 	PerWeek       int
+	// Unbudgeted says that the campaign has a budget and its coupons are given by a gate that does not
+	// know budgets: then no coupon is given.
+	Unbudgeted bool
 	// Quiet are the recipients with quiet hours. Deleted are the recipients who had stored data
 	// when the audience was cut and have none any more.
 	Quiet   map[user.ID]user.User
@@ -166,9 +169,13 @@ func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]de
 	if s.GrantTemplate == 0 || len(left) == 0 {
 		return list, nil
 	}
-	if s.granter == nil {
+	if s.granter == nil || s.Unbudgeted {
+		reason := delivery.ReasonNoGrant
+		if s.Unbudgeted {
+			reason = delivery.ReasonCampaignBudget
+		}
 		for _, id := range left {
-			list = append(list, delivery.Screening{UserID: id, Reason: delivery.ReasonNoGrant})
+			list = append(list, delivery.Screening{UserID: id, Reason: reason})
 		}
 		return list, nil
 	}

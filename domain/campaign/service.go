@@ -99,6 +99,8 @@ type Store interface {
 	// EstimateContact returns an upper estimate of the users of an audience with a contact of the
 	// kind, one of [segment.ContactKinds].
 	EstimateContact(ctx context.Context, a Audience, kind string) (int64, error)
+	// EstimateLocales returns about how many users of an audience have each locale; "" = none.
+	EstimateLocales(ctx context.Context, a Audience) (map[string]int64, error)
 	ResultStore
 }
 
@@ -127,6 +129,7 @@ type Service struct {
 	// answer takes as long as counting the audience.
 	QuietCounts func(ctx context.Context, id int64) (Waiting, error)
 	Now         func() time.Time
+	DropPage    DropPage
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
@@ -198,7 +201,7 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 			e.Add(about.field, "rule.other_shop", "belongs to another shop")
 		}
 	}
-	spec.checkLink(e, claimURL)
+	spec.checkLink(e, claimURL, s.DropPage)
 	if err := e.Err(); err != nil {
 		return spec, err
 	}

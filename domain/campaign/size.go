@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dropbell/domain/event"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -37,6 +38,21 @@ func (a ReachLimit) Most() int64 {
 		return 0
 	}
 	return max(a.Alone, a.Approved+a.Approved/tolerance)
+}
+
+// A TypedReach is the number of users that a form showed to a member who is about to send to
+// everybody, and the number that the member typed; nil = the form had no such number.
+type TypedReach struct{ Shown, Typed *int64 }
+
+// Check returns a [fault.Fields] about the audience unless the shown number was typed and the
+// audience, which now has so many users, has not outgrown it.
+func (t TypedReach) Check(users int64) error {
+	if t.Shown != nil && t.Typed != nil && *t.Typed == *t.Shown && users <= *t.Shown+*t.Shown/tolerance {
+		return nil
+	}
+	e := &fault.Fields{}
+	e.Add("audience", "rule.reach_typed", "type the number of users, %d, to send to everybody", users)
+	return e.Err()
 }
 
 // Exceeded reports whether so many users are more than may be reached.

@@ -19,6 +19,8 @@ type Wish struct {
 	// are not published. Other steps use neither.
 	Version   int64
 	AloneUpTo *int64
+	// Reach is required for publishing a campaign to everybody.
+	Reach TypedReach
 	// Reason says why, for the audit log.
 	Reason string
 }
@@ -50,8 +52,17 @@ func (s *Service) Take(ctx context.Context, by staff.Actor, id int64, w Wish) (S
 	if err != nil || outcome != 0 {
 		return st, outcome, err
 	}
-	if w.Step == Publishing && (w.Version <= 0 || w.AloneUpTo == nil) {
+	if w.Step == Publishing && (w.Version != st.Version || w.AloneUpTo == nil) {
 		return st, Changed, nil
+	}
+	if w.Step == Publishing && st.Audience.Kind == Everybody {
+		users, _, err := s.Store.Estimate(ctx, st.Audience)
+		if err == nil {
+			err = w.Reach.Check(users)
+		}
+		if err != nil {
+			return st, 0, err
+		}
 	}
 	next, err := s.wished(ctx, by, id, w)
 	switch {
@@ -157,7 +168,9 @@ func (s *Service) SegmentRule(ctx context.Context, a Audience) (*FrozenRule, err
 
 // Subject returns the subject of the campaign's messages. The campaign need not be stored.
 func (s *Service) Subject(ctx context.Context, c Campaign) (delivery.Subject, error) {
-	return s.Store.Subject(ctx, c)
+	subject, err := s.Store.Subject(ctx, c)
+	s.DropPage.put(&subject, c.Channel)
+	return subject, err
 }
 
 // Granted returns the template whose coupons a campaign gives away, or [template.ErrNotFound].

@@ -27,6 +27,9 @@ type fakeStore struct {
 }
 
 func (s *fakeStore) Campaign(context.Context, int64) (campaign.Campaign, error) { return s.held, nil }
+func (s *fakeStore) Awaiting(context.Context, []int64, string, int) ([]campaign.Request, error) {
+	return nil, nil
+}
 func (s *fakeStore) Progress(context.Context, int64) (campaign.Progress, error) {
 	return campaign.Progress{}, nil
 }
@@ -68,7 +71,8 @@ func TestTakingAStep(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	alone := func(n int64) *int64 { return &n }
-	publish := campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(0)}
+	typed := campaign.TypedReach{Shown: alone(100), Typed: alone(100)}
+	publish := campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(0), Reach: typed}
 	for name, c := range map[string]struct {
 		from    campaign.State
 		wish    campaign.Wish
@@ -87,9 +91,9 @@ func TestTakingAStep(t *testing.T) {
 		"publish what runs":          {from: campaign.Running, wish: publish, outcome: campaign.AlreadyTaken},
 		"publish with a colleague":   {from: campaign.Draft, wish: publish, rival: func(c *campaign.Campaign) { c.State = campaign.Scheduled }, outcome: campaign.AlreadyTaken},
 		"publish what is edited":     {from: campaign.Draft, wish: publish, rival: func(c *campaign.Campaign) { c.Name = "other" }, outcome: campaign.Changed},
-		"publish to too many":        {from: campaign.Draft, above: 10, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10)}, outcome: campaign.Asked, saved: 1},
-		"publish what waits":         {from: campaign.Draft, above: 10, asked: true, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10)}, outcome: campaign.NeedsApproval},
-		"ask with a colleague":       {from: campaign.Draft, above: 10, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10)}, rival: func(c *campaign.Campaign) { c.ApprovalAskedAt = &now }, outcome: campaign.NeedsApproval},
+		"publish to too many":        {from: campaign.Draft, above: 10, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10), Reach: typed}, outcome: campaign.Asked, saved: 1},
+		"publish what waits":         {from: campaign.Draft, above: 10, asked: true, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10), Reach: typed}, outcome: campaign.NeedsApproval},
+		"ask with a colleague":       {from: campaign.Draft, above: 10, wish: campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: alone(10), Reach: typed}, rival: func(c *campaign.Campaign) { c.ApprovalAskedAt = &now }, outcome: campaign.NeedsApproval},
 		"pause":                      {from: campaign.Running, wish: campaign.Wish{Step: campaign.Pausing}, outcome: campaign.Taken, saved: 1},
 		"pause twice":                {from: campaign.Paused, wish: campaign.Wish{Step: campaign.Pausing}, outcome: campaign.AlreadyTaken},
 		"resume what was not paused": {from: campaign.Running, wish: campaign.Wish{Step: campaign.Resuming}, want: campaign.ErrTransition},
@@ -109,5 +113,40 @@ func TestTakingAStep(t *testing.T) {
 		if outcome != c.outcome || !errors.Is(err, c.want) || got.ID != 9 || store.saved != c.saved {
 			t.Errorf("%s: outcome %d, %v, campaign %d, %d changes", name, outcome, err, got.ID, store.saved)
 		}
+	}
+}
+
+// TestSendingToEverybodyAsksForTheNumber: the number is typed in every case, also where the form
+// showed no number, and where the audience has outgrown the number shown.
+func TestSendingToEverybodyAsksForTheNumber(t *testing.T) {
+	number := func(n int64) *int64 { return &n }
+	for name, c := range map[string]struct {
+		typed campaign.TypedReach
+		users int64
+		taken bool
+	}{
+		"typed as shown":             {campaign.TypedReach{Shown: number(100), Typed: number(100)}, 100, true},
+		"about as many now":          {campaign.TypedReach{Shown: number(100), Typed: number(100)}, 120, true},
+		"fewer now":                  {campaign.TypedReach{Shown: number(100), Typed: number(100)}, 7, true},
+		"nobody":                     {campaign.TypedReach{Shown: number(0), Typed: number(0)}, 0, true},
+		"no number in the form":      {campaign.TypedReach{}, 100, false},
+		"typed without a number":     {campaign.TypedReach{Typed: number(100)}, 100, false},
+		"not typed":                  {campaign.TypedReach{Shown: number(100)}, 100, false},
+		"another number":             {campaign.TypedReach{Shown: number(100), Typed: number(10)}, 100, false},
+		"outgrown":                   {campaign.TypedReach{Shown: number(100), Typed: number(100)}, 121, false},
+		"a small number is invented": {campaign.TypedReach{Shown: number(1), Typed: number(1)}, 100, false},
+	} {
+		var broken *fault.Fields
+		if err := c.typed.Check(c.users); (err == nil) != c.taken || err != nil && (!errors.As(err, &broken) || broken.List[0].Key != "rule.reach_typed") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	by, now := staff.Actor{Label: "staff:1", Role: staff.Marketer}, time.Unix(1_000_000, 0)
+	held := campaign.Campaign{ID: 9, Version: 3, State: campaign.Draft, Spec: campaign.Spec{Audience: campaign.Audience{Kind: campaign.Everybody}, EndsAt: now.Add(time.Hour)}}
+	store := &fakeStore{held: held, users: 100}
+	service := &campaign.Service{Store: store, Approvals: &approval.Service{Store: store}, Now: func() time.Time { return now }}
+	_, outcome, err := service.Take(t.Context(), by, 9, campaign.Wish{Step: campaign.Publishing, Version: 3, AloneUpTo: number(0)})
+	if fault.KindOf(err) != fault.Invalid || outcome != 0 || store.saved != 0 {
+		t.Errorf("published without the number: outcome %d, %v", outcome, err)
 	}
 }

@@ -5,7 +5,9 @@ package claim
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/fault"
@@ -94,6 +96,28 @@ type Request struct {
 	AcceptedAt time.Time
 }
 
+// CampaignKey returns the key of the coupon that a campaign gives to the user.
+func CampaignKey(campaignID int64, to user.ID) string { return fmt.Sprintf("%d:%d", campaignID, to) }
+
+// Campaign returns the campaign that gives the coupon; 0 = no campaign.
+func (r Request) Campaign() int64 {
+	if r.Origin != ByCampaign {
+		return 0
+	}
+	id, _, _ := strings.Cut(r.Key, ":")
+	n, _ := strconv.ParseInt(id, 10, 64)
+	return n
+}
+
+// OverLimit begins the keys of grants that the limit per user does not refuse: staff have
+// chosen that for one user. The key carries it, so that the choice reaches every gate and
+// its writer with the request. Such a coupon counts for its user like any other.
+const OverLimit = "over:"
+
+func (r Request) passesLimit() bool {
+	return r.Origin == ByGrant && strings.HasPrefix(r.Key, OverLimit)
+}
+
 // MaxKey bounds the length of a request's key in bytes.
 const MaxKey = 200
 
@@ -130,10 +154,12 @@ func (c Claim) Refusal() error {
 // Faults of this package. A gate also answers [template.ErrNotFound] and
 // [template.ErrNotOpen].
 var (
-	ErrNotFound    = fault.New(fault.NotFound, "claim_not_found", "there is no such claim; check its id and the user")
-	ErrNotStarted  = fault.New(fault.Conflict, "not_started", "this drop has not opened yet; claim at opens_at")
-	ErrEnded       = fault.New(fault.Conflict, "ended", "this drop has ended; its coupons can no longer be claimed")
-	ErrSoldOut     = fault.New(fault.Conflict, "sold_out", "all coupons are gone; more appear only if staff raise the stock or return coupons to it")
+	ErrNotFound   = fault.New(fault.NotFound, "claim_not_found", "there is no such claim; check its id and the user")
+	ErrNotStarted = fault.New(fault.Conflict, "not_started", "this drop has not opened yet; claim at opens_at")
+	ErrEnded      = fault.New(fault.Conflict, "ended", "this drop has ended; its coupons can no longer be claimed")
+	ErrSoldOut    = fault.New(fault.Conflict, "sold_out", "all coupons are gone; more appear only if staff raise the stock or return coupons to it")
+	// ErrBudget is an [ErrSoldOut]: the budget of the campaign pays for no further coupon.
+	ErrBudget      = fault.Distinct(ErrSoldOut.Because("the campaign's budget is used up; raise it to give further coupons"))
 	ErrLimit       = fault.New(fault.Conflict, "limit_reached", "you have as many of these coupons as one person may have; GET /coupons lists them")
 	ErrOverloaded  = fault.New(fault.Unavailable, "overloaded", "claims cannot be decided right now; try again")
 	ErrIdempotency = fault.New(fault.Invalid, "idempotency_conflict", "this key was used for another claim; use a new key for a new claim")

@@ -115,6 +115,8 @@ type Decider struct {
 	// refusal: the redeem code was revoked. A repetition is still answered with its
 	// claim.
 	Void map[RepeatKey]error
+	// Affordable is how many more coupons each campaign with a budget can give.
+	Affordable map[int64]int64
 	// Size is how many requests there are, if that is known.
 	Size int
 
@@ -181,8 +183,11 @@ func (d *Decider) refusal(r Request) error {
 		return ErrNotStarted
 	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
 		return ErrSoldOut
-	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit:
+	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit && !r.passesLimit():
 		return ErrLimit
+	}
+	if left, limited := d.Affordable[r.Campaign()]; limited && left <= 0 {
+		return ErrBudget
 	}
 	return nil
 }
@@ -190,6 +195,9 @@ func (d *Decider) refusal(r Request) error {
 func (d *Decider) issue(r Request) *Claim {
 	if d.issued == nil {
 		d.issued = map[int64]int64{}
+	}
+	if _, limited := d.Affordable[r.Campaign()]; limited {
+		d.Affordable[r.Campaign()]--
 	}
 	d.issued[r.TemplateID]++
 	d.Counts[Holder{r.TemplateID, r.UserID}]++

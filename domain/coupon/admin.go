@@ -54,7 +54,13 @@ type LockCursor struct {
 
 // AdminStore reads coupons for staff.
 type AdminStore interface {
-	Store
+	// Case loads the coupon with the history of one order, or returns
+	// [ErrNotFound].
+	Case(ctx context.Context, id int64, order string) (Case, error)
+	// Save stores the move in one transaction, with one event for each change
+	// of state, and returns the coupon as it is then. It returns [ErrRaced]
+	// if the coupon has changed since it was loaded.
+	Save(ctx context.Context, m Move) (Coupon, error)
 	Listed(ctx context.Context, q Query) ([]Listed, error)
 	// Locks lists locked coupons, those whose lock ends first leading.
 	Locks(ctx context.Context, shops []int64, after LockCursor, limit int) ([]Listed, error)
@@ -62,6 +68,8 @@ type AdminStore interface {
 	Operations(ctx context.Context, id int64, limit int) ([]Operation, error)
 	// RevokedBy returns the job that revoked the coupon, 0 if none did.
 	RevokedBy(ctx context.Context, id int64) (jobID int64, err error)
+	// GivenByKey returns the coupon that staff gave with the claim's key, 0 if there is none.
+	GivenByKey(ctx context.Context, key string) (int64, error)
 }
 
 // Admin holds the use cases of staff around single coupons.
@@ -177,7 +185,7 @@ func (d *Admin) do(ctx context.Context, by staff.Actor, id int64, order, reason,
 	if err := CheckReason(reason); err != nil {
 		return Coupon{}, err
 	}
-	for range turns {
+	for range Turns {
 		c, err := d.Store.Case(ctx, id, order)
 		if err != nil {
 			return c.Coupon, err

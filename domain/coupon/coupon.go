@@ -41,7 +41,7 @@ var (
 	// save; the step is decided again.
 	ErrRaced = fault.New(fault.Conflict, "coupon_raced", "the coupon changed in the meantime")
 	// ErrBusy is returned when a coupon is changed so often at the same time
-	// that this step found no turn.
+	// that this step found no turn, or is kept locked by another session.
 	ErrBusy = fault.New(fault.Unavailable, "overloaded", "too many requests for this coupon at once; try again")
 )
 

@@ -1,6 +1,7 @@
 package coupon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,9 +16,11 @@ import (
 
 // Granter works off jobs of [GrantKind]; see [job.Runner].
 type Granter struct {
-	Store  GrantStore
-	Lists  Lists
-	Gate   claim.Gate
+	Store GrantStore
+	Lists Lists
+	Gate  claim.Gate
+	// Admin revokes coupons that are replaced.
+	Admin  *Admin
 	Random func() uint64
 }
 
@@ -55,7 +58,7 @@ func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 		}
 	}
 	if !c.Read && p.Sheet == 0 {
-		n, err := g.read(ctx, j)
+		n, err := g.read(ctx, j, p)
 		return progressOf(grantCursor{Read: true, Total: n}, nil, false), err
 	}
 	chunk := issueChunk
@@ -76,6 +79,8 @@ func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 		// Refusals are not saved: the repetition decides those rows again.
 		given := slices.DeleteFunc(rows, func(r GrantRow) bool { return r.Result != GrantIssued && r.Result != GrantAccepted })
 		return job.Progress{}, errors.Join(err, g.Store.SaveGrants(context.WithoutCancel(ctx), SheetOf(j), given))
+	} else if err := g.replace(ctx, j, p, t, rows); err != nil {
+		return job.Progress{}, err
 	}
 	if err := g.Store.SaveGrants(ctx, SheetOf(j), rows); err != nil {
 		return job.Progress{}, err
@@ -108,7 +113,7 @@ func progressOf(c grantCursor, failed []job.RowError, finished bool) job.Progres
 }
 
 // read stages the uploaded list, and refuses one without users.
-func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
+func (g *Granter) read(ctx context.Context, j job.Job, p GrantParams) (int64, error) {
 	rows, err := g.Lists.OpenList(ctx, j.UploadID)
 	if err != nil {
 		return 0, err
@@ -119,6 +124,9 @@ func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
 	}
 	if len(list) == 0 {
 		return 0, ErrNoGrants
+	}
+	for i := range list {
+		list[i].Key = p.keyOf(j.ID, list[i].UserID)
 	}
 	return int64(len(list)), g.Store.StageGrants(ctx, j.ID, list)
 }
@@ -154,7 +162,7 @@ func (g *Granter) issue(ctx context.Context, sheet int64, t template.Template, r
 
 func (g *Granter) give(ctx context.Context, sheet, templateID int64, r *GrantRow) error {
 	c, err := g.Gate.Claim(ctx, claim.Request{ID: claim.NewID(g.Random(), templateID), TemplateID: templateID, UserID: r.UserID, Origin: claim.ByGrant,
-		Key: itoa(sheet) + ":" + r.UserID.String()})
+		Key: cmp.Or(r.Key, listKey(sheet, r.UserID))})
 	switch kind := fault.KindOf(err); {
 	case err == nil && c.State == claim.Issued:
 		r.Result, r.CouponID = GrantIssued, c.CouponID

@@ -51,6 +51,8 @@ type GrantRow struct {
 	Owned        int
 	Result       string
 	CouponID     int64
+	// Key makes the row's claim repeatable, where that is not the list and the user.
+	Key string
 }
 
 // Rows yields the rows of an uploaded list.
@@ -127,6 +129,10 @@ type GrantParams struct {
 	Sheet int64 `json:"sheet,string,omitempty"`
 	// Reason is why, as staff said.
 	Reason string `json:"reason,omitempty"`
+	// OverLimit gives the coupons also to users who have as many as they may have.
+	OverLimit bool `json:"over_limit,omitempty"`
+	// Replaces is the coupon that the given coupon takes the place of; 0 = none.
+	Replaces int64 `json:"replaces,string,omitempty"`
 	Source
 }
 

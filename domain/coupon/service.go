@@ -2,7 +2,7 @@ package coupon
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,27 +11,58 @@ import (
 	"dropbell/domain/user"
 )
 
-// Store keeps coupons and their operation log.
+// Store keeps coupons and takes the steps of payment.
 type Store interface {
 	// Case loads the coupon with the history of one order, or returns
 	// [ErrNotFound].
 	Case(ctx context.Context, id int64, order string) (Case, error)
-	// Save stores the move in one transaction, with one event for each change
-	// of state, and returns the coupon as it is then. It returns [ErrRaced]
-	// if the coupon has changed since it was loaded.
-	Save(ctx context.Context, m Move) (Coupon, error)
-	// Refused keeps a refused step in the operation log; a step that is there already
-	// is success.
-	Refused(ctx context.Context, op Operation) error
+	// Take decides the request on the coupon as it is stored, with [Request.Decide], and
+	// stores the decision in one transaction: the coupon, its log, and an event for each
+	// change of state. A concurrent change of the coupon makes Take decide again. Take
+	// returns [ErrNotFound], or [ErrBusy] if the coupon was changed too often meanwhile,
+	// or is kept locked by another session.
+	Take(ctx context.Context, r Request) (Taken, error)
+}
+
+// A Request is one step of payment: what an order wants to do with a coupon.
+type Request struct {
+	CouponID int64
+	OrderID  string
+	Step     Step
+	By       string // the member, for the log
+	// owner is whose coupon it must be; 0 = of any user.
+	owner user.ID
+	rule  func(Case) (Move, *refusal)
+}
+
+// A Decision is what a request does to a coupon.
+type Decision struct {
+	// Move is the change to store. Without operations nothing changes.
+	Move Move
+	// Refused is the line to store in the log if the request is refused. It is nil if the
+	// request is not refused, or if the log has the line already.
+	Refused *Operation
+	// Err is the refusal as the caller sees it.
+	Err error
+}
+
+// Taken is the answer to a request.
+type Taken struct {
+	// Case has the coupon as it is after the step.
+	Case Case
+	// Stored says what was stored: "" for nothing, [Done], or the outcome of a refusal.
+	Stored string
+	// Err is the refusal as the caller sees it.
+	Err error
 }
 
 // DefaultLock is how long a lock lasts unless configured otherwise.
 const DefaultLock = 15 * time.Minute
 
-// turns is how often a step is decided again after a concurrent step changed the
+// Turns is how often a step is decided again after a concurrent step changed the
 // same coupon. Each lost attempt means that another step was done, and a coupon has
 // few steps.
-const turns = 64
+const Turns = 64
 
 // Service holds the steps of payment: try, confirm, cancel, and refund. Each step
 // is safe to repeat. The decisions in steps.go say how steps in an unexpected order
@@ -40,6 +71,9 @@ type Service struct {
 	Store Store
 	// LockFor is how long a lock lasts.
 	LockFor time.Duration
+	// Stored, if set, is called with each step that was stored and its outcome; see
+	// [Taken.Stored].
+	Stored func(s Step, outcome string)
 	// owner, if set, is whose coupons the steps are for.
 	owner user.ID
 }
@@ -91,65 +125,45 @@ func (s *Service) Refund(ctx context.Context, by string, id int64, order string)
 	return s.step(ctx, by, id, order, StepRefund, func(c Case) (Move, *refusal) { return c.refund(order) })
 }
 
-// TimeOut ends the order's lock if its time has come. Otherwise it returns how much
-// time the lock still has, zero if there is no such lock any more.
-func (s *Service) TimeOut(ctx context.Context, id int64, order string) (time.Duration, error) {
-	var left time.Duration
-	_, err := s.step(ctx, systemLabel, id, order, StepTimeout, func(c Case) (Move, *refusal) {
-		left = 0
-		if c.Coupon.State == Locked && c.Coupon.OrderID == order {
-			left = max(0, c.Coupon.LockedUntil.Sub(c.Now))
-		}
-		return c.timeOut(order), nil
-	})
-	if errors.Is(err, ErrNotFound) {
-		return 0, nil
-	}
-	return left, err
-}
-
 var systemLabel = staff.System().Label
 
-// decide applies the rule of one step, unless the coupon belongs to another
-// user.
-func (s *Service) decide(c Case, rule func(Case) (Move, *refusal)) (Move, *refusal) {
-	if s.owner != 0 && s.owner != c.Coupon.UserID {
-		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user; use one of the user's own")
+// Decide applies the rule of the request to the coupon as it is stored.
+func (r Request) Decide(c Case) Decision {
+	m, no := r.decide(c)
+	switch {
+	case no == nil:
+		return Decision{Move: m.by(r.By)}
+	case slices.Contains(c.Refusals, Refusal{r.Step, no.outcome}):
+		return Decision{Err: no.err}
 	}
-	return rule(c)
+	op := c.op(r.Step, r.OrderID, c.Coupon)
+	op.Outcome, op.By = no.outcome, r.By
+	return Decision{Refused: &op, Err: no.err}
 }
 
-// step loads the coupon, decides and saves, and repeats that while concurrent steps
-// change the coupon. The returned case has the coupon as it is after the step.
-func (s *Service) step(ctx context.Context, by string, id int64, order string, step Step, decide func(Case) (Move, *refusal)) (Case, error) {
+func (r Request) decide(c Case) (Move, *refusal) {
+	if r.owner != 0 && r.owner != c.Coupon.UserID {
+		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user; use one of the user's own")
+	}
+	return r.rule(c)
+}
+
+// step takes one step. The returned case has the coupon as it is after the step. The step
+// goes on if the caller hangs up.
+func (s *Service) step(ctx context.Context, by string, id int64, order string, step Step, rule func(Case) (Move, *refusal)) (Case, error) {
 	if err := CheckOrderID(order); err != nil {
 		return Case{}, err
 	}
 	writing, cancel := detach.Context(ctx)
 	defer cancel()
-	for range turns {
-		c, err := s.Store.Case(ctx, id, order)
-		if err != nil {
-			return c, err
-		}
-		m, no := s.decide(c, decide)
-		if no != nil {
-			op := c.op(step, order, c.Coupon)
-			op.Outcome, op.By = no.outcome, by
-			if err := s.Store.Refused(writing, op); err != nil {
-				return c, err
-			}
-			return c, no.err
-		}
-		if len(m.Ops) == 0 {
-			return c, nil
-		}
-		c.Coupon, err = s.Store.Save(writing, m.by(by))
-		if !errors.Is(err, ErrRaced) {
-			return c, err
-		}
+	t, err := s.Store.Take(writing, Request{CouponID: id, OrderID: order, Step: step, By: by, owner: s.owner, rule: rule})
+	if err != nil {
+		return t.Case, err
 	}
-	return Case{}, ErrBusy
+	if t.Stored != "" && s.Stored != nil {
+		s.Stored(step, t.Stored)
+	}
+	return t.Case, t.Err
 }
 
 // by sets the actor of the operations; a time-out is the system's.

@@ -20,11 +20,14 @@ const (
 	StepTimeout Step = "timeout" // a lock that was neither confirmed nor released ended
 	StepExpire  Step = "expire"
 	StepRevoke  Step = "revoke"
+	// StepRestore undoes a refund by staff: the order uses the coupon again.
+	StepRestore Step = "restore"
 )
 
 // Outcomes of operations: done, or the reason of the refusal.
 const (
 	Done            = "done"
+	Undone          = "undone" // a refund that was done and then undone
 	RefusedLocked   = "locked_elsewhere"
 	RefusedUsed     = "used"
 	RefusedExpired  = "expired"
@@ -67,7 +70,15 @@ type Case struct {
 	ShopNumber int64
 	// History are the order's operations on the coupon that were done.
 	History []Operation
-	Now     time.Time // the database's clock
+	// Refusals are the order's refused steps on the coupon that the log has.
+	Refusals []Refusal
+	Now      time.Time // the database's clock
+}
+
+// A Refusal is a refused step of an order as the log knows it.
+type Refusal struct {
+	Step    Step
+	Outcome string
 }
 
 // A Move is the change that a decided step stores, all of it or nothing, provided
@@ -83,6 +94,8 @@ type Move struct {
 	ToStock bool
 	// Job is the job that takes the step, for the log; 0 = none.
 	Job int64
+	// UndoesRefund turns the order's refund from done into undone.
+	UndoesRefund bool
 	// Entry is the audit record of a step that staff took.
 	Entry *staff.Entry
 }
@@ -246,17 +259,6 @@ func (c Case) refund(order string) (Move, *refusal) {
 		return c.nothing(), nil
 	}
 	return Move{}, refuse(RefusedUnpaid, "the order has not used the coupon")
-}
-
-// timeOut ends the order's lock if its time has come.
-func (c Case) timeOut(order string) Move {
-	if c.Coupon.State != Locked || c.Coupon.OrderID != order || c.Now.Before(*c.Coupon.LockedUntil) {
-		return c.nothing()
-	}
-	to := c.Coupon.freed(c.Now)
-	op := c.op(StepTimeout, order, to)
-	op.Discount = c.Coupon.Discount
-	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}
 }
 
 // revoke revokes an unused coupon, and with toStock returns it to the stock. It

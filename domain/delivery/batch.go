@@ -46,8 +46,12 @@ type Batch struct {
 	RatePerSecond int
 	// StopReason, if set, says why no further recipient may be sent to.
 	StopReason string
-	// Left are the recipients without a sent mark, in ascending order.
-	Left []user.ID
+	// HoldOut is the percentage of the users of the drop who get no reminder; see
+	// [HeldOutOfDrop].
+	HoldOut int
+	// Left are the recipients without a sent mark, in ascending order. A run moves the held-out
+	// users to HeldOut, and never sends to them.
+	Left, HeldOut []user.ID
 	// Accepted are the users among Left whose message was handed over by a former run, which
 	// ended before its checkpoint. They are known from the journal or from a provider's report.
 	// Ascending; none has a final outcome.
@@ -87,6 +91,21 @@ func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
 		}
 	}
 	return ready, next
+}
+
+// holdOut moves the held-out users from Left to HeldOut. Their outcome is stored with the end of the
+// batch, for all of them at once, so that no user costs a row.
+func (b *Batch) holdOut() {
+	if b.HoldOut == 0 || b.Subject.Kind != KindReminder {
+		return
+	}
+	b.Left = slices.DeleteFunc(b.Left, func(id user.ID) bool {
+		held := HeldOutOfDrop(b.Subject.TemplateID, b.HoldOut, id)
+		if held {
+			b.HeldOut = append(b.HeldOut, id)
+		}
+		return held
+	})
 }
 
 // lateFrom is the time after which a message is late: PlannedAt, or the end of

@@ -160,13 +160,9 @@ func (s *sending) chunks(ready []user.ID) (list [][]user.ID) {
 
 // work sends chunks until there are none, the run is stopped or postponed.
 func (s *sending) work(ctx context.Context, c *calls, next <-chan []user.ID) {
-	defer s.giveBack(c)
 	for ids := range next {
-		if !c.awaitPermit(ctx) || c.postponed() > 0 {
-			return
-		}
-		chunk := s.composer.addressed(ids)
-		if !s.cleared(ctx, c, &chunk) {
+		chunk, ok := s.begin(ctx, c, ids)
+		if !ok {
 			return
 		}
 		c.unstarted.Add(-1)
@@ -177,13 +173,28 @@ func (s *sending) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 	}
 }
 
-// giveBack recovers from a panic of the guard or of the admission. The batch is released and is
-// ready again after a second.
-func (s *sending) giveBack(c *calls) {
-	if p := recover(); p != nil {
-		s.crashes.report(crashed(p).Crash)
-		c.wait.Store(int64(time.Second))
+// begin waits for a permit and for the clearance of one chunk's call. If the call may not begin,
+// begin gives the permit back at once and returns false: other runs of the drain, and other
+// callers of this run, may be waiting for it. After a panic of the guard or of the admission the
+// batch is released and is ready again after a second.
+func (s *sending) begin(ctx context.Context, c *calls, ids []user.ID) (chunk chunkResult, ok bool) {
+	if !c.awaitPermit(ctx) {
+		return chunk, false
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.crashes.report(crashed(p).Crash)
+			c.wait.Store(int64(time.Second))
+		}
+		if !ok {
+			c.giveBackPermit()
+		}
+	}()
+	if c.postponed() > 0 {
+		return chunk, false
+	}
+	chunk = s.composer.addressed(ids)
+	return chunk, s.cleared(ctx, c, &chunk)
 }
 
 // hand sends one chunk to the provider. A call that is refused as a whole is divided, see

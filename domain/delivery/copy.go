@@ -261,8 +261,8 @@ func (c Copy) Check(e *fault.Fields) {
 		e.Add("link", "rule.link_address", "must be an https address of at most %d characters", message.MaxURL)
 	}
 	c.Test.check(e, len(c.Variants))
-	if c.HoldOut < 0 || c.HoldOut > 90 {
-		e.Add("hold_out", "rule.hold_out", "must be between 0 and 90 percent")
+	if c.HoldOut < 0 || c.HoldOut > MaxHoldOut {
+		e.Add("hold_out", "rule.hold_out", "must be between %d and %d percent", 0, MaxHoldOut)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,6 +227,69 @@ func TestFullBatchesOfOneCall(t *testing.T) {
 		for i, s := range list {
 			if !s.done {
 				t.Errorf("batch %d is not done", i)
+			}
+		}
+	})
+}
+
+// leasedTogether are batches that are leased at once, whatever their sizes: medium batches may be.
+type leasedTogether struct{ manyBatches }
+
+func (m leasedTogether) LeaseSome(ctx context.Context, c Channel, lasting time.Duration, _ int) (list []Lease, err error) {
+	for _, s := range m.manyBatches {
+		if l, err := s.LeaseNext(ctx, c, lasting); err == nil {
+			list = append(list, l)
+		}
+	}
+	if len(list) == 0 {
+		return nil, ErrNoWork
+	}
+	return list, nil
+}
+
+// slowAdmission answers its nth call after takes[n], and refuses all calls after these until then.
+type slowAdmission struct {
+	*gate
+	takes []time.Duration
+	asked atomic.Int64
+	until time.Time
+}
+
+func (a *slowAdmission) Admit(ctx context.Context, l Load) (time.Duration, string) {
+	if n := int(a.asked.Add(1)); n <= len(a.takes) {
+		time.Sleep(a.takes[n-1])
+	} else if left := time.Until(a.until); left > 0 {
+		return left, ReasonProvider
+	}
+	return a.gate.Admit(ctx, l)
+}
+
+// TestPostponedBatchesGiveTheirPermitsBack: two batches of several calls share the permits. The
+// provider's circuit opens while both hold permits and wait for further permits. Both batches are
+// released, and their messages are sent when the circuit closes.
+func TestPostponedBatchesGiveTheirPermitsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, list := drained(t, 100, 100)
+		r.provider.takes = 0
+		r.Service.Store = leasedTogether{list}
+		began := time.Now()
+		// The first batch has all four permits, of which the second gets two after a second. After
+		// another second both batches get two permits each.
+		r.Admission = &slowAdmission{gate: r.gate, until: began.Add(30 * time.Second),
+			takes: []time.Duration{time.Second, time.Second, 2 * time.Second, 2 * time.Second, time.Second, time.Second}}
+		if err := r.Drain(t.Context(), SMS); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 5*time.Second || list[0].done || list[1].done {
+			t.Errorf("after %v: done %v and %v", took, list[0].done, list[1].done)
+		}
+		time.Sleep(time.Until(began.Add(31 * time.Second)))
+		if err := r.Drain(t.Context(), SMS); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range list {
+			if !s.done || s.outcomes()[Sent] != 100 {
+				t.Errorf("batch %d: done %v, %v", i, s.done, s.outcomes())
 			}
 		}
 	})

@@ -29,6 +29,11 @@ func (e *ending) end(ctx context.Context, rest Outcome, reason string) error {
 			failed = append(failed, x)
 		}
 	}
+	if rest == Expired { // held-out users were not to be sent to: they are not lost
+		for _, id := range e.batch.HeldOut {
+			failed = append(failed, Exception{UserID: id, Outcome: Skipped, Reason: ReasonHoldOut, FirstAt: e.clock(), LastAt: e.clock()})
+		}
+	}
 	e.narrow.forget(e.batch.ID)
 	_, err := e.save(ctx, Progress{Exceptions: failed, Rest: rest, RestReason: reason, Done: true})
 	return err
@@ -89,6 +94,9 @@ func (e *ending) finish(ctx context.Context, p Progress, next time.Time) error {
 	switch {
 	case e.batch.Settled():
 		p.Done, e.over = true, true
+		if len(e.batch.HeldOut) > 0 { // each other recipient has an outcome
+			p.Rest, p.RestReason = Skipped, ReasonHoldOut
+		}
 		e.narrow.forget(e.batch.ID)
 		_, err := e.save(ctx, p)
 		if err == nil {

@@ -21,6 +21,7 @@ type fakeStore struct {
 	due        []user.ID
 	worthless  time.Time
 	subject    Subject
+	holdOut    int
 	optedOut   map[user.ID]bool
 	sent       map[user.ID]int
 	exceptions map[user.ID]Exception
@@ -66,7 +67,7 @@ func (d *fakeStore) LeaseNext(_ context.Context, c Channel, lasting time.Duratio
 		return nil, ErrNoWork
 	}
 	d.until = now.Add(lasting)
-	d.holder = &holding{depot: d, lasting: lasting, batch: Batch{ID: 7, Subject: d.subject, PlannedAt: d.subject.DueAt, Channel: c, WorthlessAfter: d.worthless,
+	d.holder = &holding{depot: d, lasting: lasting, batch: Batch{ID: 7, Subject: d.subject, PlannedAt: d.subject.DueAt, Channel: c, WorthlessAfter: d.worthless, HoldOut: d.holdOut,
 		StopReason: d.stop, Exceptions: maps.Clone(d.exceptions), OptedOut: maps.Clone(d.optedOut), Now: now}}
 	for id, reason := range d.refusals {
 		d.holder.batch.OptedOut[id] = d.holder.batch.OptedOut[id] || reason == ReasonOptedOut

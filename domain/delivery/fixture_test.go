@@ -135,9 +135,14 @@ func (g *gate) Report(_ context.Context, _ Channel, c Call) {
 }
 
 // fakeQueue is a queue that remembers; like a real one it refuses a dead context.
-type fakeQueue struct{ tasks []task.Task }
+type fakeQueue struct {
+	mu    sync.Mutex
+	tasks []task.Task
+}
 
 func (b *fakeQueue) Enqueue(ctx context.Context, ts ...task.Task) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.tasks = append(b.tasks, ts...)
 	return ctx.Err()
 }

@@ -55,7 +55,8 @@ const (
 	ReasonSoldOut        = "sold_out"
 	ReasonLimit          = "limit_reached" // has as many coupons as one may
 	ReasonNoGrant        = "grant_refused"
-	ReasonCouponGone     = "coupon_gone" // used or revoked: the notice became unnecessary
+	ReasonCouponGone     = "coupon_gone"     // used or revoked: the notice became unnecessary
+	ReasonCampaignBudget = "campaign_budget" // the campaign's budget pays for no further coupon
 	ReasonHoldOut        = "hold_out"
 	ReasonTest           = "test_undecided" // waits for the version that wins
 	ReasonMoreUrgent     = "more_urgent"

@@ -80,10 +80,10 @@ func (s Subject) Link() string {
 	return u.String()
 }
 
-// OwnPage makes the message lead to page(s.TemplateID) if the drop has no claim address. Links of
-// campaigns are not changed.
+// OwnPage makes the message lead to page(s.TemplateID) if the drop has no claim address. A link of
+// Copy comes first.
 func (s *Subject) OwnPage(page func(templateID int64) string) {
-	if s.ClaimURL == "" && s.TemplateID != 0 && s.Kind != KindCampaign {
+	if s.ClaimURL == "" && s.TemplateID != 0 {
 		s.ClaimURL = page(s.TemplateID)
 	}
 }

@@ -61,6 +61,7 @@ type run struct {
 // sending too late.
 func (s *Service) newRun(lease Lease, asked time.Time, begun time.Duration) *run {
 	b := lease.Batch()
+	b.holdOut()
 	if s.DropPage != nil && b.Channel == Email {
 		b.Subject.OwnPage(s.DropPage)
 	}

@@ -134,6 +134,28 @@ func (c Copy) Pick(owner int64, id user.ID) int {
 	return group
 }
 
+// MaxHoldOut is the greatest percentage of users who can be held out.
+const MaxHoldOut = 90
+
+// pointOf returns a number from 0 to 9999 for the user under the key. It is the same every time, and
+// independent of the user's points under other keys.
+func pointOf(key string, id user.ID) int {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key + ":" + id.String())) // a hash never fails
+	// FNV's low bits follow the last byte; folding the high half in spreads them.
+	sum := h.Sum64()
+	return int((sum ^ sum>>32) % 10000)
+}
+
+// heldOut reports whether a user with the point is among the held-out percentage.
+func heldOut(point, percent int) bool { return point < percent*100 }
+
+// HeldOutOfDrop reports whether the user is held out of the reminders of a drop that holds out this
+// percentage. The answer is the same for all slots, channels and openings of the drop.
+func HeldOutOfDrop(templateID int64, percent int, id user.ID) bool {
+	return percent > 0 && heldOut(pointOf("drop:"+strconv.FormatInt(templateID, 10), id), percent)
+}
+
 // Group returns the group of user id in the message of owner: the index of a variant, [HeldOut], or
 // [Remaining]. The result is the same every time, and independent of the user's groups in messages
 // of other owners.
@@ -141,12 +163,8 @@ func (c Copy) Group(owner int64, id user.ID) int {
 	if !c.Divided() {
 		return 0
 	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(strconv.FormatInt(owner, 10) + ":" + id.String())) // a hash never fails
-	// FNV's low bits follow the last byte; folding the high half in spreads them.
-	sum := h.Sum64()
-	point := int((sum ^ sum>>32) % 10000)
-	if point < c.HoldOut*100 {
+	point := pointOf(strconv.FormatInt(owner, 10), id)
+	if heldOut(point, c.HoldOut) {
 		return HeldOut
 	}
 	point = (point - c.HoldOut*100) * 100 / (100 - c.HoldOut) // among the users who are not held out

@@ -7,7 +7,6 @@ const (
 	CampaignPublished = "campaign.published.v1"
 	CampaignStarted   = "campaign.started.v1"
 	CampaignChanged   = "campaign.changed.v1"
-	CampaignRangesCut = "campaign.ranges.v1"
 )
 
 // Campaign is the payload of [CampaignPublished], [CampaignStarted] and
@@ -18,22 +17,4 @@ type Campaign struct {
 	State      string    `json:"state"`
 	StartsAt   time.Time `json:"starts_at"`
 	At         time.Time `json:"at"`
-}
-
-// CampaignRanges is the payload of [CampaignRangesCut]: ranges of a campaign's
-// audience that are to become batches. It is at most 800 KiB and 100 ranges; Seq
-// numbers the messages of one campaign.
-type CampaignRanges struct {
-	CampaignID int64           `json:"campaign_id,string"`
-	Seq        int             `json:"seq"`
-	Ranges     []CampaignRange `json:"ranges"`
-}
-
-// CampaignRange is a set of users, From and To being the first and the last.
-type CampaignRange struct {
-	From  int64 `json:"from,string"`
-	To    int64 `json:"to,string"`
-	Users int   `json:"users"`
-	// Set is a roaring bitmap (64 bit, portable format) of the user ids.
-	Set []byte `json:"set"`
 }

@@ -4,13 +4,25 @@ import "time"
 
 // Names of events about coupons after their issue.
 const (
+	CouponsChanged = "coupons.changed.v1"
+	// CouponChanged is announced by programs from before [CouponsChanged], and read while any
+	// of them may run or their events wait.
 	CouponChanged  = "coupon.changed.v1"
 	CouponsExpired = "coupons.expired.v1"
 	BudgetReached  = "budget.reached.v1"
 )
 
-// Coupon is the payload of [CouponChanged]: one step of one coupon that
-// changed its state.
+// MaxCouponChanges is the most changes in one event.
+const MaxCouponChanges = 500
+
+// CouponChanges is the payload of [CouponsChanged]: the steps of one committed group that
+// changed states of coupons, by ascending operation id.
+type CouponChanges struct {
+	Changes []Coupon `json:"changes"`
+}
+
+// Coupon is one step of one coupon that changed its state. It is also the payload of
+// [CouponChanged].
 type Coupon struct {
 	CouponID   int64  `json:"coupon_id,string"`
 	TemplateID int64  `json:"template_id,string"`

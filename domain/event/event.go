@@ -31,8 +31,8 @@ const (
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
-		CouponsIssued, CouponChanged, CouponsExpired, BudgetReached, JobCreated, CodesChanged,
-		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled,
+		CouponsIssued, CouponsChanged, CouponChanged, CouponsExpired, BudgetReached, JobCreated, CodesChanged,
+		CampaignPublished, CampaignStarted, CampaignChanged, GateRefilled,
 		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed, IssuedListed}
 }
 

@@ -1,7 +1,9 @@
 package message
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strconv"
 
 	"dropbell/domain/detach"
@@ -24,14 +26,21 @@ type Store interface {
 	History(ctx context.Context, p Place, k Key, limit int) ([]Version, error)
 	// Version returns [ErrNotFound] if there is none.
 	Version(ctx context.Context, id int64) (Version, error)
-	// Save adds a version with its audit entry. Versions become visible in the order of their
-	// ids. If the newest version of its key is not basedOn (0 = there is none), it returns
-	// [fault.ErrStale].
-	Save(ctx context.Context, v Version, basedOn int64, e staff.Entry) (Version, error)
+	// Save adds all versions with their audit entries, or none. Versions become visible in the
+	// order of their ids. If the newest version of a key is not BasedOn (0 = there is none), it
+	// returns [fault.ErrStale].
+	Save(ctx context.Context, list ...Saving) ([]Version, error)
 	// Look records that staff have looked at the messages of the drop.
 	Look(ctx context.Context, template int64, by string) error
 	// Looked reports whether staff ever have.
 	Looked(ctx context.Context, template int64) (bool, error)
+}
+
+// A Saving is a version to store, the version that its form showed, and its audit entry.
+type Saving struct {
+	Version Version
+	BasedOn int64
+	Entry   staff.Entry
 }
 
 // Service holds the use cases of staff around texts.
@@ -55,25 +64,77 @@ func (s *Service) Save(ctx context.Context, by staff.Actor, p Place, k Key, t *T
 }
 
 func (s *Service) save(ctx context.Context, by staff.Actor, v Version, basedOn int64) (Version, error) {
-	if err := by.May(staff.ManageTemplates, v.Shop); err != nil {
+	list, err := s.saveAll(ctx, by, v.Shop, Saving{Version: v, BasedOn: basedOn})
+	if err != nil {
 		return v, err
 	}
-	action := "message.save"
-	switch {
-	case v.Text == nil:
-		action = "message.remove"
-	default:
-		if err := v.Text.Check(v.Key); err != nil {
-			return v, err
+	return list[0], nil
+}
+
+// A Change is a text to store for a key; nil removes it. BasedOn is the version that the form showed,
+// 0 = none.
+type Change struct {
+	Key     Key
+	Text    *Text
+	BasedOn int64
+}
+
+// Check returns a [fault.Fields] with the broken rules of all texts. The name of a field begins with
+// the channel of the text, or with "name" for the name of a drop: "sms.body".
+func Check(list []Change) error {
+	all := &fault.Fields{}
+	for _, c := range list {
+		var broken *fault.Fields
+		if c.Text == nil || !errors.As(c.Text.Check(c.Key), &broken) {
+			continue
 		}
-		if v.RestoredFrom != 0 {
-			action = "message.restore"
+		for _, f := range broken.List {
+			f.Name = cmp.Or(string(c.Key.Channel), "name") + "." + f.Name
+			all.List = append(all.List, f)
 		}
 	}
-	v.By = by.Label + " " + by.Name
+	return all.Err()
+}
+
+// SaveAll stores the texts of one place, all or none. It returns the errors of [Service.Save], with
+// the names of [Check].
+func (s *Service) SaveAll(ctx context.Context, by staff.Actor, p Place, list []Change) ([]Version, error) {
+	if err := by.May(staff.ManageTemplates, p.Shop); err != nil {
+		return nil, err
+	}
+	if err := Check(list); err != nil || len(list) == 0 {
+		return nil, err
+	}
+	all := make([]Saving, len(list))
+	for i, c := range list {
+		all[i] = Saving{Version: Version{Shop: p.Shop, Template: p.Template, Key: c.Key, Text: c.Text}, BasedOn: c.BasedOn}
+	}
+	return s.saveAll(ctx, by, p.Shop, all...)
+}
+
+func (s *Service) saveAll(ctx context.Context, by staff.Actor, shop int64, list ...Saving) ([]Version, error) {
+	if err := by.May(staff.ManageTemplates, shop); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		v, action := &list[i].Version, "message.save"
+		switch {
+		case v.Text == nil:
+			action = "message.remove"
+		case v.RestoredFrom != 0:
+			action = "message.restore"
+		}
+		if v.Text != nil {
+			if err := v.Text.Check(v.Key); err != nil {
+				return nil, err
+			}
+		}
+		v.By = by.Label + " " + by.Name
+		list[i].Entry = entry(by, action, *v)
+	}
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()
-	return s.Store.Save(ctx, v, basedOn, entry(by, action, v))
+	return s.Store.Save(ctx, list...)
 }
 
 // A Sender is the part of a shop's settings that readers see of the sender of a mail; see [Shop].

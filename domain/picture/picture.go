@@ -4,8 +4,10 @@ package picture
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/fault"
@@ -62,6 +64,22 @@ type Use struct {
 	Name               string
 }
 
+// InUse returns [ErrInUse] with the texts that have the picture.
+func InUse(uses []Use) error {
+	names := make([]string, len(uses))
+	for i, u := range uses {
+		switch {
+		case u.Template != 0:
+			names[i] = fmt.Sprintf("drop %d (%s)", u.Template, u.Name)
+		case u.Campaign != 0:
+			names[i] = fmt.Sprintf("campaign %d (%s)", u.Campaign, u.Name)
+		default:
+			names[i] = "the messages of the shop"
+		}
+	}
+	return ErrInUse.Because("the picture is in use in %s; take it out of these texts first", strings.Join(names, ", "))
+}
+
 // Prefix is where web serves pictures.
 const Prefix = "/pictures"
 
@@ -74,6 +92,20 @@ var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Hashed reports whether s can be the hash of a picture.
 func Hashed(s string) bool { return hash.MatchString(s) }
+
+var path = regexp.MustCompile(`^/pictures/([1-9][0-9]{0,18})/([0-9a-f]{64})\.(jpeg|png)$`)
+
+// Addressed returns the shop, hash and type of the picture at the address; false if it is no picture
+// below the public address of web.
+func Addressed(public, address string) (Picture, bool) {
+	rest, ok := strings.CutPrefix(address, strings.TrimRight(public, "/"))
+	m := path.FindStringSubmatch(rest)
+	if !ok || m == nil {
+		return Picture{}, false
+	}
+	shop, err := strconv.ParseInt(m[1], 10, 64)
+	return Picture{Shop: shop, Hash: m[2], Type: m[3]}, err == nil
+}
 
 // ContentType is the media type of the stored file.
 func (p Picture) ContentType() string { return "image/" + p.Type }

@@ -17,6 +17,8 @@ type BoardStore interface {
 	Growth(ctx context.Context, templateID int64, points int) ([]Growth, error)
 	// Balance recomputes the balance sheet from bitmaps and exception rows.
 	Balance(ctx context.Context, templateID int64) ([]BalanceLine, error)
+	// KeptBalance returns the lines of slots whose rows were removed after their retention.
+	KeptBalance(ctx context.Context, templateID int64) ([]BalanceLine, error)
 }
 
 // Board is the state of all slots of one template.
@@ -57,6 +59,9 @@ type BalanceLine struct {
 	Twice int64
 	// Reported are the parts of Counted.Sent of which the provider has reported.
 	Reported feedback.Tally
+	// Archived says that the rows were removed after their retention: Counted is then Kept, whose
+	// outcomes must still add up to the recipients.
+	Archived bool
 }
 
 // Difference is 0 if the line balances and counters and rows agree.

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -77,7 +78,14 @@ type Step struct {
 type Timeline struct {
 	View
 	Steps []Step
+	// RowsRemovedAt is when the template's reservations and outcomes were removed after their
+	// retention, so that the steps that they told are missing; nil = they are there.
+	RowsRemovedAt *time.Time
 }
+
+// ErrRowsRemoved is returned if nothing is known about the user because the rows of the drop were
+// removed after their retention.
+var ErrRowsRemoved = fault.New(fault.NotFound, "rows_removed", "the reservations and outcomes of this drop were removed after their retention; its figures are in its report")
 
 // A TemplateStep is a change of a template, read from the audit log.
 type TemplateStep struct {
@@ -100,6 +108,9 @@ type ExplainStore interface {
 	// Withdrawn returns when the user last cancelled all remaining reminders of a reservation;
 	// zero if never.
 	Withdrawn(ctx context.Context, templateID int64, by user.ID) (time.Time, error)
+	// RowsRemoved returns when the template's reservations and outcomes were removed after their
+	// retention; nil if they were not.
+	RowsRemoved(ctx context.Context, templateID int64) (*time.Time, error)
 }
 
 // CouponHistory reads the history of coupons.
@@ -117,7 +128,7 @@ type Explainer struct {
 }
 
 // Explain returns the timeline of a user and a template. A user who has cancelled all reminders,
-// or has a coupon, has a timeline too. Explain returns [ErrNotReserved] or
+// or has a coupon, has a timeline too. Explain returns [ErrNotReserved], [ErrRowsRemoved] or
 // [template.ErrNotFound]. Steps name the staff who changed the template, so the timeline is for
 // staff only.
 func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (Timeline, error) {
@@ -145,9 +156,16 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if !withdrawn.IsZero() {
 		own = append(own, Step{At: withdrawn, Kind: StepWithdrawn})
 	}
+	removed, err := x.Store.RowsRemoved(ctx, templateID)
+	if err != nil {
+		return Timeline{}, err
+	}
 	r, err := x.Store.Reservation(ctx, templateID, by)
-	if errors.Is(err, ErrNotReserved) && len(done)+len(own) > 0 {
+	switch none := errors.Is(err, ErrNotReserved); {
+	case none && len(done)+len(own) > 0:
 		r, err = Reservation{TemplateID: templateID, UserID: by}, nil
+	case none && removed != nil:
+		err = ErrRowsRemoved
 	}
 	if err != nil {
 		return Timeline{}, err
@@ -157,7 +175,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 		return Timeline{}, err
 	}
 	view := compose(x.Reminders.Now(), t, r, done)
-	return Timeline{view, explain(view, t, done, planned, changes, own)}, nil
+	return Timeline{View: view, Steps: explain(view, t, done, planned, changes, own), RowsRemovedAt: removed}, nil
 }
 
 func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64) ([]Delivered, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoSlot is returned when there is no such slot.
-var ErrNoSlot = fault.New(fault.NotFound, "slot_not_found", "there is no such slot; open it from the drop's page")
+var ErrNoSlot = fault.New(fault.NotFound, "slot_not_found", "there is no such slot, or its drop is archived: its recipients were removed after their retention, and the figures are on the drop's page")
 
 // ReceiptStore reads the data of receipts.
 type ReceiptStore interface {

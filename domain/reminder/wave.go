@@ -64,6 +64,39 @@ func (w Wave) add(s Span) {
 	}
 }
 
+// MinuteSteps is how many columns a first minute has: one a second.
+const MinuteSteps = 60
+
+// MinuteOf returns the first minute of the spans of one slot, in seconds from the instant at which
+// the slot was due, and the number of messages per channel that were sent later. If the first
+// message is not in that minute, the minute begins with this message. Without messages it is the
+// zero Wave.
+func MinuteOf(spans []Span, due time.Time) (w Wave, later [delivery.Channels]int64) {
+	whole := WaveOf(spans)
+	if whole.From.IsZero() {
+		return whole, later
+	}
+	w = Wave{From: due.Truncate(time.Second), Step: time.Second, Sent: make([][delivery.Channels]int64, MinuteSteps)}
+	if whole.From.Before(w.From) || !whole.From.Before(w.From.Add(MinuteSteps*time.Second)) {
+		w.From = whole.From
+	}
+	// The columns after the minute hold what was sent later.
+	end := w.From.Add(MinuteSteps * time.Second)
+	for _, s := range spans {
+		if s.To.After(end) {
+			end = s.To
+		}
+	}
+	all := Wave{From: w.From, Step: w.Step, Sent: make([][delivery.Channels]int64, int((end.Sub(w.From)+time.Second-1)/time.Second))}
+	for _, s := range spans {
+		if s.Sent > 0 && s.Channel.Valid() {
+			all.add(s)
+		}
+	}
+	copy(w.Sent, all.Sent)
+	return w, Wave{Sent: all.Sent[MinuteSteps:]}.Totals()
+}
+
 // Totals sums the columns per channel.
 func (w Wave) Totals() (sum [delivery.Channels]int64) {
 	for _, column := range w.Sent {

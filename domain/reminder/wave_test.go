@@ -55,3 +55,40 @@ func TestWave(t *testing.T) {
 		t.Errorf("ten minutes: %d columns of %s, %v", len(long.Sent), long.Step, long.Sent[7])
 	}
 }
+
+// The first minute and what came later are together the messages of the spans. The minute begins
+// when the slot was due, or with the first message if that is not within the minute.
+func TestFirstMinuteOfAWave(t *testing.T) {
+	due := time.Date(2026, 11, 20, 11, 30, 0, 0, time.UTC)
+	rapid.Check(t, func(t *rapid.T) {
+		var spans []reminder.Span
+		for range rapid.IntRange(0, 8).Draw(t, "spans") {
+			from := due.Add(time.Duration(rapid.IntRange(-100_000, 400_000).Draw(t, "from")) * time.Millisecond)
+			spans = append(spans, reminder.Span{Channel: delivery.Channel(rapid.IntRange(0, int(delivery.Channels)-1).Draw(t, "channel")), From: from,
+				To: from.Add(time.Duration(rapid.IntRange(-1000, 200_000).Draw(t, "took")) * time.Millisecond), Sent: rapid.Int64Range(-1, 5000).Draw(t, "sent")})
+		}
+		minute, later := reminder.MinuteOf(spans, due)
+		sum := minute.Totals()
+		for c := range sum {
+			sum[c] += later[c]
+		}
+		if want := reminder.WaveOf(spans).Totals(); sum != want {
+			t.Fatalf("%+v sums to %v, want %v", spans, sum, want)
+		}
+		if !minute.From.IsZero() && (len(minute.Sent) != reminder.MinuteSteps || minute.Step != time.Second) {
+			t.Fatalf("%d columns of %s", len(minute.Sent), minute.Step)
+		}
+	})
+	at := func(s int) time.Time { return due.Add(time.Duration(s) * time.Second) }
+	spans := []reminder.Span{{Channel: delivery.Email, From: at(2), To: at(3), Sent: 10}, {Channel: delivery.Email, From: at(59), To: at(61), Sent: 4}}
+	minute, later := reminder.MinuteOf(spans, due)
+	if !minute.From.Equal(due) || minute.Sent[2][delivery.Email] != 10 || minute.Sent[59][delivery.Email] != 2 || later[delivery.Email] != 2 {
+		t.Errorf("%v, later %v", minute, later)
+	}
+	if minute, _ := reminder.MinuteOf(spans, due.Add(-time.Hour)); !minute.From.Equal(at(2)) {
+		t.Errorf("an hour late, the minute begins at %s", minute.From)
+	}
+	if minute, _ := reminder.MinuteOf(spans, at(30)); !minute.From.Equal(at(2)) {
+		t.Errorf("messages before the slot was due: the minute begins at %s", minute.From)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/figure"
+	"dropbell/domain/increment"
 	"dropbell/domain/money"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -120,6 +121,9 @@ type Money struct {
 	// Reminders is the number of reminders sent; Messages also counts corrections and notices.
 	Reminders, Messages int64
 	SMS                 SMSCost
+	// Increment compares the orders of users who were reminded with the orders of held-out users;
+	// nil = the drop holds nobody out, or the comparison was not asked for.
+	Increment *increment.Increment
 }
 
 // PerReminder returns the revenue for each reminder sent; 0 without reminders.
@@ -135,6 +139,10 @@ type MoneyStore interface {
 	// Hours returns the drop's orders by hour (UTC), the earliest first. Hours without
 	// payments and refunds are left out.
 	Hours(ctx context.Context, templateID int64) ([]Hour, error)
+	// Increment divides the drop's users with a reservation by the rule of
+	// [delivery.HeldOutOfDrop], and sums up the orders that they have paid with coupons of the drop.
+	// Refunded orders do not count.
+	Increment(ctx context.Context, t template.Template) (increment.Increment, error)
 	// Without returns the shop's orders without coupons in the currency, ordered
 	// from from to before to.
 	Without(ctx context.Context, shop int64, currency string, from, to time.Time) (Plain, error)
@@ -178,13 +186,27 @@ func (s *Service) Earning(ctx context.Context, by staff.Actor, templateID int64)
 	return m, hours, err
 }
 
-// MoneyOf returns what the drop earned.
+// MoneyOf returns what the drop earned, compared with held-out users.
 func (s *Service) MoneyOf(ctx context.Context, t template.Template) (Money, error) {
 	c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
 	if err != nil {
 		return Money{}, err
 	}
-	return s.money(ctx, figuresOf(t, c))
+	m, err := s.money(ctx, figuresOf(t, c))
+	if err == nil {
+		err = s.compare(ctx, t, &m)
+	}
+	return m, err
+}
+
+// compare sets the increment of a drop that holds users out.
+func (s *Service) compare(ctx context.Context, t template.Template, m *Money) error {
+	if t.HoldOutPercent == 0 {
+		return nil
+	}
+	i, err := s.Money.Increment(ctx, t)
+	m.Increment = &i
+	return err
 }
 
 // ordersUntil returns the end of the time in which orders are compared with orders that used

@@ -68,6 +68,9 @@ type People struct {
 	// Partial says that some of the rows were deleted after their retention, so the
 	// counts are too low.
 	Partial bool
+	// CountedAt is when the users were counted, if that was before the rows were deleted;
+	// nil = just now, from the rows.
+	CountedAt *time.Time
 }
 
 // Sheet is the balance sheet of one channel over all slots of the opening.

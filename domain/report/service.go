@@ -116,6 +116,9 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if r.Figures, r.Sales, err = s.figures(ctx, t, c); err != nil {
 		return r, err
 	}
+	if err = s.compare(ctx, t, &r.Money); err != nil {
+		return r, err
+	}
 	lines, err := s.Board.Balance(ctx, t.ID)
 	if err != nil {
 		return r, err
@@ -124,7 +127,7 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if r.People, err = s.people(ctx, r.Figures); err != nil {
 		return r, err
 	}
-	r.People.Partial = r.People.Partial || r.Archived
+	r.People.Partial = r.People.Partial || r.Archived && r.People.CountedAt == nil
 	if r.Hours, err = s.Money.Hours(ctx, t.ID); err != nil {
 		return r, err
 	}
@@ -202,6 +205,12 @@ func (s *Service) past(ctx context.Context, t template.Template) (p Past, err er
 	}
 	p.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints)
 	return p, err
+}
+
+// PastOf returns the figures and curves of a drop that another drop is compared with, without its
+// users.
+func (s *Service) PastOf(ctx context.Context, t template.Template) (Past, error) {
+	return s.past(ctx, t)
 }
 
 // people counts the drop's users. f are its figures.

@@ -41,6 +41,8 @@ type Store interface {
 	// EstimateRule answers within a fraction of a second, however many users
 	// there are.
 	EstimateRule(ctx context.Context, r Rule) (Estimate, error)
+	// AttributeNames returns at most limit names of attributes that most users have, by name.
+	AttributeNames(ctx context.Context, limit int) ([]string, error)
 }
 
 // Jobs starts work in the background.
@@ -275,6 +277,18 @@ func (s *Service) Clone(ctx context.Context, by staff.Actor, id int64, name stri
 	name = strings.TrimSpace(name)
 	return s.Store.CloneSegment(context.WithoutCancel(ctx), id, name,
 		entry(by, "segment.create", 0, nil, map[string]any{"name": name, "copy_of": fmt.Sprint(id)}))
+}
+
+// mostAttributes bounds the names of attributes that are offered.
+const mostAttributes = 100
+
+// AttributeNames returns the names of the attributes that most users have, by name. Large tables are
+// sampled.
+func (s *Service) AttributeNames(ctx context.Context, by staff.Actor) ([]string, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	return s.Store.AttributeNames(ctx, mostAttributes)
 }
 
 // Estimate returns about how many users match the rule. It returns a [fault.Fields]

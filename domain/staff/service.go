@@ -12,6 +12,10 @@ import (
 type Store interface {
 	FactorStore
 	LinkStore
+	// RequestPasswordMail stores that the member with this address wants a mail with a
+	// password link, unless the member asked within every. It returns no error if there is no
+	// such member, or the member has no password.
+	RequestPasswordMail(ctx context.Context, email, locale string, every time.Duration) error
 	// Member and MemberByEmail return [ErrNotFound] if there is none.
 	Member(ctx context.Context, id int64) (Member, error)
 	MemberByEmail(ctx context.Context, email string) (Member, error)

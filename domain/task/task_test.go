@@ -30,7 +30,6 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 		task.Deliver:           task.Run(id, "email", 3, due),
 		task.Deliver + ".wake": task.Wake("sms", 2, "b"),
 		task.CleanUp:           task.House(task.CleanUp, "2026-11-20"),
-		task.EndLock:           task.LockEnd(id, "A-1", due),
 		task.Recount:           task.House(task.Recount, "2026-11-20T11"),
 		task.WorkJob:           task.RunJob(id),
 	} {
@@ -66,7 +65,6 @@ func TestIdentity(t *testing.T) {
 		{task.Run(7, "email", 1, due), task.Run(7, "email", 1, time.Time{})},
 		{task.House(task.CleanUp, "d1"), task.House(task.CleanUp, "d1")},
 		{task.Wake("email", 0, "b"), task.Wake("email", 0, "b")},
-		{task.LockEnd(7, "A", due), task.LockEnd(7, "A", due.Add(time.Second))},
 	}
 	for _, p := range same {
 		if p[0].ID() != p[1].ID() || p[0].Queue != p[1].Queue {
@@ -79,7 +77,6 @@ func TestIdentity(t *testing.T) {
 		task.WatchSlot(7, due), task.WatchSlot(7, due.Add(time.Second)), task.WatchSlot(8, due),
 		task.Start(7, due), task.Start(8, due), task.Start(7, due).Again("1"), task.Cut(7), task.Cut(8),
 		task.Announce(7), task.Announce(8), task.Announce(7).Again("1"),
-		task.LockEnd(7, "A", due), task.LockEnd(7, "B", due), task.LockEnd(71, "A", due),
 		task.Run(7, "email", 1, due), task.Run(7, "email", 2, due), task.Run(8, "email", 1, due), task.Run(71, "email", 1, due),
 		task.Wake("email", 0, "b"), task.Wake("email", 1, "b"), task.Wake("email", 0, "c"),
 		task.RunJob(7), task.RunJob(8), task.RunJob(7).Again("1"),
@@ -112,7 +109,6 @@ func TestEveryTaskSaysWhereWhenAndHowLong(t *testing.T) {
 		{task.Wake("sms", 0, "b"), "deliver-sms", time.Time{}},
 		{task.House(task.Recount, "b"), "housekeeping", time.Time{}},
 		{task.RunJob(7), "jobs", time.Time{}},
-		{task.LockEnd(7, "A", due), "timers", due},
 	} {
 		if c.made.Queue != c.queue || !c.made.At.Equal(c.at) || c.made.At.IsZero() != c.at.IsZero() {
 			t.Errorf("%s: queue %s at %v, want %s at %v", c.made.ID(), c.made.Queue, c.made.At, c.queue, c.at)

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/field"
 	"dropbell/domain/message"
@@ -102,6 +103,9 @@ func (s Spec) checkReach(e *fault.Fields) {
 	}
 	if s.ClaimMode != Durable && s.ClaimMode != Gate {
 		e.Add("claim_mode", "rule.claim_mode", "must be durable or gate")
+	}
+	if s.HoldOutPercent < 0 || s.HoldOutPercent > delivery.MaxHoldOut {
+		e.Add("hold_out_percent", "rule.hold_out", "must be between %d and %d percent", 0, delivery.MaxHoldOut)
 	}
 	CheckClaimURL(e, s.ClaimURL)
 }

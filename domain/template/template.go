@@ -112,6 +112,9 @@ type Spec struct {
 	PerUserLimit int                 `field:"per_user_limit,fixed"`
 	Obtain       Obtain              `field:"obtain,fixed"`
 	ClaimMode    ClaimMode           `field:"claim_mode,fixed"`
+	// HoldOutPercent is the percentage of the users with a reservation who get no reminder, so that the
+	// effect of the reminders can be measured; see [delivery.HeldOutOfDrop].
+	HoldOutPercent int `field:"hold_out_percent,fixed"`
 }
 
 // Fields are the fields of a [Spec] in the order of the form.

@@ -57,7 +57,7 @@ type ChannelTest struct {
 	ID      int64
 	Channel delivery.Channel
 	// Provider is the id of the configured provider to test; 0 = the provider that the channel's
-	// messages use.
+	// messages use, [Unsaved] = settings that are not stored.
 	Provider int64
 	// Recipient is an address or, with ByUser, the id of a user. It is deleted as soon as there
 	// is a result.
@@ -131,6 +131,8 @@ type TestStore interface {
 	// CreateTest stores t for the workers, with its audit entry. It returns [ErrTooManyTests]
 	// wrapped in a [fault.RetryAfter] if the member has sent too many.
 	CreateTest(ctx context.Context, t ChannelTest, e staff.Entry) (ChannelTest, error)
+	// BeginTest is CreateTest and TakeTest at once: no worker sees the test before it is leased.
+	BeginTest(ctx context.Context, t ChannelTest, e staff.Entry, lasting time.Duration) (TakenTest, error)
 	// Test returns one test, or [ErrNoWork] if there is none.
 	Test(ctx context.Context, id int64) (ChannelTest, error)
 	// Tests lists the channel's last tests, newest first.
@@ -164,12 +166,16 @@ func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (C
 		return t, err
 	}
 	t.CreatedBy = by.Label + " " + by.Name
-	to := "address" // the address itself stays out of the log
+	return s.Store.CreateTest(ctx, t, t.entry(by))
+}
+
+// entry is the audit entry about the test. The address itself stays out of the log.
+func (t ChannelTest) entry(by staff.Actor) staff.Entry {
+	to := "address"
 	if t.ByUser {
 		to = "user"
 	}
-	return s.Store.CreateTest(ctx, t, staff.Entry{Actor: by, Action: "channel.test", ObjectKind: "channel", ObjectID: t.Channel.String(),
-		After: map[string]string{"to": to}})
+	return staff.Entry{Actor: by, Action: "channel.test", ObjectKind: "channel", ObjectID: t.Channel.String(), After: map[string]string{"to": to}}
 }
 
 // SendDraft sends a text that is being written to the member who writes it: the recipient in w is

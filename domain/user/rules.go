@@ -140,7 +140,7 @@ func (r *rules) zone(name string) bool {
 // tests.
 func (p PushSubscription) Check(local bool) error {
 	e, r := &fault.Fields{}, &rules{localPush: local}
-	r.checkPush(e, []PushSubscription{p})
+	r.checkSubscription(e, "", p)
 	return e.Err()
 }
 
@@ -150,17 +150,21 @@ func (r *rules) checkPush(e *fault.Fields, subs []PushSubscription) {
 		return
 	}
 	for i, p := range subs {
-		at := fmt.Sprintf("push[%d].", i)
-		if !r.endpoint(p.Endpoint) {
-			e.Add(at+"endpoint", "rule.push_endpoint", "must be the https address that the browser's push service gave")
-		}
-		// An uncompressed P-256 point and 16 random bytes, RFC 8291 §3.1 and §3.2.
-		if !bytesOf(p.P256dh, 65) {
-			e.Add(at+"p256dh", "rule.push_key", "must be the browser's public key in base64")
-		}
-		if !bytesOf(p.Auth, 16) {
-			e.Add(at+"auth", "rule.push_key", "must be the browser's authentication secret in base64")
-		}
+		r.checkSubscription(e, fmt.Sprintf("push[%d].", i), p)
+	}
+}
+
+// checkSubscription adds an error for each field that breaks a rule; at goes before the fields' names.
+func (r *rules) checkSubscription(e *fault.Fields, at string, p PushSubscription) {
+	if !r.endpoint(p.Endpoint) {
+		e.Add(at+"endpoint", "rule.push_endpoint", "must be the https address that the browser's push service gave")
+	}
+	// An uncompressed P-256 point and 16 random bytes, RFC 8291 §3.1 and §3.2.
+	if !bytesOf(p.P256dh, 65) {
+		e.Add(at+"p256dh", "rule.push_key", "must be the browser's public key in base64")
+	}
+	if !bytesOf(p.Auth, 16) {
+		e.Add(at+"auth", "rule.push_key", "must be the browser's authentication secret in base64")
 	}
 }
 

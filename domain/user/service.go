@@ -11,6 +11,7 @@ import (
 type Store interface {
 	ErasureStore
 	DeviceStore
+	BrowserStore
 	// User returns [ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id ID) (User, error)
 	// Upsert applies all changes, each to another user, or none of them. It creates

@@ -49,6 +49,12 @@ func (k *recordingStore) PutDevice(_ context.Context, _ user.ID, d user.Device, 
 
 func (k *recordingStore) RemoveDevice(context.Context, user.ID, string) error { return k.err }
 
+func (k *recordingStore) PutBrowser(context.Context, user.ID, user.PushSubscription) error {
+	return k.err
+}
+
+func (k *recordingStore) RemoveBrowser(context.Context, user.ID, string) error { return k.err }
+
 func (k *recordingStore) Erased(context.Context, []user.ID) (map[user.ID]bool, error) {
 	return k.erased, nil
 }

@@ -13,6 +13,7 @@ const page = (drop) => `<!doctype html><html lang="en"><meta charset="utf-8"><me
 <dropbell-countdown template="${drop}" token-url="/dropbell-token"></dropbell-countdown>
 <dropbell-reserve template="${drop}" token-url="/dropbell-token"></dropbell-reserve>
 <dropbell-claim template="${drop}" token-url="/dropbell-token"></dropbell-claim>
+<dropbell-push token-url="/dropbell-token"></dropbell-push>
 <dropbell-inbox token-url="/dropbell-token"></dropbell-inbox>`;
 
 // The id of the signed-in user. A real shop has its own sessions.
@@ -45,6 +46,8 @@ async function charge(order, amount) {}
 
 const routes = {
   "GET /": (request) => [200, page(new URL(request.url, "http://shop").searchParams.get("drop")?.match(/^\d+$/)?.[0] ?? "1")],
+  // The service worker of <dropbell-push>, which must come from the shop's own origin.
+  "GET /dropbell-push.js": () => [200, `self.dropbell = { title: "A Node shop", url: "/" };\nimportScripts(${JSON.stringify(server + "/components/v1-push.js")});`, "text/javascript"],
   "GET /dropbell-token": (request) => {
     const user = userOf(request);
     return user ? [200, { token: userToken({ secret }, user) }] : [401, { code: "signed_out" }];
@@ -61,12 +64,12 @@ const routes = {
 };
 
 async function handle(request, response) {
-  let status, answer;
+  let status, answer, type;
   try {
     const parts = [];
     for await (const part of request) parts.push(part);
     const route = routes[`${request.method} ${request.url.split("?")[0]}`];
-    [status, answer] = route ? await route(request, Buffer.concat(parts)) : [404, { code: "not_found" }];
+    [status, answer, type] = route ? await route(request, Buffer.concat(parts)) : [404, { code: "not_found" }];
   } catch (error) {
     console.error(error.message);
     if (error instanceof SignatureError) [status, answer] = [401, { code: "signature" }];
@@ -74,9 +77,9 @@ async function handle(request, response) {
     else if (error instanceof Problem) [status, answer] = [error.code === "coupon_not_usable" ? 409 : 502, { code: error.code }];
     else [status, answer] = [500, { code: "internal" }];
   }
-  const html = typeof answer === "string";
-  response.writeHead(status, { "Content-Type": html ? "text/html; charset=utf-8" : "application/json", "Cache-Control": "no-store" });
-  response.end(html ? answer : answer && JSON.stringify(answer));
+  const text = typeof answer === "string";
+  response.writeHead(status, { "Content-Type": text ? `${type ?? "text/html"}; charset=utf-8` : "application/json", "Cache-Control": "no-store" });
+  response.end(text ? answer : answer && JSON.stringify(answer));
 }
 
 const [host, port] = ADDR.split(":");

@@ -40,6 +40,7 @@ import (
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/segments"
 	"dropbell/lab/bench/streams"
+	"dropbell/lab/bench/years"
 )
 
 var scenarios = map[string]scenario.Scenario{
@@ -70,6 +71,7 @@ var scenarios = map[string]scenario.Scenario{
 	"rush":      rush.Scenario,
 	"segments":  segments.Scenario,
 	"streams":   streams.Scenario,
+	"years":     years.Scenario,
 }
 
 func main() {

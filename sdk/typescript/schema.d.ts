@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List budgets
-         * @description Of shops, and of drops that have not ended more than a week ago.
+         * @description Of shops, and of drops and campaigns that have not ended more than a week ago.
          */
         get: operations["list-budgets"];
         put?: never;
@@ -139,6 +139,26 @@ export interface paths {
          */
         get: operations["campaign-balance"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/campaigns/{id}/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the budget of a campaign
+         * @description Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+         */
+        put: operations["put-campaign-budget"];
         post?: never;
         delete?: never;
         options?: never;
@@ -855,6 +875,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/shops/{number}/pictures/{hash}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a picture that is not in use
+         * @description A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+         */
+        delete: operations["delete-picture"];
+        options?: never;
+        head?: never;
+        /**
+         * Change what a picture is said to show
+         * @description Texts that have the picture keep their own description.
+         */
+        patch: operations["describe-picture"];
+        trace?: never;
+    };
     "/admin/shops/{number}/sender": {
         parameters: {
             query?: never;
@@ -1454,6 +1498,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/browsers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the user's browsers that get push messages
+         * @description The one that registered first comes first. With the key for subscribing.
+         */
+        get: operations["list-browsers"];
+        /**
+         * Register the browser for push messages
+         * @description With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+         */
+        put: operations["put-browser"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/browsers/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove one of the user's browsers
+         * @description As when the user turns notifications off. 204 also if there is no such browser.
+         */
+        delete: operations["remove-browser"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/claims": {
         parameters: {
             query?: never;
@@ -2017,6 +2105,34 @@ export interface components {
             /** Format: int64 */
             skipped: number;
         };
+        Additional: {
+            /**
+             * Format: int64
+             * @description The difference times the users who were addressed, rounded.
+             * @example 553500
+             */
+            all: number;
+            /** @description Whether there are enough data for an interval: each group has at least 100 users and 355 times the squared skewness of the quantity. */
+            enough: boolean;
+            /**
+             * Format: double
+             * @description And at most this.
+             * @example 110.5
+             */
+            high?: number;
+            /**
+             * Format: double
+             * @description With 95 % confidence the true difference for each user is at least this; absent without enough data.
+             * @example 12.5
+             */
+            low?: number;
+            /**
+             * Format: double
+             * @description The difference for each user.
+             * @example 61.5
+             */
+            per_user: number;
+        };
         AdminCouponList: {
             coupons: components["schemas"]["Coupon"][];
             /** @description Pass as before to get the next page; absent on the last one. */
@@ -2088,6 +2204,8 @@ export interface components {
             template_id: string;
         };
         BalanceLine: {
+            /** @description The rows were removed after their retention: counted are the totals that were kept, which must still add up. */
+            archived?: boolean;
             /**
              * Format: int64
              * @description Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
@@ -2134,6 +2252,21 @@ export interface components {
              */
             twice: number;
         };
+        Browser: {
+            /**
+             * @description Names the browser when it is removed: the first 32 hexadecimal digits of the SHA-256 hash of the endpoint, which is never shown.
+             * @example 9f86d081884c7d659a2feaa0c55ad015
+             */
+            id: string;
+        };
+        BrowsersAnswerBody: {
+            browsers: components["schemas"]["Browser"][];
+            /**
+             * @description The applicationServerKey for PushManager.subscribe, in base64url. Subscriptions that were made with another key get nothing.
+             * @example BA1Hxzyi1RUM1b5wjxsn7nGxAszw2u61m164i3MrAIxHF6YK5h4SDYic-dRuU_RCPCfA5aq9ojSwk5Y2EmClBPs
+             */
+            public_key: string;
+        };
         Budget: {
             /**
              * Format: int64
@@ -2143,7 +2276,7 @@ export interface components {
             amount: number;
             /**
              * Format: int64
-             * @description The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
+             * @description The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. For a campaign that of the coupons that it has given. It never exceeds amount.
              * @example 800000
              */
             committed: number;
@@ -2161,7 +2294,7 @@ export interface components {
              * @example drop
              * @enum {string}
              */
-            scope: "drop" | "shop";
+            scope: "drop" | "shop" | "campaign";
             /**
              * Format: double
              * @description used ÷ amount, to a thousandth.
@@ -2170,11 +2303,11 @@ export interface components {
             share: number;
             /**
              * Format: date-time
-             * @description When the budget began. Drops of the shop that had ended before do not count.
+             * @description When the budget began. Coupons that were issued before by drops of the shop that had ended do not count.
              */
             since: string;
             /**
-             * @description The template's id or the shop's number.
+             * @description The id of the template or campaign, or the shop's number.
              * @example 1
              */
             subject: string;
@@ -2820,6 +2953,8 @@ export interface components {
             goal?: "opened" | "claimed" | "used";
             /** @description a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing. */
             groups: components["schemas"]["CampaignGroup"][];
+            /** @description What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders. */
+            increment?: components["schemas"]["Increment"];
             /** @description The looks at the test, with the numbers that decided it; empty without a test. */
             looks: components["schemas"]["CampaignLook"][];
             /** @description What recipients did over time, as of counted_to; spans without anything are absent. */
@@ -3492,6 +3627,8 @@ export interface components {
             discount_share: number;
             /** @description The drop's orders by hour, the earliest first, without hours without orders. */
             hours: components["schemas"]["HourSums"][];
+            /** @description What the reminders brought: users with a reservation who were reminded against those who were held out. Absent for a drop that holds nobody out. */
+            increment?: components["schemas"]["Increment"];
             /**
              * Format: int64
              * @description Reminders, corrections and notices sent.
@@ -3975,6 +4112,41 @@ export interface components {
              */
             unread: number;
         };
+        Increment: {
+            /** @example CNY */
+            currency: string;
+            held_out: components["schemas"]["IncrementGroup"];
+            /** @description Additional orders. */
+            orders: components["schemas"]["Additional"];
+            /** @description Users who were not held out, whether or not a message reached them. */
+            reached: components["schemas"]["IncrementGroup"];
+            /** @description Additional revenue, in minor units. */
+            revenue: components["schemas"]["Additional"];
+        };
+        IncrementGroup: {
+            /**
+             * Format: int64
+             * @example 612
+             */
+            orders: number;
+            /**
+             * Format: int64
+             * @description What the users paid, in minor units.
+             * @example 5508000
+             */
+            revenue: number;
+            /**
+             * Format: int64
+             * @description Rounded down.
+             * @example 612
+             */
+            revenue_per_user: number;
+            /**
+             * Format: int64
+             * @example 9000
+             */
+            users: number;
+        };
         Job: {
             /** Format: date-time */
             created_at: string;
@@ -4317,6 +4489,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             /**
+             * @description The SHA-256 of the stored file, by which the picture is described and deleted.
+             * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             */
+            hash: string;
+            /**
              * Format: int64
              * @example 600
              */
@@ -4340,6 +4517,13 @@ export interface components {
             /** @description The value of before for the next page; absent on the last. */
             next?: string;
             pictures: components["schemas"]["Picture"][];
+        };
+        PictureText: {
+            /**
+             * @description What the picture shows, for readers who do not see it.
+             * @example Two moon cakes
+             */
+            alt: string;
         };
         Preferences: {
             /** @description Empty = none. */
@@ -4419,7 +4603,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "rows_removed" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "budget_behind_gate" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -5199,6 +5383,12 @@ export interface components {
             earlier_slots?: components["schemas"]["Slot"][];
             /** Format: date-time */
             ended_at?: string;
+            /**
+             * Format: int64
+             * @description The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+             * @example 10
+             */
+            hold_out_percent?: number;
             /** @example 1 */
             id: string;
             /**
@@ -5318,6 +5508,8 @@ export interface components {
             closes_at?: string | null;
             currency?: string | null;
             description?: string | null;
+            /** Format: int64 */
+            hold_out_percent?: number | null;
             /** @enum {string} */
             kind?: "amount_off" | "threshold_off" | "percent_off";
             /** Format: int64 */
@@ -5385,6 +5577,12 @@ export interface components {
             currency: string;
             /** @description At most 4000 characters. */
             description?: string;
+            /**
+             * Format: int64
+             * @description The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+             * @example 10
+             */
+            hold_out_percent?: number;
             /**
              * @example amount_off
              * @enum {string}
@@ -5482,6 +5680,11 @@ export interface components {
         };
         Timeline: {
             reservation: components["schemas"]["Reservation"];
+            /**
+             * Format: date-time
+             * @description When the drop's reservations and outcomes were removed after their retention: the steps that they told are missing.
+             */
+            rows_removed_at?: string;
             /** @description In the order of time; expected steps come last. */
             steps: components["schemas"]["Step"][];
         };
@@ -6081,6 +6284,36 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CampaignBalance"];
                 };
+            };
+        };
+    };
+    "put-campaign-budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 1000000,
+                 *       "reason": "As planned"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BudgetWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -7350,6 +7583,59 @@ export interface operations {
             };
         };
     };
+    "delete-picture": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+                /** @description The hash of the picture. */
+                hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "describe-picture": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+                /** @description The hash of the picture. */
+                hash: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "alt": "Two moon cakes"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PictureText"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "get-sender": {
         parameters: {
             query?: never;
@@ -8482,6 +8768,87 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["TestSent"];
                 };
+            };
+        };
+    };
+    "list-browsers": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BrowsersAnswerBody"];
+                };
+            };
+        };
+    };
+    "put-browser": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+                 *       "endpoint": "https://push.example.com/send/abc",
+                 *       "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PushSubscription"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Browser"];
+                };
+            };
+        };
+    };
+    "remove-browser": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The id of the browser. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

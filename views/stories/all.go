@@ -40,6 +40,7 @@ func All() []Story {
 		searches(),
 		documentation(),
 		queues(),
+		housekeepings(),
 		alerts(),
 	} {
 		all = append(all, group...)
@@ -51,6 +52,8 @@ func doors() []Story {
 	return []Story{
 		{Name: "signin/empty", Page: accesspages.SignIn{}.Page(), Outside: true},
 		{Name: "signin/missing", Page: accesspages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
+		{Name: "forgot/empty", Page: accesspages.ForgotPassword{Errors: []fault.Field{{Name: "email", Key: "rule.required"}}}.Page(), Outside: true},
+		{Name: "forgot/sent", Page: accesspages.ForgotPassword{Email: "lin@example.com", Sent: true}.Page(), Outside: true},
 		{Name: "signin/refused", Page: accesspages.SignIn{Email: "lin@example.com", Error: "The e-mail address or the password is wrong. Check both and try again."}.Page(), Outside: true},
 		{Name: "failure/missing", Page: pageparts.Failure{Status: 404}.Page()},
 		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},
@@ -86,13 +89,15 @@ func overviews() []Story {
 	later := []droppages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
 		map[delivery.Channel]forecast.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
-	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
+	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 failed messages of other drops, campaigns or notices await a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
+	waiting := []droppages.Attention{{Tone: ui.Info, Text: "Approve “Spring tea for regulars”: to 41,220 customers, requested by Ada Okafor", URL: "/campaigns/7/approval"},
+		{Tone: ui.Info, Text: "“Winter warm-up” opens soon and has no text of its own: the built-in text would be sent", URL: "/templates/2/message"}}
 	return []Story{
 		{Name: "overview/first", Page: droppages.Overview{First: true, Health: health(false)}.Page()},
 		{Name: "overview/setup", Page: droppages.Overview{First: true, Setup: &template.Setup{Shop: true, Users: true}, Health: health(false)}.Page()},
 		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
 		{Name: "overview/one", Page: droppages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
-		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead, Earned: lately()}.Page(),
+		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Tasks: waiting, Health: health(true), Activity: records(), Forecast: ahead, Earned: lately()}.Page(),
 			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Customers can reserve reminders now."}}},
 	}
 }
@@ -230,6 +235,8 @@ func drops() []Story {
 		{Name: "template/history", Page: told.Page()},
 		{Name: "template/paused", Page: paused.Page()},
 		{Name: "template/cancelled", Page: ended.Page()},
+		{Name: "template/compare", Page: droppages.ChooseOther{Template: open.Drop.Template, Tab: droppages.TabClaims, With: 3, Others: []template.Template{coupon(3, "Mid-autumn", -30*24*time.Hour), coupon(4, "Summer", -80*24*time.Hour)}}.Page(), Role: staff.Viewer},
+		{Name: "template/compare-none", Page: droppages.ChooseOther{Template: fresh.Drop.Template, Tab: droppages.TabReminders}.Page()},
 	}
 }
 
@@ -271,12 +278,12 @@ func people() []Story {
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
 	return []Story{
 		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
-		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
-		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
+		{Name: "staff/many", Page: accesspages.Staff{List: members, Shops: shops(), Policy: staff.Required}.Page()},
+		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, Shops: shops()}.Page()},
 		{Name: "member/errors", Page: said(func(l *i18n.Locale) templ.Component {
 			return accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: l.T("fault.last_admin")}.Page()
 		})},
-		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
+		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Shops: shops(), SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
 		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: invited, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
 		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
 		{Name: "password/invitation", Page: accesspages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},

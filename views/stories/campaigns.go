@@ -115,6 +115,8 @@ func campaigns() []Story {
 	full.Previews.Form, full.Previews.Action = campaignpages.FormID, "/campaigns"
 	full.Shops, full.Zone, full.Reach, full.Grant, full.ApprovalAbove = shops(), shanghai(), &campaign.Reach{Users: 1_204_000}, &grant, 100_000
 	full.Texts = full.Reach.Users
+	full.Everybody, full.Reaches = full.Reach, map[delivery.Channel]int64{delivery.App: 1_204_000, delivery.Email: 412_000}
+	full.Readers = &message.Readers{Of: map[string]int64{"de": 91_000, "zh-CN": 204_000}, Other: 909_000, Missing: []message.Missing{{Language: "fr", Readers: 94_360}, {Language: "it", Readers: 1_640}}}
 	full.Spec = campaign.Spec{Channel: delivery.SMS, RatePerSecond: 500, StartsAt: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), EndsAt: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)} // as the fields say
 	edited := full
 	edited.ID, edited.Version, edited.Title = 7, 3, "Edit “Mid-autumn sale”"
@@ -129,7 +131,7 @@ func campaigns() []Story {
 	looked.Previews.Form, looked.Previews.Action, looked.Previews.Try = campaignpages.FormID, "/campaigns", pageparts.Try{Tone: ui.Good, Text: "The message was delivered to ada@shop.example."}
 	composed := looked
 	composed.Looked, composed.Values = false, maps.Clone(looked.Values)
-	composed.Reaches = map[delivery.Channel]int64{delivery.App: 1_204_000, delivery.Email: 412_000}
+	composed.Pictures = pageparts.Pictures{Shop: 10, List: []pageparts.Picture{{Address: "https://drops.example/pictures/10/a.png", Alt: "Moon cakes", Width: 1200, Height: 600}}}
 	composed.Values["test_share"], composed.Values["test_by"], composed.Values["test_minutes"], composed.Values["link"] = "20", "opened", "240", "https://shop.example/tea"
 	composed.Values["title_b"], composed.Values["body_b"], composed.Values["percent_b"] = "Tea time", "Come by.", "50"
 	campaignpages.SetBlocks(composed.Values, campaignpages.TextPlaceOf(0, -1), []message.Block{{Type: message.Heading, Text: "Tea for you"}, {Type: message.Words, Text: "Twenty off until tomorrow."},

@@ -144,6 +144,7 @@ func waveOf(b reminder.Board) *droppages.WaveCard {
 		}
 	}
 	c.Wave = reminder.WaveOf(spans)
+	c.Minute, c.Later = reminder.MinuteOf(spans, c.Chosen.DueAt)
 	return c
 }
 

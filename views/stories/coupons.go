@@ -4,6 +4,7 @@ import (
 	"time"
 
 	owned "dropbell/domain/coupon"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
@@ -78,6 +79,17 @@ func coupons() []Story {
 		{Name: "coupon/revoke", Page: asked(func(l *i18n.Locale) pageparts.Confirmation {
 			return pageparts.Confirmation{Active: "coupons", Inside: couponpages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: l.T("coupon.revoke.title"), Action: "/coupons/901/revoke",
 				Points: []string{l.T("coupon.revoke.1", "1001", "Moon cake night"), l.T("coupon.revoke.2")}, Cancel: "/coupons/901", Submit: l.T("coupon.revoke"), Kind: "danger", NeedsReason: true}}
+		})},
+		{Name: "coupon/given-again", Page: couponpages.CouponDetail{Coupon: list[4], Again: 912, Log: revoked}.Page()},
+		{Name: "gift/empty", Page: couponpages.GiftForm{RequestKey: "k"}.Page()},
+		{Name: "gift/wrong", Page: couponpages.GiftForm{User: "Ann", RequestKey: "k", Errors: []fault.Field{{Name: "user", Key: "rule.name_several"},
+			{Name: "template", Key: "rule.required"}, {Name: "reason", Key: "rule.reason"}}}.Page()},
+		{Name: "gift/refused", Page: couponpages.GiftForm{User: "1001", Template: "Moon cake night (#1)", Reason: "the parcel was late", RequestKey: "k",
+			Error: "No coupon is left in stock. Raise the stock of the drop first."}.Page()},
+		{Name: "coupon/reissue", Page: asked(func(l *i18n.Locale) pageparts.Confirmation {
+			return pageparts.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: l.T("gift.reissue.title"), Action: "/coupons/901/reissue",
+				Points: []string{l.T("gift.reissue.1", "1001", "Moon cake night"), l.T("gift.reissue.2_unused"), l.T("gift.reissue.3")}, Cancel: "/coupons/901",
+				Submit: l.T("gift.reissue"), Kind: "primary", NeedsReason: true}}
 		})},
 		{Name: "coupon/returned", Page: couponpages.CouponDetail{Coupon: returned, Log: revoked}.Page()},
 		{Name: "coupon/revoked", Page: couponpages.CouponDetail{Coupon: list[4], Log: revoked, MayRevoke: true}.Page()},

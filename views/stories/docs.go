@@ -41,5 +41,6 @@ func documentation() []Story {
 		{Name: "docs/reference", Page: reference.Page(), Outside: true},
 		{Name: "docs/start", Page: steps.Page(), Outside: true},
 		{Name: "docs/webhooks", Page: hooks.Page(), Outside: true},
+		{Name: "docs/components", Page: docpages.ComponentsAt("https://drops.example.com").Page(), Outside: true},
 	}
 }

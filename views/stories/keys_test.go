@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	life "dropbell/domain/timeline"
 	droppages "dropbell/views/pages/drops"
 )
 
@@ -110,7 +111,7 @@ func composed() map[string]bool {
 	}
 	add("chart.mark.%s", reminder.StepPublished, reminder.StepMoved, reminder.StepPaused, reminder.StepResumed, reminder.StepClosed, reminder.StepCancelled)
 	add("budgets.level.%s", string(budget.Fine), string(budget.Near), string(budget.UsedUp))
-	add("budgets.scope.%s", string(budget.Drop), string(budget.Shop))
+	add("budgets.scope.%s", budget.Drop, budget.Shop, budget.Campaign)
 	add("budgets.%s", "subject", "currency", "amount", "reason")
 	add("report.stage.%s", "booked", "reminded", "opened", "claimed", "used")
 	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Passed, reminder.Moved, reminder.SlotEnded,
@@ -140,6 +141,12 @@ func composed() map[string]bool {
 	}
 	add("bulk.undo.%s.one", "pause", "resume")
 	add("bulk.undo.%s.other", "pause", "resume")
+	for _, what := range []string{"revenue", "orders"} {
+		add("increment."+what+".%s", "more", "less", "chance", "none")
+	}
+	add("increment.%s", "reached", "held")
+	add("revenue.%s", "hours", "days")
+	add("revenue.left.%s", "hours", "days")
 	add("nav.group.%s", "operations")
 	add("model.%s", "lunch", "weekend", "evening", "premiere")
 	add("model.%s.text", "lunch", "weekend", "evening", "premiere")
@@ -150,7 +157,13 @@ func composed() map[string]bool {
 	add("done.%s", "create", "edit")
 	add("journey.%s", "booked", "reminded", "opened", "claimed", "used")
 	add("journey.of_%s", "booked", "stock", "claimed")
-	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
+	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "housekeeping", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
+	add("housekeeping.step.%s", "accepted_messages", "alerts", "audit", "batches", "campaign_publications", "campaign_results", "campaigns", "channel_tests",
+		"coupon_operations", "coupons", "deleted_drafts", "drop_models", "drops", "event_days", "grant_rows", "handled_events", "handled_events_rest",
+		"hook_deliveries", "hook_events", "hook_hours", "hook_listeners", "idempotency_keys", "inbox_changes", "inbox_changes_seen", "job_errors", "jobs",
+		"mail_warmup", "notice_runs", "notices", "openings", "opt_out_changes", "opt_out_changes_seen", "orders", "phone_verifications", "reservations",
+		"sessions", "sms_early", "sms_replies", "sms_serials", "sms_spent", "staff_browsers", "upload_parts", "uploads", "uploads_erased", "user_changes", "wallet_passes",
+		"wallet_passes_unnoted")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "description", "note", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
 	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")
@@ -173,8 +186,14 @@ func composed() map[string]bool {
 	for _, by := range delivery.TestMeasures() {
 		add("campaign.test_by.%s", by)
 	}
-	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
+	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
+	for _, k := range life.Kinds() {
+		add("timeline.%s", k)
+	}
+	for _, g := range life.Groups() {
+		add("timeline.group.%s", g)
+	}
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {
 		add("results.measure.%s", m)
 		add("results.did.%s", m)
@@ -204,7 +223,7 @@ func composed() map[string]bool {
 	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
 	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
-	add("coupon.outcome.%s", owned.Done, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
+	add("coupon.outcome.%s", owned.Done, owned.Undone, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms)
 	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")

@@ -17,20 +17,21 @@ import (
 
 // messages are the pages on which the texts of a drop and of a shop are written.
 func messages() []Story {
-	drop := editor(message.Email, "en")
-	drop.Names = []messagepages.Name{{Language: "zh-CN", Title: "月饼之夜"}}
-	drop.History = []message.Version{{ID: 12, At: Now().Add(-time.Hour), By: "staff:2 Lin Mei", Text: &message.Text{}, RestoredFrom: 7}, {ID: 9, At: Now().Add(-2 * time.Hour), By: "staff:2 Lin Mei"},
+	drop := editor("en")
+	drop.Texts[1].History = []message.Version{{ID: 12, At: Now().Add(-time.Hour), By: "staff:2 Lin Mei", Text: &message.Text{}, RestoredFrom: 7}, {ID: 9, At: Now().Add(-2 * time.Hour), By: "staff:2 Lin Mei"},
 		{ID: 7, At: Now().Add(-3 * time.Hour), By: "staff:1 Ada Okafor", Text: &message.Text{}}}
-	drop.Draft.Text.Blocks = append(drop.Draft.Text.Blocks, message.Block{Type: message.Image, URL: "https://shop.example/tea.png", Text: "A pot of tea"})
-	broken := editor(message.SMS, "zh-CN")
-	broken.Errors = []fault.Field{{Name: "body", Key: "rule.variable_unknown", Message: `line 2: "{{nmae}}" is not a variable; there are "user, drop, shop"`}}
-	shop := editor(message.WebPush, "en")
+	drop.Texts[1].Blocks = append(drop.Texts[1].Blocks, message.Block{Type: message.Image, URL: "https://shop.example/tea.png", Text: "A pot of tea"})
+	broken := editor("zh")
+	broken.Name.Title = "月饼之夜"
+	broken.Errors = []fault.Field{{Name: "sms_body", Key: "rule.variable_unknown", Message: `line 2: "{{nmae}}" is not a variable; there are "user, drop, shop"`}}
+	shop := editor("en")
+	shop.Name = nil
 	shop.Title, shop.URL, shop.Active, shop.Place, shop.Crumbs = "Message: Harbour Tea House", "/shops/10/message", "shops", message.Place{Shop: 10}, []ui.Crumb{{Label: "Shops", URL: "/shops"}}
 	shop.Settings = &messagepages.Settings{Values: map[string]string{"default_language": "zh-CN", "colour": "#c2410c", "part_price": "0.05", "currency": "CNY",
 		"sender": "Harbour Tea House", "reply_to": "help@tea.example", "preheader": "{{worth}} at {{shop}}", "postal_address": "1 Harbour Road\nShanghai 200120"}}
-	shop.Pictures = []messagepages.Offered{{Address: "https://drops.example/pictures/10/a.png", Alt: "Moon cakes", Width: 1200, Height: 600}}
+	shop.Pictures = pageparts.Pictures{Shop: 10, List: []pageparts.Picture{{Address: "https://drops.example/pictures/10/a.png", Alt: "Moon cakes", Width: 1200, Height: 600}}}
 	drop.Pictures = shop.Pictures
-	looking := editor(message.App, "en")
+	looking := editor("en")
 	looking.MayEdit = false
 	return []Story{
 		{Name: "messages/mail", Page: drop.Page()},
@@ -61,18 +62,19 @@ func dropPage(state template.State, may bool, claimed droppages.Claimed) droppag
 	return droppages.Public{Drop: d, Name: d.Name, Description: "Tea and cakes, all day long.", State: state, MayClaim: may, Claimed: claimed}
 }
 
-// editor is the page of the reminder of a drop with the built-in text.
-func editor(c message.Channel, tag string) messagepages.Editor {
-	key := message.Key{Kind: message.Reminder, Channel: c, Language: message.BuiltInLanguage(tag)}
-	text, _ := message.Default(key)
-	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Place: message.Place{Shop: 10, Template: 1}, Channel: c,
-		Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}, {Label: "Moon cake night", URL: "/templates/1"}}, Draft: message.Draft{Kind: message.Reminder, Language: tag, Text: text},
-		Found: message.Found{Key: key, Text: text, Level: message.BuiltIn}, Written: true, Languages: []string{"en", "zh"}, MayEdit: true, Zone: shanghai(),
-		Own: pageparts.Own{Email: "ada@shop.example"}}
+// editor is the page of the reminders of a drop with the built-in texts of the language.
+func editor(tag string) messagepages.Editor {
+	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Place: message.Place{Shop: 10, Template: 1},
+		Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}, {Label: "Moon cake night", URL: "/templates/1"}}, Kind: message.Reminder, Language: tag, MayEdit: true, Zone: shanghai(),
+		Own: pageparts.Own{Email: "ada@shop.example"}, Name: &messagepages.Name{}, Counted: "Counted among the 12,340 customers who have reserved a reminder.",
+		Missing: []message.Missing{{Language: "de", Readers: 1_640}, {Language: "fr", Readers: 212}}}
+	p.Tabs = []pageparts.LanguageTab{{Tag: "en", URL: "?language=en", Readers: ptr(int64(8_988)), Current: tag == "en"}, {Tag: "zh", URL: "?language=zh", Readers: ptr(int64(1_500)), Current: tag == "zh", Note: "3 of 5 channels written"}}
 	p.Previews = pageparts.Previews{Reader: "Robin Chen"}
-	for _, other := range message.Channels() {
-		t, _ := message.Default(message.Key{Kind: message.Reminder, Channel: other, Language: key.Language})
-		preview := pageparts.Preview{Channel: other, Content: message.Draft{Kind: message.Reminder, Language: key.Language, Text: t}.Render(nil, message.SampleFacts(message.Reminder), other,
+	for _, c := range message.Channels() {
+		key := message.Key{Kind: message.Reminder, Channel: c, Language: tag}
+		text, _ := message.Default(key)
+		p.Texts = append(p.Texts, messagepages.Text{Channel: c, Text: text, Was: messagepages.Mark(text), Found: message.Found{Key: key, Text: text, Level: message.BuiltIn}, Written: true})
+		preview := pageparts.Preview{Channel: c, Content: message.Draft{Kind: message.Reminder, Language: tag, Text: text}.Render(nil, message.SampleFacts(message.Reminder), c,
 			message.Reader{Name: "Robin Chen", Zone: shanghai()})}
 		preview.Content.HTML, preview.Note = "", "The storybook has no mail to show."
 		preview.Size, preview.Price, preview.Currency = message.SizeOf(preview.Content.Text), 500, "CNY"
@@ -85,6 +87,6 @@ func editor(c message.Channel, tag string) messagepages.Editor {
 func messageStep() pageparts.MessageStep {
 	p := pageparts.MessageStep{Own: true, Language: "en", Title: "{{drop}} opens {{in}}", Text: "Hi {{user|there}}, {{worth}} at {{shop}}: {{link}}", Over: []message.Channel{message.Email, message.SMS},
 		Try: pageparts.Try{Tone: ui.Good, Text: "Sent to ada@shop.example."}}
-	p.Previews = editor(message.SMS, "en").Previews
+	p.Previews = editor("en").Previews
 	return p
 }

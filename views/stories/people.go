@@ -67,7 +67,7 @@ func segments() []Story {
 	gold := segment.Segment{ID: 3, Name: "Gold members who read Chinese", Kind: segment.ByRules, Rule: rule, Version: 4, Members: &members, CountedAt: &at, CreatedBy: "staff:2 Ada Okafor", UpdatedAt: at}
 	list := segment.Segment{ID: 4, Name: "Visitors of the fair", Kind: segment.ByList, Members: &members, CountedAt: &at, CreatedBy: "staff:1 Lin Mei", UpdatedAt: at}
 	about := &segment.Estimate{Members: 18_100, Margin: 900, Users: 10_000_000, Looked: 21_400}
-	form := audiencepages.SegmentForm{Segment: gold, Name: gold.Name, Rule: rule, Estimate: about}
+	form := audiencepages.SegmentForm{Segment: gold, Name: gold.Name, Rule: rule, Estimate: about, Attributes: []string{"city", "tier"}, Zones: []string{"Asia/Shanghai", "Europe/Paris"}, Names: pageparts.DropNames{"1": "Moon cake night"}}
 	wrong := audiencepages.SegmentForm{Rule: segment.Rule{Match: segment.Any, Rules: []segment.Rule{audiencepages.BlankCondition(), segment.Leaf(segment.Contact, "", segment.Has, "email")}},
 		Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "rule.any[0].name", Key: "rule.attribute_name", Message: "must be letters"}}}
 	stale := form

@@ -7,6 +7,8 @@ import (
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
 	deliverypages "dropbell/views/pages/delivery"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
 )
 
 func providerList() deliverypages.Providers {
@@ -41,6 +43,7 @@ func appleForm() deliverypages.ProviderForm {
 
 func googleForm() deliverypages.ProviderForm {
 	return deliverypages.ProviderForm{ID: 8, Version: 2, Kind: provider.FCM, Enabled: true, Set: []string{"account"},
+		Recipient: "1001", Tried: parts.Try{Tone: ui.Bad, Text: "The provider refused the message for 1001. Check the values above. The answer: this recipient has no contact for the channel"},
 		Values: map[string]string{"name": "Tea House on Android", "project": "tea-house-1a2b3", "per_minute": "1200000", "order": "0", "weight": "1"}}
 }
 

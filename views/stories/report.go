@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
+	"dropbell/domain/increment"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -41,6 +42,32 @@ func earned(t template.Template, orders, sent int64) report.Money {
 		Reminders: sent, Messages: sent + 120, SMS: report.SMSCost{Parts: 9_000, Micros: 405_000_000, Currency: "CNY"}}
 }
 
+// brought compares so many users and their orders with held-out users and theirs.
+func brought(users, orders, held, theirs int64) *increment.Increment {
+	i := increment.Increment{Currency: "CNY"}
+	for g, n := range map[*increment.Group][2]int64{&i.Reached: {users, orders}, &i.HeldOut: {held, theirs}} {
+		g.Users = n[0]
+		for k := range n[1] {
+			g.Add(1, money.Amount(12_000+k%7*2000))
+		}
+	}
+	return &i
+}
+
+// hourly are the orders of three days after the opening, by hour.
+func hourly(opensAt time.Time) (list []report.Hour) {
+	for i := range 60 {
+		if n := int64(4000/(i+1) + 300*(i%24)/24 - 60); n > 0 && i%24 < 18 {
+			h := report.Hour{From: opensAt.Truncate(time.Hour).Add(time.Duration(i) * time.Hour), Sums: report.Sums{Currency: "CNY", Paid: n, PaidAmount: money.Amount(n * 18_000), PaidDiscount: money.Amount(n * 2000)}}
+			if i == 40 {
+				h.Refunds, h.RefundedAmount, h.RefundedDiscount = 2*n, 2*h.PaidAmount, 2*h.PaidDiscount
+			}
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
 // lately is what the shops earned in 30 days.
 func lately() droppages.Earned {
 	return droppages.Earned{Overview: report.Overview{Days: 30,
@@ -54,7 +81,7 @@ func spending() []budget.Budget {
 		return budget.Budget{Key: budget.Key{Scope: scope, Subject: subject, Currency: "CNY"}, Name: name, Shop: 10, Amount: amount, Committed: committed, Used: used, Least: 2000, Since: Now()}
 	}
 	return []budget.Budget{at(budget.Shop, 10, "Harbour Tea House", 200_000_000, 160_000_000, 90_000_000), at(budget.Drop, 1, "Moon cake night", 100_000_000, 100_000_000, 84_000_000),
-		at(budget.Drop, 5, "Morning rush", 10_000_000, 10_000_000, 10_000_000)}
+		at(budget.Drop, 5, "Morning rush", 10_000_000, 10_000_000, 10_000_000), at(budget.Campaign, 7, "Spring greetings", 5_000_000, 1_250_000, 1_250_000)}
 }
 
 // budgetPages are the pages about budgets.
@@ -63,6 +90,7 @@ func budgetPages() []Story {
 	return []Story{
 		{Name: "budgets/empty", Page: droppages.Budgets{Shops: shops(), Values: map[string]string{"currency": "CNY"}}.Page()},
 		{Name: "budgets/many", Page: droppages.Budgets{List: spending(), Shops: shops(), Values: map[string]string{"currency": "CNY"}}.Page()},
+		{Name: "budgets/campaign", Page: droppages.Budgets{List: spending(), Campaign: "Spring greetings", Values: map[string]string{"scope": "campaign", "subject": "7", "currency": "CNY"}}.Page()},
 		{Name: "budgets/refused", Page: droppages.Budgets{List: spending(), Drop: &t, Values: map[string]string{"scope": "drop", "subject": "1", "amount": "1"},
 			Errors: []fault.Field{{Name: "reason", Key: "rule.reason", Message: "say why"}}}.Page()},
 	}
@@ -126,12 +154,15 @@ func reports() []Story {
 	}, Links: []report.Link{{ID: 3, CreatedAt: Now(), CreatedBy: "staff:1 Lin Mei", ExpiresAt: Now().Add(7 * 24 * time.Hour)},
 		{ID: 2, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(time.Hour), RevokedAt: ptr(Now().Add(-time.Minute))},
 		{ID: 1, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(-time.Hour)}}}
+	done.Hours = hourly(over.OpensAt)
+	done.Template.HoldOutPercent, done.Money.Increment = 10, brought(18_000, 5_120, 2_000, 310)
 	for _, e := range done.Earlier {
 		done.Others = append(done.Others, e.Template)
 	}
 	young := droppages.Report{Report: reportOf(ahead, 0, 0), Off: true}
 	young.Sales, young.Growth, young.History, young.Sheets, young.Outcomes, young.Other = claim.Curve{}, nil, report.History{}, nil, nil, nil
 	partial := droppages.Report{Report: reportOf(over, 22_000, 31_400), Address: done.Address, Error: "The report has as many valid links as it may have. Revoke one first."}
+	partial.Money.Increment = brought(180, 20, 20, 1)
 	partial.People.Partial, partial.Archived, partial.AfterOpening = true, true, 2
 	trend := droppages.Trend{Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}
 	for i := range 12 {

@@ -6,6 +6,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/money"
 	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
@@ -32,7 +33,18 @@ func resultsOf(b int64, final bool) campaign.Results {
 		{Variant: 1, Assigned: 53_988, Sent: 52_875, Opened: 9_870, Reserved: 640, Claimed: 52_875, Used: b},
 		{Variant: delivery.HeldOut, Assigned: 12_000, Reserved: 80, Claimed: 240, Used: 84},
 	}
+	for i := range r.Groups {
+		r.Groups[i].Spent = ordersOf(r.Groups[i].Used)
+	}
 	return r
+}
+
+// ordersOf are n orders of around 180.00, each of another user.
+func ordersOf(n int64) (sum campaign.Spent) {
+	for i := range n {
+		sum = sum.Plus(campaign.Spent{Currency: "CNY", Orders: 1, Ordered: money.Amount(12_000 + i%7*2000), Discount: 2000}.OfUser())
+	}
+	return sum
 }
 
 // plainResults are the results of a campaign that sends one message to all.

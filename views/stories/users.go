@@ -7,6 +7,7 @@ import (
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	life "dropbell/domain/timeline"
 	"dropbell/domain/user"
 	audiencepages "dropbell/views/pages/audience"
 	pageparts "dropbell/views/pages/parts"
@@ -61,6 +62,7 @@ func busyUser() audiencepages.User {
 	p.Received.Shares = []campaign.Allowance{{ShopName: "", Limits: campaign.Limits{PerWeek: 1}, Week: 0},
 		{Shop: 10, ShopName: "Harbour Tea House", Limits: campaign.Limits{PerDay: 1, PerWeek: 3}, Day: 1, Week: 2},
 		{Shop: 11, ShopName: "Isar Bakery", Limits: campaign.Limits{PerWeek: 3}, Week: 3}}
+	p.History = busyHistory()
 	return p
 }
 
@@ -77,4 +79,38 @@ func maskedUser() audiencepages.User {
 	p.User, p.Masked = p.User.Masked(), true
 	p.Suppression.Address = user.MaskEmail(p.Suppression.Address)
 	return p
+}
+
+// busyHistory has a line of every kind.
+func busyHistory() audiencepages.History {
+	h := audiencepages.History{Group: life.Coupons, First: "/users/1001", Next: "/users/1001?past=1"}
+	add := func(l life.Line) {
+		l.Cursor = life.Cursor{At: Now().Add(-time.Duration(len(h.Lines)) * 3 * time.Hour), ID: 1}
+		h.Lines = append(h.Lines, l)
+	}
+	for i, o := range []delivery.Outcome{delivery.Sent, delivery.InFlight, delivery.Skipped, delivery.Dead} {
+		add(life.Line{Kind: life.Message, Message: delivery.KindReminder, Slot: 4, TemplateID: 1, Drop: "Moon cake night", BatchID: 7, Channels: delivery.Channel(i).Bit(), Outcome: o})
+	}
+	add(life.Line{Kind: life.Message, Message: delivery.KindCampaign, CampaignID: 40, Campaign: "Autumn letter to everybody who likes tea", BatchID: 8, Channels: delivery.Email.Bit(), Outcome: delivery.Sent})
+	for _, k := range life.Kinds() {
+		l := life.Line{Kind: k}
+		switch k {
+		case life.OptedOut, life.OptedIn:
+			l.Channels = delivery.Email.Bit() | delivery.SMS.Bit()
+		case life.Ordered:
+			l.OrderID, l.Amount, l.Refunded, l.Currency = "2026-1120-000090", 18_000, 5_000, "CNY"
+		case life.EmailChange, life.PhoneChange:
+		case life.Opened:
+			l.CampaignID, l.Campaign = 40, "Autumn letter to everybody who likes tea"
+		case life.Reserved, life.Withdrawn:
+			l.TemplateID, l.Drop = 1, "Moon cake night"
+		default:
+			l.TemplateID, l.Drop, l.CouponID = 1, "Moon cake night", 903
+			if k == life.Used || k == life.Refunded {
+				l.OrderID, l.Amount, l.Discount, l.Currency, l.By = "2026-1120-000087", 18_000, 2_000, "CNY", "staff:1 Ada Okafor"
+			}
+		}
+		add(l)
+	}
+	return h
 }

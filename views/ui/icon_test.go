@@ -14,19 +14,19 @@ import (
 var labels = map[string]string{
 	"arrow-down": `^message\.block\.down$`, "arrow-up": `^message\.block\.up$`,
 	"ban": `cancel$|revoke$|takeback$|withdraw$`, "bell-ringing": `^overview\.first_title$|draft_title$|reminder`, "broadcast": `^tests\.none_title$`,
-	"building-store": `shop|^shops\.`, "calendar-event": `^calendar\.|dates$`, "calendar-time": `^do\.move$`, "chart-line": `compare|trend|^report\.open$|results`,
+	"building-store": `shop|^shops\.`, "calendar-event": `^calendar\.|dates$`, "calendar-time": `^do\.move$`, "chart-line": `to_report$|compare|trend|^report\.open$|results`,
 	"chevron-left": `first_page|back$|earlier`, "chevron-right": `next_page|further$|later`, "circle-check": `empty_title$|none_title$|none$|all_well$|done`,
 	"clock": `notices\.empty_title|gone_title`, "copy": `^ui\.copy`, "copy-plus": `clone$`, "download": `download|csv$|template$|data$|receipt$|export`,
 	"eraser": `^templates\.clear$|clear`, "external-link": `asynqmon|open`, "eye": `review$|show_contacts$|cockpit\.open$|approval\.none_title|preview|look$`,
-	"file-text": `^message\.link$|message`, "filter": `filters$`, "fingerprint": `passkey`, "flag": `close$`, "gauge": `rate|forecast`, "gift": `^grants\.`,
+	"file-text": `^message\.link$|message`, "filter": `filters?$`, "fingerprint": `passkey`, "flag": `close$`, "gauge": `rate|forecast`, "gift": `^grants\.|^gift\.(title|reissue)$`,
 	"history": `^audit\.|history`, "key": `^apikeys\.|^nav\.keys$|^hooks\.rotate$`, "device-mobile": `add_app$`, "keyboard": `^codes\.`, "list-details": `list$|^setup\.show$`, "lock": `lock`,
 	"mail": `mail`, "message": `sms`, "mood-empty": `^find\.none$|none_title$|bad_title$|broken_title$|nobody_title$|empty`, "packages": `^do\.stock$`, "pencil": `edit$|rename`,
-	"photo": `^pictures\.`, "player-pause": `pause$`, "player-play": `resume$`, "plus": `new$|add|blank$|generate$|new_list$|create`, "power": `^provider\.(enable|disable)$|^browsers\.remove$`, "printer": `print`,
+	"photo": `^pictures\.`, "player-pause": `pause$`, "player-play": `resume$`, "plus": `^gift\.title$|new$|add|blank$|generate$|new_list$|create`, "power": `^provider\.(enable|disable)$|^browsers\.remove$`, "printer": `print`,
 	"refresh": `replay_one$|restore$|again$|requeue$|retry$|replay$|count$|estimate$|Resume them again`, "rocket": `publish$`, "scale": `balance`,
 	"search": `look$|find$|further_title$|search`, "send": `^alerts\.try$|test|announce|deliveries|send`, "shield-lock": `security\.manage$`, "speakerphone": `campaign`,
 	"stack-2": `job`, "tag": `coupon`, "template": `models\.`, "ticket": `template|drop`, "trash": `gone\.title$|discard$|delete$|remove|^draft\.gone`, "user": `user$`,
 	"user-circle": `account`, "user-x": `erase$`, "users": `users|segments\.empty_title|recipients\.empty_title|audience`, "x": `dismiss|remove|close`,
-	"bell": `^alerts\.`, "archive": `archive`, "bolt": `run`, "alert-circle": `.`, "alert-triangle": `.`, "webhook": `hook`, "world": `push`,
+	"bell": `^alerts\.`, "archive": `archive|^explain\.removed_title$`, "bolt": `run`, "alert-circle": `.`, "alert-triangle": `.`, "webhook": `hook`, "world": `push`,
 }
 
 var buttons = []*regexp.Regexp{

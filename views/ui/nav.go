@@ -52,7 +52,7 @@ func navigation() []navGroup {
 			{"deliver", "send", []navPage{{"deliveries", "/deliveries", view}, {"dead_letters", "/dead-letters", view},
 				{"dead_messages", "/dead-messages", mayEverywhere(staff.Operate)}}},
 			{"channels", "broadcast", []navPage{{"channels", "/channels", view}, {"providers", "/providers", mayEverywhere(staff.Operate)}, {"mailcheck", "/channels/mail", view}, {"forecast", "/forecast", view}}},
-			{"work", "stack-2", []navPage{{"jobs", "/jobs", view}, {"queues", "/queues", mayEverywhere(staff.View)}}},
+			{"work", "stack-2", []navPage{{"jobs", "/jobs", view}, {"queues", "/queues", mayEverywhere(staff.View)}, {"housekeeping", "/housekeeping", mayEverywhere(staff.View)}}},
 			{"audit", "history", []navPage{{"audit", "/audit", view}}},
 			{"settings", "building-store", []navPage{{"shops", "/shops", view}, {"staff", "/staff", mayEverywhere(staff.ManageStaff)},
 				{"keys", "/keys", mayEverywhere(staff.ManageStaff)}, {"webhooks", "/webhooks", view}}},

@@ -25,7 +25,7 @@ func (r *fixture) workGrants() {
 	defer gate.Close()
 	w := &job.Worker{Store: workdb.NewJobs(db), Queue: discardQueue{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
 		Runners: map[string]job.Runner{coupon.TakeBackKind: &coupon.TakeBacker{Store: couponsdb.NewGrants(db), Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(db)}},
-			coupon.GrantKind: &coupon.Granter{Store: couponsdb.NewGrants(db), Lists: grantLists{tables.Tables{Open: workdb.NewUploads(db).OpenUpload}},
+			coupon.GrantKind: &coupon.Granter{Admin: &coupon.Admin{Store: couponsdb.NewCouponSteps(db)}, Store: couponsdb.NewGrants(db), Lists: grantLists{tables.Tables{Open: workdb.NewUploads(db).OpenUpload}},
 				Gate: gate, Random: rand.Uint64}}}
 	due, err := workdb.NewJobs(db).DueJobs(r.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	if err != nil || len(due) == 0 {

@@ -293,4 +293,22 @@ func testShops(t *testing.T) {
 	r.want(r.call(up, "POST", pictures+"?alt=Tea", "no picture"), 422, "invalid_request")
 	r.want(r.call(r.admin("Content-Type", "multipart/form-data; boundary=x"), "POST", pictures+"?alt=Tea", "x"), 415, "unsupported_media_type")
 	r.want(r.call(up, "POST", "/admin/shops/12/pictures?alt=Tea", drawn(40)), 404, "picture_not_found")
+	one := pictures + "/" + first.at("hash").(string)
+	r.want(r.call(r.admin(), "PATCH", one, `{"alt":" "}`), 422, "invalid_request")
+	r.want(r.call(r.admin(), "PATCH", one, `{"alt":"Two moon cakes"}`), 204, "")
+	r.want(r.call(r.admin(), "PATCH", pictures+"/"+strings.Repeat("0", 64), `{"alt":"x"}`), 404, "picture_not_found")
+	if n := r.number(`select count(*) from pictures where alt = 'Two moon cakes'`); n != 1 {
+		t.Errorf("%d pictures are described anew", n)
+	}
+	use := func(content string) {
+		_, err := r.sql.Exec(t.Context(), `insert into message_versions (shop_number, kind, content, created_by) values (11, 'settings', $1, 'staff:1 Ada')`, content)
+		r.must(err)
+	}
+	use(`{"shop":{"logo":"` + first.at("address").(string) + `"}}`)
+	if a := r.want(r.call(r.admin(), "DELETE", one, nil), 409, "picture_in_use"); !strings.Contains(a.Body.String(), "in the messages of the shop; take it out") {
+		t.Errorf("%s", a.Body)
+	}
+	use(`{}`)
+	r.want(r.call(r.admin(), "DELETE", one, nil), 204, "")
+	r.want(r.call(r.admin(), "DELETE", one, nil), 404, "picture_not_found")
 }

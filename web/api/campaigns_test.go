@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
-	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
@@ -178,31 +176,11 @@ func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { 
 func (openGate) Unused(context.Context, delivery.Load)                        {}
 func (openGate) Report(context.Context, delivery.Channel, delivery.Call)      {}
 
-// immediateWire is a wire that delivers at once.
-type immediateWire struct {
-	*testing.T
-	launcher *campaign.Launcher
-}
-
-func (x *immediateWire) Publish(ctx context.Context, ms []campaign.Message) error {
-	for _, m := range ms {
-		var e event.CampaignRanges
-		if err := json.Unmarshal(m.Payload, &e); err != nil {
-			return err
-		}
-		if err := x.launcher.Batches(ctx, e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // carryOut runs the workers' part until no work is left.
 func (r *fixture) carryOut(t *testing.T) {
 	t.Helper()
 	store, ctx := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db)), t.Context()
-	x := &immediateWire{T: t}
-	x.launcher = &campaign.Launcher{Store: store, Wire: x, Queue: discardQueue{}, Now: now, LeaseFor: 10 * time.Second}
+	launcher := &campaign.Launcher{Store: store, Queue: discardQueue{}, Now: now, LeaseFor: 10 * time.Second}
 	rows, err := r.sql.Query(ctx, `select id from campaigns where state = 'scheduled' or state = 'running' and cut_at is null`)
 	r.must(err)
 	var list []int64
@@ -212,8 +190,8 @@ func (r *fixture) carryOut(t *testing.T) {
 		list = append(list, id)
 	}
 	for _, id := range list {
-		r.must(x.launcher.Start(ctx, id))
-		r.must(x.launcher.Cut(ctx, id))
+		r.must(launcher.Start(ctx, id))
+		r.must(launcher.Cut(ctx, id))
 	}
 	d := &delivery.Service{Store: deliverydb.NewBatches(r.db), Queue: discardQueue{}, Admission: openGate{}, LeaseFor: 8 * time.Second, Now: now,
 		Senders: map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}, Policy: delivery.DefaultPolicy(), Random: func() float64 { return 0 },

@@ -13,6 +13,7 @@ import (
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/claim"
+	"dropbell/domain/staff"
 	"dropbell/web/api"
 	"dropbell/web/middleware"
 )
@@ -95,6 +96,46 @@ func TestNobodyWaitsForABlockedTable(t *testing.T) {
 		a := r.call(as(token(1), "Idempotency-Key", "reserve"), "POST", "/reservations", reserve(coming, "email", 10))
 		return a.Code == 200 || a.Code == 201
 	})
+}
+
+// TestALockThatWasNotAnswered: locks of coupons are answered 503 while another session holds a
+// table. Such a lock may have been stored after its answer: the repeated request of the order
+// locks the coupon, or finds its lock.
+func TestALockThatWasNotAnswered(t *testing.T) {
+	const orders = 20
+	r := newTimelyRig(t, 300*time.Millisecond, nil)
+	till := as(r.keys[staff.ScopePayment])
+	drop := r.open(1000)
+	var ids []string
+	for u := range int64(orders) {
+		ids = append(ids, r.coupon(100+u, drop))
+	}
+	lock := func(i int) (path string, body map[string]any) {
+		return "/coupons/" + ids[i] + "/lock", map[string]any{"order_id": fmt.Sprint("A-", i), "order_amount": 6000}
+	}
+	for _, table := range []string{"coupons", "coupon_operations", "outbox"} {
+		free := r.block(table)
+		var all sync.WaitGroup
+		for i := range orders {
+			all.Go(func() {
+				path, body := lock(i)
+				r.refusedInTime(till, "POST", path, body)
+			})
+		}
+		all.Wait()
+		free()
+	}
+	for i := range orders {
+		path, body := lock(i)
+		for range 2 {
+			if a := r.want(r.call(till, "POST", path, body), 200, ""); a.at("state") != "locked" || a.at("order_id") != fmt.Sprint("A-", i) {
+				t.Errorf("repeated: %s", a.Body)
+			}
+		}
+	}
+	if n := r.number(`select count(*) from coupon_operations where step = 'lock' and outcome = 'done'`); n != orders {
+		t.Errorf("%d locks of %d orders", n, orders)
+	}
 }
 
 // TestOneCallIsBounded: a single call to the database ends after a quarter of the request's time

@@ -118,6 +118,9 @@ func (r *fixture) second() *fixture {
 	return other
 }
 
+// pushKey is the key with which browsers subscribe.
+const pushKey = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"
+
 func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	templates, reservations := dropsdb.NewTemplates(r.db), dropsdb.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
@@ -129,18 +132,21 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	reminders := &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
+	payments := couponsdb.NewPayments(r.db, postgres.Grouping{})
+	r.Cleanup(payments.Close)
 	box := deliverydb.NewInbox(r.db, postgres.Grouping{})
 	r.Cleanup(box.Close)
 	sealed, err := seal.New(hook.SealPurpose)
 	r.must(err)
+	own := newCampaigns(r, templates, users)
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
-		Audience: audience.Deps{Users: users, Uploads: uploads,
+		Audience: audience.Deps{Users: users, Uploads: uploads, PushKey: pushKey,
 			Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: jobs, Tables: tables.Tables{Open: uploads.OpenUpload}},
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
-		Campaigns: newCampaigns(r, templates, users),
-		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: steps, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
+		Campaigns: own,
+		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
 			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
 			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
 			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
@@ -152,7 +158,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
 			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
-			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service},
+			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service, Campaigns: own.Campaigns},
 			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},
 			Explainer: &reminder.Explainer{Store: reservations, Coupons: steps, Reminders: reminders},
 			Forecaster: &forecast.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]forecast.Contacts, error) {

@@ -44,9 +44,13 @@ var targets = []target{
 	{"GET", "/admin/shops/10/sender", ""},
 	{"PUT", "/admin/shops/10/sender", `{"name":"Tea House","reply_to":"help@tea.example","preheader":"{{worth}}","postal_address":"1 Tea Road"}`},
 	{"GET", "/admin/shops/10/pictures?limit=2", ""},
+	{"PATCH", "/admin/shops/10/pictures/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", `{"alt":"Tea"}`},
+	{"DELETE", "/admin/shops/10/pictures/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", ""},
 	{"POST", "/admin/shops/10/pictures?alt=Tea&name=tea.png", "GIF89a"},
 	{"PUT", "/admin/users", `{"id":"1001","name":"Ann","email":"ann@example.com","attributes":{"a":1,"b":"x","c":null},"opt_outs":["app"],"quiet_hours":{"from":"1:00","to":"2"}}` + "\n{}\n"},
 	{"PUT", "/devices", `{"platform":"android","token":"fcm-fcm-fcm-fcm-fcm-fcm-","replaces":"x","app_version":"1","locale":"zh-CN"}`},
+	{"PUT", "/browsers", `{"endpoint":"https://push.example.com/x","p256dh":"AA","auth":"AA"}`},
+	{"DELETE", "/browsers/9f86d081884c7d659a2feaa0c55ad015", ""},
 	{"DELETE", "/devices/9f86d081884c7d659a2feaa0c55ad015", ""},
 }
 

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -129,4 +130,46 @@ func testBudgets(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+r.draft(time.Hour)+"/publish", nil), 409, "budget_short")
 	put(shops, map[string]any{"amount": 4000 * stock, "currency": "CNY", "reason": "more"}, 204, "")
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+r.draft(time.Hour)+"/publish", nil), 200, "")
+	campaign := func(fields ...any) string {
+		return r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish(fields...)), 201, "").at("id").(string)
+	}
+	put("/admin/campaigns/"+campaign()+"/budget", map[string]any{"amount": 5000, "reason": "x"}, 409, "budget_no_coupons")
+	put("/admin/campaigns/999/budget", map[string]any{"amount": 5000, "reason": "x"}, 404, "campaign_not_found")
+	gives := campaign("grant_template_id", drop)
+	put("/admin/campaigns/"+gives+"/budget", map[string]any{"amount": 0, "reason": "x"}, 404, "budget_not_found")
+	put("/admin/campaigns/"+gives+"/budget", map[string]any{"amount": 5000, "reason": "as planned"}, 204, "")
+	a = r.want(r.call(r.admin(), "GET", "/admin/budgets", nil), 200, "")
+	if got := a.Body.String(); !strings.Contains(got, `"scope":"campaign","subject":"`+gives+`"`) {
+		t.Errorf("the campaign's budget is not listed: %s", got)
+	}
+	r.exec(`update templates set claim_mode = 'gate' where id = $1`, drop)
+	put("/admin/campaigns/"+gives+"/budget", map[string]any{"amount": 6000, "reason": "x"}, 409, "budget_behind_gate")
+}
+
+func TestHoldOut(t *testing.T) { testHoldOut(t) }
+
+// testHoldOut: a draft's hold-out is set, checked and changed; after the publication it is fixed, and
+// the drop's money has the comparison.
+func testHoldOut(t *testing.T) {
+	r := newFixture(t, nil)
+	path := "/admin/templates/" + r.draft(time.Hour)
+	change := func(version string, percent any, status int, code string) answer {
+		t.Helper()
+		return r.want(r.call(r.admin("If-Match", version), "PATCH", path, map[string]any{"hold_out_percent": percent}), status, code)
+	}
+	if a := r.want(r.call(r.admin(), "GET", path, nil), 200, ""); a.at("hold_out_percent") != nil {
+		t.Errorf("the default: %s", a.Body)
+	}
+	change("1", 91, 422, "invalid_request")
+	if a := change("1", 25, 200, ""); a.at("hold_out_percent") != 25.0 {
+		t.Errorf("changed: %s", a.Body)
+	}
+	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
+	change("3", 30, 422, "invalid_request")
+	a := r.want(r.call(r.admin(), "GET", path+"/money", nil), 200, "")
+	for at, want := range map[string]any{"increment.currency": "CNY", "increment.reached.users": 0.0, "increment.held_out.orders": 0.0, "increment.revenue.enough": false, "increment.orders.low": nil} {
+		if got := a.at(at); got != want {
+			t.Errorf("%s is %v, want %v: %s", at, got, want, a.Body)
+		}
+	}
 }

@@ -37,7 +37,7 @@ func withPasses(t testing.TB) func(*api.Deps) {
 	google, err := googlewallet.New(googlewallet.Config{Account: imitation.Account, Issuer: imitation.Issuer})
 	must(err)
 	return func(d *api.Deps) {
-		db := d.Coupons.Coupons.Store.(couponsdb.CouponSteps).DB
+		db := d.Coupons.Coupons.Store.(*couponsdb.Payments).DB
 		texts, err := lookup.NewBooks(messagesdb.NewMessages(db))
 		must(err)
 		d.Coupons.Passes = &wallet.Service{Store: couponsdb.NewWallet(db), Texts: texts, Apple: apple, Google: google, Signed: user.NewLinks(secret),

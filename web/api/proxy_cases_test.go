@@ -128,7 +128,7 @@ func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
 	query = cmp.Or(query, d.query)
 	r.about = d.String()
-	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999").Replace(d.path)
+	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999", "{hash}", strings.Repeat("0", 64)).Replace(d.path)
 	return r.call(by, d.method, path+query, d.body)
 }
 
@@ -255,6 +255,7 @@ func (p *proxy) rest(t *testing.T) {
 	r.want(r.call(r.admin(), "DELETE", "/admin/users/1", nil), 204, "")
 	r.refused(r.call(as(token(1)), "PUT", "/preferences", map[string]any{"locale": "en"}), 409)
 	r.refused(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 409)
+	r.refused(r.call(as(token(1)), "PUT", "/browsers", browserOf("x")), 409)
 	r.want(r.call(r.admin(), "DELETE", "/admin/users/1/erasure", nil), 204, "")
 
 	post("/admin/coupons/"+r.coupon(7, r.drop(time.Hour))+"/revoke", map[string]any{"reason": "a mistake"}, 200)

@@ -1,5 +1,5 @@
 // Package components serves the web components for shops' pages: one script without dependencies,
-// at a permanent address.
+// and the service worker of push messages, at permanent addresses.
 package components
 
 import (
@@ -13,9 +13,12 @@ import (
 	"strings"
 )
 
-// Path is the address of the script. A change that shops' pages would have to follow gets another
-// address.
-const Path = "/components/v1.js"
+// Path is the address of the script, PushPath the address of the service worker. A change that
+// shops' pages would have to follow gets another address.
+const (
+	Path     = "/components/v1.js"
+	PushPath = "/components/v1-push.js"
+)
 
 // caching lets browsers keep the script for a day, and use it for a week more while they fetch a
 // newer script.
@@ -24,25 +27,34 @@ const caching = "public, max-age=86400, stale-while-revalidate=604800"
 //go:embed v1.js
 var script []byte
 
-// Handler serves the script to pages of every origin.
+//go:embed v1-push.js
+var pushWorker []byte
+
+// Handler serves a script to pages of every origin.
 type Handler struct {
+	script []byte
 	packed []byte // by gzip
 	tag    string
 }
 
-// New returns a handler.
-func New() *Handler {
+// New returns the handler of the web components.
+func New() *Handler { return newHandler(script) }
+
+// NewPush returns the handler of the service worker.
+func NewPush() *Handler { return newHandler(pushWorker) }
+
+func newHandler(script []byte) *Handler {
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	_, _ = z.Write(script) // a buffer takes everything
 	_ = z.Close()
 	sum := sha256.Sum256(script)
-	return &Handler{packed: b.Bytes(), tag: base64.RawURLEncoding.EncodeToString(sum[:9])}
+	return &Handler{script: script, packed: b.Bytes(), tag: base64.RawURLEncoding.EncodeToString(sum[:9])}
 }
 
 // ServeHTTP answers the script.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	head, content, tag := w.Header(), script, `"`+h.tag+`"`
+	head, content, tag := w.Header(), h.script, `"`+h.tag+`"`
 	head.Set("Content-Type", "text/javascript; charset=utf-8")
 	head.Set("Cache-Control", caching)
 	head.Set("Access-Control-Allow-Origin", "*")

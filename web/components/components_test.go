@@ -15,11 +15,17 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// TestScript: pages of every origin get the script, compressed if the client accepts it. They may
-// cache it, and revalidate it.
-func TestScript(t *testing.T) {
+// TestScripts: pages of every origin get the scripts, compressed if the client accepts it. They may
+// cache them, and revalidate them.
+func TestScripts(t *testing.T) {
 	t.Parallel()
-	h := New()
+	for name, h := range map[string]*Handler{"customElements.define": New(), "showNotification": NewPush()} {
+		t.Run(name, func(t *testing.T) { testScript(t, h, name) })
+	}
+}
+
+func testScript(t *testing.T, h *Handler, says string) {
+	t.Helper()
 	get := func(headers ...string) *httptest.ResponseRecorder {
 		r, w := httptest.NewRequest(http.MethodGet, Path, nil), httptest.NewRecorder()
 		for i := 0; i < len(headers); i += 2 {
@@ -47,6 +53,9 @@ func TestScript(t *testing.T) {
 		if again.Code != http.StatusNotModified || again.Body.Len() > 0 || again.Header().Get("Content-Encoding") != "" {
 			t.Errorf("again: %d, %d bytes", again.Code, again.Body.Len())
 		}
+	}
+	if !strings.Contains(plain.Body.String(), says) {
+		t.Errorf("the script lacks %s", says)
 	}
 	if plain.Header().Get("ETag") == packed.Header().Get("ETag") {
 		t.Error("one ETag for two contents")
@@ -92,11 +101,11 @@ func TestBothLanguages(t *testing.T) {
 	}
 }
 
-// TestBehaviour runs the script in Node.js against answers and a clock of its own.
+// TestBehaviour runs the scripts in Node.js against answers and a clock of their own.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	localstack.NPMPackages(t, filepath.Join("..", "..", "sdk", "typescript")) // skips where there is no Node.js
-	if said, err := exec.CommandContext(t.Context(), "node", "--test", filepath.Join("testdata", "v1.test.mjs")).CombinedOutput(); err != nil {
+	if said, err := exec.CommandContext(t.Context(), "node", "--test", filepath.Join("testdata", "v1.test.mjs"), filepath.Join("testdata", "v1-push.test.mjs")).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
 }

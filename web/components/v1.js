@@ -1,5 +1,5 @@
-// The web components of Dropbell for pages of shops: <dropbell-countdown>,
-// <dropbell-reserve>, <dropbell-claim> and <dropbell-inbox>. Attributes, parts,
+// The web components of Dropbell for pages of shops: <dropbell-countdown>, <dropbell-reserve>,
+// <dropbell-claim>, <dropbell-push> and <dropbell-inbox>. Attributes, parts,
 // properties and events are in docs/shop.md. No dependencies, no build.
 
 const texts = {
@@ -14,6 +14,9 @@ const texts = {
     locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
     limit_reached: "You have had yours", signIn: "Sign in first", failed: "That did not work. Please try again.",
     inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
+    push: "Notify me in this browser", pushed: "Notifications are on", unpush: "Press again to turn them off.",
+    denied: "Notifications are blocked", allow: "Allow them for this page in the browser’s settings.", noPush: "No notifications here",
+    unsupported: "This browser shows no notifications of this page.", ios: "Put this page on your home screen first: press Share, then “Add to Home Screen”, and open it from there.",
   },
   zh: {
     loading: "加载中…", opensIn: "距开抢还有", opensAt: "{at} 开抢", open: "正在开抢", sold_out: "已抢光", paused: "活动暂停中",
@@ -26,6 +29,9 @@ const texts = {
     locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
     limit_reached: "您已领过", signIn: "请先登录", failed: "操作未成功，请重试。",
     inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
+    push: "在此浏览器中提醒我", pushed: "通知已开启", unpush: "再次点击可关闭。",
+    denied: "通知已被阻止", allow: "请在浏览器设置中允许本页面的通知。", noPush: "此处无法接收通知",
+    unsupported: "此浏览器无法显示本页面的通知。", ios: "请先将本页添加到主屏幕：点击“分享”，选择“添加到主屏幕”，再从主屏幕打开。",
   },
 };
 
@@ -360,7 +366,7 @@ const make = (tag, part, more = {}) => Object.assign(document.createElement(tag)
 const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
 class Base extends HTMLElement {
-  static observedAttributes = ["template", "shop", "server", "token-url", "channel", "minutes", "lang", "limit"];
+  static observedAttributes = ["template", "shop", "server", "token-url", "channel", "minutes", "lang", "limit", "worker", "scope"];
   #token;
 
   /** token is a function that returns a token of the user; see configure. */
@@ -569,6 +575,123 @@ class Claim extends Pressed {
   }
 }
 
+const bytesOf = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
+const base64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+// browserId is the name that the server gives a browser.
+const browserId = async (endpoint) => Array.from(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(endpoint))).slice(0, 16), (b) => b.toString(16).padStart(2, "0")).join("");
+
+// Push turns push messages to this browser on and off for the user. They are on if the
+// browser has a subscription with the server's key, and the server knows it as this user's.
+class Push extends Pressed {
+  begin() {
+    this.reading = {};
+    this.error = "";
+    this.state = "loading";
+    this.render();
+    this.read();
+    this.shown = () => { if (!document.hidden && !this.busy) this.read(); }; // the permission may have been changed in the settings
+    document.addEventListener("visibilitychange", this.shown);
+  }
+
+  stop() {
+    this.reading = undefined;
+    if (this.shown) document.removeEventListener("visibilitychange", this.shown);
+  }
+
+  get worker() { return this.getAttribute("worker") ?? "/dropbell-push.js"; }
+  get scope() { return this.getAttribute("scope") ?? "/dropbell-push/"; }
+
+  // held is the browser's subscription; undefined = none.
+  async held() { return await (await navigator.serviceWorker.getRegistration(this.scope))?.pushManager.getSubscription() ?? undefined; }
+
+  async read() {
+    const mine = this.reading;
+    let state;
+    try { state = await this.find(); } catch (e) {
+      state = { unauthenticated: "signed-out", channel_unavailable: "unavailable" }[e.code] ?? "failed";
+    }
+    if (mine !== this.reading) return; // the element was restarted meanwhile
+    this.state = state;
+    this.render();
+  }
+
+  async find() {
+    if (!("serviceWorker" in navigator && "PushManager" in window && "Notification" in window)) return navigator.standalone === false ? "ios" : "unsupported";
+    const known = await this.client.call("GET", "/browsers");
+    this.key = known.public_key;
+    if (Notification.permission === "denied") return "denied";
+    const held = await this.held();
+    if (!held || Notification.permission !== "granted" || this.stale(held)) return "off";
+    const id = await browserId(held.endpoint);
+    return known.browsers.some((b) => b.id === id) ? "on" : "off";
+  }
+
+  // stale reports whether the subscription was made with another key than the server has now.
+  stale(held) { const key = held.options?.applicationServerKey; return !!key && base64(key) !== this.key; }
+
+  render() {
+    const busy = !!this.busy, status = this.error ? this.t(this.error) : "";
+    switch (this.state) {
+      case "on": return this.show("on", this.t("pushed"), { enabled: !busy, pressed: true, busy, status: status || this.t("unpush") });
+      case "off": return this.show("off", this.t("push"), { enabled: !busy, pressed: false, busy, status });
+      case "signed-out": return this.show("signed-out", this.t("signIn"), { enabled: true });
+      case "failed": return this.show("failed", this.t("push"), { enabled: !busy, busy, status: this.t("failed") });
+      case "denied": return this.show("denied", this.t("denied"), { status: this.t("allow") });
+      case "ios": case "unsupported": return this.show(this.state, this.t("noPush"), { status: this.t(this.state) });
+      case "unavailable": return this.show("unavailable", this.t("noPush"));
+    }
+    this.show("loading", this.t("loading"), { busy: true });
+  }
+
+  async press() {
+    if (this.state === "signed-out") return this.tell("signin");
+    this.busy = true;
+    this.error = "";
+    this.render();
+    const done = { on: "unsubscribed", off: "subscribed" }[this.state];
+    try {
+      if (this.state === "on") await this.turnOff();
+      else if (this.state === "off") await this.turnOn();
+    } catch { this.error = "failed"; }
+    this.busy = false;
+    const before = this.state;
+    await this.read();
+    if (done && !this.error && this.state !== before && this.state !== "denied") this.tell(done);
+  }
+
+  // turnOn asks first: browsers show their question only right after a press.
+  async turnOn() {
+    if (await Notification.requestPermission() !== "granted") return;
+    await navigator.serviceWorker.register(this.worker, { scope: this.scope });
+    const { pushManager } = await activated(await navigator.serviceWorker.getRegistration(this.scope));
+    const held = await pushManager.getSubscription();
+    if (held && this.stale(held)) await held.unsubscribe();
+    const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytesOf(this.key) });
+    await this.client.call("PUT", "/browsers", { body: { endpoint: made.endpoint, p256dh: base64(made.getKey("p256dh")), auth: base64(made.getKey("auth")) } });
+  }
+
+  // turnOff tells the server first: a subscription that only the browser knows gets nothing.
+  async turnOff() {
+    const held = await this.held();
+    if (!held) return;
+    await this.client.call("DELETE", "/browsers/" + await browserId(held.endpoint));
+    await held.unsubscribe();
+  }
+}
+
+// activated waits until the registration's worker can take a subscription. Pages are outside
+// its scope, so navigator.serviceWorker.ready may never resolve.
+async function activated(registration) {
+  const worker = registration.installing ?? registration.waiting;
+  if (!registration.active && worker) {
+    await new Promise((done, fail) => worker.addEventListener("statechange", () => {
+      if (worker.state === "activated") done();
+      if (worker.state === "redundant") fail(new Error("the service worker was not installed"));
+    }));
+  }
+  return registration;
+}
+
 class Inbox extends Base {
   messages = [];
   items = new Map(); // elements by id of the message
@@ -720,6 +843,6 @@ class Inbox extends Base {
   }
 }
 
-for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["inbox", Inbox]]) {
+for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["push", Push], ["inbox", Inbox]]) {
   if (!customElements.get("dropbell-" + name)) customElements.define("dropbell-" + name, element);
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
@@ -140,7 +141,8 @@ func (f *figures) want(name string) int64 {
 		f.Must(err)
 		return f.Number(fmt.Sprintf(batchesSQL, outcomes[last], fmt.Sprintf("channel = %d and owner_id = %d", c, number(1))), f.drop.ID)
 	case parts[0] == "drop":
-		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "opened": rowsSQL["links:opened"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"]}[last], number(1))
+		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "opened": rowsSQL["links:opened"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"],
+			"orders": moneySQL["orders"], "revenue": moneySQL["revenue"]}[last], number(1))
 	case parts[0] == "listed":
 		return f.Number(map[string]string{"booked": rowsSQL["reminders:booked"], "left": rowsSQL["coupons:left"]}[last], number(1))
 	case parts[0] == "campaign" && len(parts) == 2:
@@ -151,6 +153,10 @@ func (f *figures) want(name string) int64 {
 		return f.Number(courseSQL[last], f.campaign.ID)
 	case parts[0] == "money", parts[0] == "earned": // one drop has orders
 		return f.Number(moneySQL[last], f.drop.ID)
+	case parts[0] == "increment":
+		return f.increment(parts[1], last)
+	case parts[0] == "brought":
+		return f.brought(parts[1], last)
 	case parts[0] == "spent":
 		return f.Number(`select count(distinct c.order_id) from coupons c where c.template_id = $1 and c.state = 'used'`, f.campaign.TemplateID())
 	case parts[0] == "results" && last == "opened":
@@ -229,7 +235,7 @@ func number(text string) (int64, error) {
 // paid pays an order with each of n unused coupons of the drop, and refunds the last order.
 func (f *figures) paid(n int) {
 	f.Helper()
-	steps := &coupon.Service{Store: f.Stores.CouponSteps, LockFor: time.Hour}
+	steps := &coupon.Service{Store: pgtest.Payments(f.T, f.DB), LockFor: time.Hour}
 	for i := range n {
 		id := f.Number(`select min(id) from coupons where template_id = $1 and state = 'unused' and version = 0`, f.drop.ID)
 		order := coupon.Order{ID: fmt.Sprint("paid-", i), Amount: money.Amount(6000 + 77*i)}
@@ -242,10 +248,12 @@ func (f *figures) paid(n int) {
 			f.Must(err)
 		}
 	}
-	for _, a := range pgtest.Relay(f.T, f.DB, event.CouponChanged) {
-		var e event.Coupon
+	counted := couponsdb.NewTallyEvents(f.DB)
+	defer counted.Close()
+	for _, a := range pgtest.Relay(f.T, f.DB, event.CouponsChanged) {
+		var e event.CouponChanges
 		f.Must(json.Unmarshal(a.Payload, &e))
-		f.Must(f.Stores.CouponTallies.Changed(f.Context(), a.ID, e))
+		f.Must(counted.Changed(f.Context(), a.ID, e.Changes))
 	}
 }
 
@@ -330,6 +338,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	f.sold(f.before, 1001, 1030)
 	f.opened(f.drop, 1001, 1004, 1004, 1021)
 	f.opened(f.before, 1001)
+	g.Exec(`update templates set hold_out_percent = $2 where id = $1`, f.drop.ID, heldOut)
 	g.Exec(`update slots set opens_at = opens_at - interval '1 day' where template_id = $1`, f.before.ID)
 	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.before.ID)
 	f.campaign = g.SentOut("Spring", 10, 400)
@@ -360,7 +369,8 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved", "earned:CNY:revenue", "earned:CNY:orders",
-		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
+		"increment:reached:users", "increment:held:orders", "increment:reached:revenue",
+		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("drop:%d:orders", f.drop.ID), fmt.Sprintf("drop:%d:revenue", f.drop.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
 		fmt.Sprintf("listed:%d:left", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {
 		if !f.seen[name] {
 			t.Errorf("no page shows %s", name)

@@ -71,8 +71,8 @@ func TestPreviewOfACampaign(t *testing.T) {
 	form.Set("percent_b", "x")
 	form.Set("name", "")
 	form.Set("audience", "segment_id:7")
-	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "unknown at the moment")
-	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("3 things need your attention", "Name : is required", "Which ones : does not exist", "must be a whole number")
+	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience"`, "does not exist", "unknown at the moment")
+	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("3 things need your attention", "Name : is required", "Audience : does not exist", "must be a whole number")
 	letter := consoletest.Between(b.Post("/campaigns/preview", consoletest.CampaignForm("body", "Come, {{nope}}")).Is(200).Body, `<article class="letter">`, "</article>")
 	if !strings.Contains(letter, "{{nope}}") || !strings.Contains(letter, "{{nope}} is not a variable; there are user, drop") {
 		t.Errorf("an unknown variable reads %q", letter)

@@ -114,7 +114,7 @@ func TestClicksOfTasks(t *testing.T) {
 			m.Sees("#drop-head", d.Name)
 			m.press("main", "Message")
 			m.Sees("h1", "Message")
-			m.fill("#f-title", "Tea for you")
+			m.fill("#f-email_title", "Tea for you")
 			m.press("main", "Save changes")
 			m.Sees("main", "The text is saved.")
 		}},

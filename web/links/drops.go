@@ -19,6 +19,10 @@ import (
 // DropPrefix is where the links in messages about drops live.
 const DropPrefix = "/d"
 
+// counted is in the query of an address to which the link of a campaign has led: the campaign has
+// counted the click.
+const counted = "counted"
+
 const (
 	// lookFor and noteFor bound how long a click waits for a database: lookFor to read the claim
 	// address if an earlier address is known, noteFor to record the opening.
@@ -96,7 +100,7 @@ func (t *DropLinks) lead(w http.ResponseWriter, r *http.Request) {
 		v.fail(err)
 		return
 	}
-	if reader.UserID != 0 && !checksLinks(r) { // 0 = the example of a preview
+	if reader.UserID != 0 && !checksLinks(r) && !r.URL.Query().Has(counted) { // 0 = the example of a preview
 		ctx, cancel := context.WithTimeout(v.r.Context(), noteFor)
 		defer cancel()
 		t.noted.Note(ctx, reader)

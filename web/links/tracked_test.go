@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/links"
 )
@@ -24,32 +25,58 @@ var tracked = campaign.Links{Links: user.NewLinks(secret)}
 // if set.
 type fakeCampaigns struct {
 	target string
+	about  int64 // the drop
 	err    error
 	opened []campaign.Reader
 }
 
-func (d *fakeCampaigns) Target(_ context.Context, r campaign.Reader) (string, error) {
+func (d *fakeCampaigns) Target(_ context.Context, r campaign.Reader) (campaign.Destination, error) {
 	if d.err == nil && r.CampaignID != 1 {
-		return "", user.ErrLink
+		return campaign.Destination{}, user.ErrLink
 	}
-	return d.target, d.err
+	return campaign.Destination{URL: d.target, TemplateID: d.about}, d.err
 }
 
-func (d *fakeCampaigns) Open(ctx context.Context, r campaign.Reader) (string, error) {
-	url, err := d.Target(ctx, r)
+func (d *fakeCampaigns) Open(ctx context.Context, r campaign.Reader) (campaign.Destination, error) {
+	to, err := d.Target(ctx, r)
 	if err == nil {
 		d.opened = append(d.opened, r)
 	}
-	return url, err
+	return to, err
 }
 
 func (d *fakeCampaigns) serve(t *testing.T) string {
 	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
-	r.Mount(links.TrackedPrefix, links.NewTracked(pages, tracked, d))
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, tracked, d, dropLinks.Addresses("https://drop.example")))
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	return server.URL + campaign.LinkPath
+}
+
+// The link of a campaign about a drop without a claim address leads to the reader's own page of the
+// drop, which does not count the click again.
+func TestTrackedLinkToThePageOfADrop(t *testing.T) {
+	d := &fakeCampaigns{about: 1}
+	res, _ := ask(t, http.MethodGet, d.serve(t)+tracked.Token(campaign.Reader{CampaignID: 1, UserID: 7}), "", nil)
+	token, ok := strings.CutPrefix(res.Header.Get("Location"), "https://drop.example/d/")
+	token, counted := strings.CutSuffix(token, "?counted")
+	reader, err := dropLinks.Parse(token)
+	if res.StatusCode != http.StatusFound || !ok || !counted || err != nil || reader.TemplateID != 1 || reader.UserID != 7 || len(d.opened) != 1 {
+		t.Fatalf("%d %v, %+v %v, opened %v", res.StatusCode, res.Header, reader, err, d.opened)
+	}
+	drops := &fakeDrops{state: template.Published}
+	page := drops.serve(t) + token
+	if res := click(t, http.MethodGet, page+"?counted"); res.StatusCode != http.StatusOK || len(drops.opened) != 0 {
+		t.Errorf("%d, the drop counts %v", res.StatusCode, drops.opened)
+	}
+	if res := click(t, http.MethodGet, page); res.StatusCode != http.StatusOK || len(drops.opened) != 1 {
+		t.Errorf("without a campaign: %d, the drop counts %v", res.StatusCode, drops.opened)
+	}
+	d.about = 0
+	if res, _ := ask(t, http.MethodGet, d.serve(t)+tracked.Token(campaign.Reader{CampaignID: 1, UserID: 7}), "", nil); res.StatusCode != http.StatusNotFound {
+		t.Errorf("about no drop: %d", res.StatusCode)
+	}
 }
 
 func TestTrackedLink(t *testing.T) {

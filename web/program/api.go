@@ -34,7 +34,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
-		Audience:  audience.Deps{Users: p.useCases.Users, Segments: p.useCases.Segments, Uploads: uploads, Phones: p.newPhones()},
+		Audience:  audience.Deps{Users: p.useCases.Users, Segments: p.useCases.Segments, Uploads: uploads, Phones: p.newPhones(), PushKey: p.Config.VAPIDPublicKey},
 		Campaigns: campaigns.Deps{Campaigns: p.useCases.Campaigns, Approvals: p.useCases.Approvals},
 		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.useCases.Coupons, Codes: p.useCases.Codes, Redeemer: p.redeemer, Grants: p.useCases.Grants,
 			Templates: p.useCases.Templates, Uploads: uploads, Passes: p.passes, Orders: &coupon.Orders{Store: p.Stores.Orders, Now: app.Clock}},

@@ -28,6 +28,6 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Browsers: alert.Browsers{Store: p.Stores.Alerts, PublicKey: p.Config.VAPIDPublicKey},
 		Tests:    &testmessage.ChannelTests{Store: p.Stores.ChannelTests, Configured: &p.channels, Patience: 3 * time.Second},
 		Pictures: p.pictures, PicturesURL: p.Config.PublicURL, Providers: p.consoleProviders(), Mail: p.mailCheck(), TextCosts: p.textCosts(), Circuits: p.circuits(), Complete: p.completeSMS,
-		Paces: redisgate.NewShards(p.Redis), VerifiedOnly: p.Config.SMS.VerifiedOnly,
+		Paces: redisgate.NewShards(p.Redis), VerifiedOnly: p.Config.SMS.VerifiedOnly, Patience: 3 * time.Second,
 		CampaignLink: p.campaignLinks().Example(p.Config.PublicURL), DropLink: p.linkExample}.Deps())
 }

@@ -88,6 +88,19 @@ func (p *program) claimGroupMetrics() func(int, time.Duration) {
 	}
 }
 
+// paymentGroupMetrics measures groups of steps of payment.
+func (p *program) paymentGroupMetrics() func(int, time.Duration) {
+	size := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_payment_group_size",
+		Help: "Steps of payment decided by one transaction.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}})
+	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_payment_group_seconds",
+		Help: "Time to read, decide and commit one group of steps of payment.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
+	p.Registry.MustRegister(size, took)
+	return func(n int, d time.Duration) {
+		size.Observe(float64(n))
+		took.Observe(d.Seconds())
+	}
+}
+
 // gateGroupMetrics measures the script calls of the claim gate.
 func (p *program) gateGroupMetrics() func(int, time.Duration) {
 	size := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_gate_group_size",
@@ -126,8 +139,8 @@ func (p *program) claimMetrics() (answered *prometheus.CounterVec, fromMemory pr
 	return answered, fromMemory
 }
 
-// couponStepMetrics counts the steps of payment.
-func (p *program) couponStepMetrics() *prometheus.CounterVec {
+// couponStepMetrics returns a function that counts the steps of payment.
+func (p *program) couponStepMetrics() func(s coupon.Step, outcome string) {
 	taken := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_coupon_steps_total",
 		Help: "Steps of payment that changed a coupon (done) or were refused."}, []string{"step", "result"})
 	for _, s := range []coupon.Step{coupon.StepLock, coupon.StepConfirm, coupon.StepRelease, coupon.StepRefund} {
@@ -135,5 +148,10 @@ func (p *program) couponStepMetrics() *prometheus.CounterVec {
 		taken.WithLabelValues(string(s), "refused")
 	}
 	p.Registry.MustRegister(taken)
-	return taken
+	return func(s coupon.Step, outcome string) {
+		if outcome != coupon.Done {
+			outcome = "refused"
+		}
+		taken.WithLabelValues(string(s), outcome).Inc()
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
+	"dropbell/domain/testmessage"
 	consoledelivery "dropbell/web/console/delivery"
 )
 
@@ -40,6 +41,11 @@ func (p *program) newProviders() (*provider.Service, error) {
 func (p *program) consoleProviders() consoledelivery.Providers {
 	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	return consoledelivery.Providers{Service: p.providers,
+		Trials: &testmessage.Trials{Store: p.Stores.ChannelTests, Providers: p.providers, Now: app.Clock, Texts: p.surroundings.Texts,
+			Sender: func(one provider.Provider, secrets map[string]string) (testmessage.TrialSender, error) {
+				s, _, err := app.ProviderSender(p.Config, one, secrets, p.Stores.Serials, nil)
+				return s, err
+			}},
 		Circuits: func(ctx context.Context, list []provider.Provider) (map[int64]delivery.Circuit, error) {
 			all := map[int64]delivery.Circuit{}
 			for _, one := range list {

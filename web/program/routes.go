@@ -92,7 +92,7 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 func (p *program) mountLinks(r chi.Router) {
 	pages := links.New(links.Deps{Users: p.useCases.Users, Links: user.NewLinks(p.Config.LinkSecret), Channels: &p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
-	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), p.Stores.Campaigns))
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), p.Stores.Campaigns, p.dropLinks().Addresses(p.Config.PublicURL)))
 	r.Mount(links.DropPrefix, links.NewDropLinks(pages, p.dropLinks(), p.lookup, p.openings, p.surroundings.Texts, p.claimByLink))
 	r.Mount(links.ReportPrefix, links.NewReports(pages, p.useCases.Reports.Signed, p.useCases.Reports, p.Config.PublicURL))
 }

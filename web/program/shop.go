@@ -11,10 +11,11 @@ import (
 )
 
 // mountShop serves the API, whose operations for end users SHOP_ORIGINS opens to pages of shops,
-// and the web components.
+// the web components and their service worker.
 func (p *program) mountShop(r chi.Router, apiHandler *api.API) {
 	r.With(middleware.CORS(p.Config.ShopOrigins, isForServers)).Mount(apiBase, apiHandler)
 	r.Method("GET", components.Path, components.New())
+	r.Method("GET", components.PushPath, components.NewPush())
 }
 
 const apiBase = "/api/v1"

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
+	"dropbell/adapters/picture"
 	"dropbell/adapters/wallet/googlewallet"
 	"dropbell/adapters/wallet/pkpass"
 	"dropbell/app"
@@ -32,6 +33,8 @@ func (p *program) wireWallet() error {
 	}
 	address := strings.TrimSuffix(p.Config.PublicURL, "/")
 	passes := &wallet.Service{Store: p.Stores.Wallet, Texts: texts, Signed: user.NewLinks(p.Config.LinkSecret), Address: address, Now: app.Clock}
+	strips := &picture.Strips{Files: p.pictures.Files, Converter: picture.NewConverter(), Public: address}
+	passes.Strip = strips.Of
 	if w.Apple() {
 		service := ""
 		if strings.HasPrefix(address, "https://") { // devices call no other

@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
@@ -176,7 +177,8 @@ func (p *program) wireUseCases() error {
 		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
 		Inbox:       p.newInbox(texts),
 		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
-		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has}
+		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has, LocalPush: p.Config.PushPrivate,
+		DropPage: p.dropLinks().Page(p.Config.PublicURL)}
 	p.useCases = wiring.NewUseCases(p.surroundings)
 
 	// Claims pass the prefilter, which answers from memory only if the gate would have to
@@ -186,7 +188,9 @@ func (p *program) wireUseCases() error {
 		Answered: func(error) { fromMemory.Inc() }}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(prefilter), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64}
-	p.coupons = &coupon.Service{Store: countedCoupons{p.Stores.CouponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
+	payments := couponsdb.NewPayments(p.DB, postgres.Grouping{Observe: p.paymentGroupMetrics(), Timeout: p.Config.RequestTimeout})
+	p.OnClose(func() error { payments.Close(); return nil })
+	p.coupons = &coupon.Service{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: p.Stores.Codes,
 		// The prefilter is not in front of the gate for codes: a used code gets another answer than
 		// a sold-out drop.

@@ -176,12 +176,12 @@ func TestChangedPass(t *testing.T) {
 			t.Errorf("%s: %d", name, a.Code)
 		}
 	}
-	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(w.DB), LockFor: time.Hour}
+	steps := &coupon.Service{Store: w.Payments, LockFor: time.Hour}
 	_, err := steps.Lock(t.Context(), "test", w.id, coupon.Order{ID: "A-1", Amount: 100_000, Currency: "CNY"})
 	w.Must(err)
 	_, err = steps.Confirm(t.Context(), "test", w.id, "A-1")
 	w.Must(err)
-	_, err = w.store.Note(t.Context(), w.id)
+	_, err = w.store.Note(t.Context(), []int64{w.id})
 	w.Must(err)
 	if _, serials, next := ask(tag); len(serials) != 1 || next <= tag {
 		t.Errorf("changed: %v, tag %s after %s", serials, next, tag)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	campaignsdb "dropbell/adapters/postgres/campaigns"
@@ -25,8 +24,6 @@ const (
 	// cutFor bounds one attempt to cut an audience; the next attempt continues where this one
 	// ended.
 	cutFor = 10 * time.Minute
-	// rangeHandlers is how many messages of ranges one worker stores at a time.
-	rangeHandlers = 2
 	// resultsEvery is how often a worker checks for campaigns whose results are due to be
 	// counted; see [campaign.CountAgain].
 	resultsEvery = 5 * time.Second
@@ -59,9 +56,6 @@ func Roles(d Deps) shell.Roles {
 			shell.On("campaigns", event.CampaignStarted, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
 				return d.Launcher.Cut(ctx, e.CampaignID)
 			}), watermill.Timeout(cutFor), watermill.Parallel(2)),
-			shell.On("campaigns", event.CampaignRangesCut, app.Decoded(func(ctx context.Context, _ string, r event.CampaignRanges) error {
-				return d.Launcher.Batches(ctx, r)
-			}), watermill.Timeout(time.Minute), watermill.Parallel(rangeHandlers)),
 			shell.On("campaigns", event.CampaignChanged, app.Decoded(d.changed)),
 		},
 		Tasks: []shell.Task{
@@ -70,20 +64,6 @@ func Roles(d Deps) shell.Roles {
 		},
 		Counts: []shell.Count{{Take: c.count, Forget: c.forget}},
 	}
-}
-
-// RangeWire publishes ranges as events. The events bypass the outbox: each range is stored
-// already, and is published again until its batches exist.
-type RangeWire struct{ Bus *watermill.Bus }
-
-// Publish implements [campaign.Wire].
-func (w RangeWire) Publish(ctx context.Context, ms []campaign.Message) error {
-	events := make([]watermill.Event, len(ms))
-	for i, m := range ms {
-		id := uuid.NewSHA1(uuid.Nil, []byte(strconv.FormatInt(m.CampaignID, 10)+":"+strconv.Itoa(m.Seq)))
-		events[i] = watermill.Event{ID: id.String(), Topic: event.CampaignRangesCut, Payload: m.Payload}
-	}
-	return w.Bus.Publish(ctx, events)
 }
 
 // changed wakes the workers that deliver the batches which a change has made ready: batches of a

@@ -97,10 +97,17 @@ func auditTemplate(ctx context.Context, stores app.Stores, id int64, redisURL st
 	if err != nil {
 		return err
 	}
+	kept, err := stores.Boards.KeptBalance(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		fmt.Fprintf(out, "%d lines are figures that were kept: the reservations, batches and outcomes that they were counted from are past their retention\n", len(kept))
+	}
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "due\tchannel\treserved\tsent\tskipped\texpired\tdead\tin flight\tdifference\t")
 	var off int64
-	for _, l := range lines {
+	for _, l := range append(kept, lines...) {
 		if l.Kept.Reserved == 0 && l.Counted == (delivery.Counts{}) {
 			continue
 		}

@@ -7,9 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	couponsdb "dropbell/adapters/postgres/coupons"
-	"dropbell/domain/coupon"
-	"dropbell/domain/task"
-	"dropbell/worker/shell"
 )
 
 const (
@@ -31,7 +28,6 @@ const (
 // coupons ends locks and records expired coupons.
 type coupons struct {
 	store   couponsdb.CouponSteps
-	steps   *coupon.Service
 	expired prometheus.Counter
 	ended   prometheus.Counter
 	late    prometheus.Gauge
@@ -44,7 +40,7 @@ type coupons struct {
 }
 
 func newCoupons(d Deps) *coupons {
-	c := &coupons{store: d.Steps, steps: d.Payments,
+	c := &coupons{store: d.Steps,
 		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
 		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
 		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."}),
@@ -54,23 +50,7 @@ func newCoupons(d Deps) *coupons {
 	return c
 }
 
-// shortWait is the longest time that the handler of a timer waits if the timer fired early. The
-// queues fire with a resolution of one second.
-const shortWait = 3 * time.Second
-
-func (c *coupons) endLock(ctx context.Context, l task.LockPayload) error {
-	for {
-		left, err := c.steps.TimeOut(ctx, l.CouponID, l.OrderID)
-		if err != nil || left == 0 || left > shortWait {
-			return err // far too early cannot be helped here; the sweep ends the lock
-		}
-		if !shell.Sleep(ctx, left+time.Millisecond) {
-			return ctx.Err()
-		}
-	}
-}
-
-// sweep ends locks whose timer was lost and records expired coupons. It needs no data in Redis.
+// sweep ends locks whose time has come and records expired coupons. It needs no data in Redis.
 func (c *coupons) sweep(ctx context.Context) error {
 	if err := c.chunks(ctx, c.store.EndLocks, c.ended); err != nil {
 		return err

@@ -3,7 +3,6 @@ package coupons
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 
@@ -48,12 +47,14 @@ func (g Granter) Grant(ctx context.Context, wish campaign.Grant) (map[user.ID]st
 
 func (g Granter) one(ctx context.Context, wish campaign.Grant, id user.ID) (reason string, err error) {
 	_, err = g.Gate.Claim(ctx, claim.Request{ID: claim.NewID(rand.Uint64(), wish.TemplateID), TemplateID: wish.TemplateID, UserID: id, Origin: claim.ByCampaign,
-		Key: fmt.Sprintf("%d:%d", wish.CampaignID, id)})
+		Key: claim.CampaignKey(wish.CampaignID, id)})
 	switch fault.KindOf(err) {
 	case 0, fault.Unavailable, fault.Throttled:
 		return "", err
 	}
 	switch {
+	case errors.Is(err, claim.ErrBudget):
+		return delivery.ReasonCampaignBudget, nil
 	case errors.Is(err, claim.ErrSoldOut):
 		return delivery.ReasonSoldOut, nil
 	case errors.Is(err, claim.ErrLimit):

@@ -23,11 +23,10 @@ import (
 // installation that issues no passes.
 type Deps struct {
 	Steps      couponsdb.CouponSteps
-	Payments   *coupon.Service
 	Notices    *coupon.Announcer
 	NoticeRuns couponsdb.Notices
 	Stock      couponsdb.Ledgers
-	Tallies    couponsdb.CouponTallies
+	Tallies    *couponsdb.TallyEvents
 	Passes     couponsdb.Wallet
 	Wallets    *wallet.Updater
 	Gate       GateDeps
@@ -37,10 +36,24 @@ type Deps struct {
 	Log      *slog.Logger
 }
 
+// tallyReaders is how many events about changed coupons are counted at a time, in one
+// transaction.
+const tallyReaders = 8
+
+// single handles an event of [event.CouponChanged] as the event of one change.
+func single(do func(context.Context, string, event.CouponChanges) error) watermill.HandlerFunc {
+	return app.Decoded(func(ctx context.Context, id string, e event.Coupon) error {
+		return do(ctx, id, event.CouponChanges{Changes: []event.Coupon{e}})
+	})
+}
+
 // Roles returns what worker does for coupons.
 func Roles(d Deps) shell.Roles {
 	c, w, g := newCoupons(d), newWallets(d), newGateWork(d)
 	stock, notices := newStockCensus(d), newNoticeCensus(d)
+	tallied := func(ctx context.Context, id string, e event.CouponChanges) error {
+		return d.Tallies.Changed(ctx, id, e.Changes)
+	}
 	r := shell.Roles{
 		Loops: g.loops(d.Gate.Listen),
 		Sweeps: []shell.Sweep{
@@ -49,13 +62,8 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.House, Name: "notices", Do: d.Notices.Sweep},
 		},
 		Handlers: append(g.handlers(),
-			shell.On("coupon-timers", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
-				if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
-					return nil
-				}
-				return d.Queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
-			})),
-			shell.On("coupon-tallies", event.CouponChanged, app.Decoded(d.Tallies.Changed)),
+			shell.On("coupon-tallies", event.CouponsChanged, app.Decoded(tallied), watermill.Parallel(tallyReaders)),
+			shell.On("coupon-tallies", event.CouponChanged, single(tallied)),
 			shell.On("coupon-tallies", event.CouponsExpired, app.Decoded(d.Tallies.Expired)),
 			// The sweep settles too; this is for batches whose dead letters were replayed.
 			shell.On("notices", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
@@ -64,9 +72,13 @@ func Roles(d Deps) shell.Roles {
 				}
 				return d.Notices.Store.SettleNotices(ctx, e.OwnerID)
 			}), watermill.Ahead()),
-			shell.On("wallets", event.CouponChanged, app.Decoded(w.changed), watermill.Parallel(4))),
+			shell.On("wallets", event.CouponsChanged, app.Decoded(w.changed), watermill.Parallel(4)),
+			shell.On("wallets", event.CouponChanged, single(w.changed)),
+			// The program before set a timer for the end of each lock. Its group would keep the
+			// stream's events, and its tasks would wait: both are only acknowledged.
+			shell.On("coupon-timers", event.CouponChanged, func(context.Context, watermill.Event) error { return nil })),
 		Tasks: []shell.Task{
-			{Name: task.EndLock, Do: shell.Decoded(c.endLock)},
+			{Name: task.EndLock, Do: func(context.Context, []byte) error { return nil }},
 			{Name: task.TellWallet, Do: shell.Decoded(w.tell), Turn: true},
 		},
 		Counts: []shell.Count{{Take: stock.count, Forget: stock.forget}, {Take: notices.count, Forget: notices.forget}},

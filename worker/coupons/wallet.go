@@ -67,11 +67,15 @@ var walletResults = map[wallet.Verdict]string{wallet.Failed: "failed", wallet.To
 // changed records each step of a coupon that has a pass as a change of the pass. Without
 // configured wallets an event is only acknowledged: if wallets were configured earlier, their
 // consumer group exists, and without readers it would keep every event.
-func (w *wallets) changed(ctx context.Context, _ string, e event.Coupon) error {
+func (w *wallets) changed(ctx context.Context, _ string, e event.CouponChanges) error {
 	if w.updater == nil || !w.any(ctx) {
 		return nil
 	}
-	changed, err := w.store.Note(ctx, e.CouponID)
+	coupons := make([]int64, len(e.Changes))
+	for i, c := range e.Changes {
+		coupons[i] = c.CouponID
+	}
+	changed, err := w.store.Note(ctx, coupons)
 	if err != nil || !changed {
 		return err
 	}

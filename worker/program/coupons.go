@@ -8,6 +8,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/wallet/googlewallet"
@@ -21,9 +22,10 @@ import (
 
 // coupons makes what worker does for coupons.
 func (p *program) coupons() (d coupons.Deps, err error) {
-	d = coupons.Deps{Steps: p.Stores.CouponSteps, Payments: &coupon.Service{Store: p.Stores.CouponSteps, LockFor: p.Config.LockFor},
-		Notices: &coupon.Announcer{Store: p.Stores.Notices, Queue: p.queue}, NoticeRuns: p.Stores.Notices, Stock: p.Stores.StockLedgers,
-		Tallies: p.Stores.CouponTallies, Passes: p.Stores.Wallet, Queue: p.queue, Registry: p.Registry, Log: p.Log}
+	d = coupons.Deps{Steps: p.Stores.CouponSteps, Notices: &coupon.Announcer{Store: p.Stores.Notices, Queue: p.queue},
+		NoticeRuns: p.Stores.Notices, Stock: p.Stores.StockLedgers,
+		Tallies: couponsdb.NewTallyEvents(p.DB), Passes: p.Stores.Wallet, Queue: p.queue, Registry: p.Registry, Log: p.Log}
+	p.OnClose(func() error { d.Tallies.Close(); return nil })
 	if d.Gate, err = p.gate("worker-" + uuid.NewString()); err == nil {
 		d.Wallets, err = p.wallets()
 	}

@@ -2,7 +2,7 @@ package program
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -11,10 +11,9 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
-	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/coupon"
-	"dropbell/domain/event"
 	"dropbell/domain/task"
 )
 
@@ -28,7 +27,7 @@ func lockedCoupon(t *testing.T, conn *pgx.Conn, url string, lasting time.Duratio
 	t.Cleanup(db.Close)
 	drop := rows.Drop{Issued: 1, OpensAt: time.Now()}.Add(t, conn)
 	id := rows.ID(t, conn, "coupons", rows.Row{"template_id": drop, "user_id": 7, "expires_at": rows.SQL("now() + interval '1 hour'")})
-	s := &coupon.Service{Store: couponsdb.NewCouponSteps(db), LockFor: lasting}
+	s := &coupon.Service{Store: pgtest.Payments(t, db), LockFor: lasting}
 	if _, err := s.Lock(t.Context(), "key:1", id, coupon.Order{ID: "A", Amount: 2500}); err != nil {
 		t.Fatal(err)
 	}
@@ -44,64 +43,44 @@ func stateOf(t *testing.T, s *coupon.Service, id int64) coupon.State {
 	return c.Coupon.State
 }
 
-// TestLockEndsByItself runs a whole worker: once with the event of the lock, and once without
-// the event, as if Redis had lost the timer.
+// TestLockEndsByItself runs a whole worker: its sweep ends the lock, and no timer does.
 func TestLockEndsByItself(t *testing.T) {
-	for name, spoil := range map[string]string{"with its timer": "", "by the sweep": `delete from outbox where topic = '` + event.CouponChanged + `'`} {
-		t.Run(name, func(t *testing.T) {
-			env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
-			conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close(context.WithoutCancel(t.Context()))
-			s, id := lockedCoupon(t, conn, env["DATABASE_URL"], 2*time.Second)
-			if _, err := conn.Exec(t.Context(), spoil); err != nil {
-				t.Fatal(err)
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
-			for end := time.Now().Add(localstack.Patience(t)); stateOf(t, s, id) != coupon.Unused; {
-				if time.Now().After(end) {
-					t.Fatal("the lock stands")
-				}
-				pause := time.NewTimer(50 * time.Millisecond)
-				<-pause.C
-			}
-			var late float64
-			if err := conn.QueryRow(t.Context(), `select extract(epoch from e.at - l.at - interval '2 seconds')::float8 from coupon_operations l, coupon_operations e
-				where l.step = 'lock' and e.step = 'timeout'`).Scan(&late); err != nil || late < 0 || late > 10 {
-				t.Errorf("ended %v s late, %v", late, err)
-			}
-			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestLockTimer: the event sets a timer for the end of the lock. The timer fires up to a second
-// early; its handler then waits until the database's clock has reached the end.
-func TestLockTimer(t *testing.T) {
-	p, conn := assembled(t)
-	s, id := lockedCoupon(t, conn, p.Config.DatabaseURL, 1500*time.Millisecond)
-	payload, err := json.Marshal(task.LockEnd(id, "A", time.Time{}).Payload)
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
+	conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	endLock := taskOf(t, p, task.EndLock)
-	if err := endLock(t.Context(), payload); err != nil {
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	s, id := lockedCoupon(t, conn, env["DATABASE_URL"], 2*time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
+	poll(t, "the lock ends", func() error {
+		if state := stateOf(t, s, id); state != coupon.Unused {
+			return fmt.Errorf("the coupon is %s", state)
+		}
+		return nil
+	})
+	var late float64
+	if err := conn.QueryRow(t.Context(), `select extract(epoch from e.at - l.at - interval '2 seconds')::float8 from coupon_operations l, coupon_operations e
+		where l.step = 'lock' and e.step = 'timeout'`).Scan(&late); err != nil || late < 0 || late > 10 {
+		t.Errorf("ended %v s late, %v", late, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTimersOfLocksFromBefore: tasks that the program before queued for the end of locks are
+// acknowledged, whatever they hold.
+func TestTimersOfLocksFromBefore(t *testing.T) {
+	p, conn := assembled(t)
+	s, id := lockedCoupon(t, conn, p.Config.DatabaseURL, time.Hour)
+	if err := taskOf(t, p, task.EndLock)(t.Context(), []byte(`{"coupon_id":"1","order_id":"A"}`)); err != nil {
 		t.Fatal(err)
 	}
-	if got := stateOf(t, s, id); got != coupon.Unused {
-		t.Fatalf("the timer left the coupon %s", got)
-	}
-	if err := endLock(t.Context(), payload); err != nil { // again
-		t.Fatal(err)
-	}
-	if err := endLock(t.Context(), []byte("{")); err == nil {
-		t.Fatal("a broken payload is no success")
+	if got := stateOf(t, s, id); got != coupon.Locked {
+		t.Fatalf("the coupon is %s", got)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
@@ -59,14 +61,14 @@ func (f *relayFixture) couponOf(user int) (id int64) {
 // lock and use are steps of payment.
 func (f *relayFixture) lock(user int) {
 	f.Helper()
-	s := &coupon.Service{Store: f.CouponSteps, LockFor: time.Hour}
+	s := &coupon.Service{Store: f.Payments, LockFor: time.Hour}
 	_, err := s.Lock(f.Context(), "key:1", f.couponOf(user), coupon.Order{ID: fmt.Sprint("order-", user), Amount: 1_000_000})
 	f.Must(err)
 }
 
 func (f *relayFixture) use(user int) {
 	f.Helper()
-	s := &coupon.Service{Store: f.CouponSteps, LockFor: time.Hour}
+	s := &coupon.Service{Store: f.Payments, LockFor: time.Hour}
 	_, err := s.Confirm(f.Context(), "key:1", f.couponOf(user), fmt.Sprint("order-", user))
 	f.Must(err)
 }
@@ -179,15 +181,15 @@ func TestAReplicaThatLacksEvents(t *testing.T) {
 	}
 	f.lock(2)
 	f.relayAll()
-	entries, err := f.p.Redis.XRevRangeN(t.Context(), "coupon.changed.v1", "+", "-", 1).Result()
+	entries, err := f.p.Redis.XRevRangeN(t.Context(), "coupons.changed.v1", "+", "-", 1).Result()
 	f.Must(err)
-	f.Must(f.p.Redis.XDel(t.Context(), "coupon.changed.v1", entries[0].ID).Err())
-	mark, err := f.p.Redis.Get(t.Context(), "events:mark:{coupon.changed.v1}").Result()
+	f.Must(f.p.Redis.XDel(t.Context(), "coupons.changed.v1", entries[0].ID).Err())
+	mark, err := f.p.Redis.Get(t.Context(), "events:mark:{coupons.changed.v1}").Result()
 	f.Must(err)
 	run, _, _ := strings.Cut(mark, " ")
 	for name, old := range map[string]string{"another run": "another-run " + strings.TrimPrefix(mark, run+" "), "an older number": run + " 0"} {
 		before := f.again()
-		f.Must(f.p.Redis.Set(t.Context(), "events:mark:{coupon.changed.v1}", old, 0).Err())
+		f.Must(f.p.Redis.Set(t.Context(), "events:mark:{coupons.changed.v1}", old, 0).Err())
 		f.Must(f.p.relay.Look(t.Context()))
 		if n := f.again() - before; n < 2 {
 			t.Errorf("%s: %v events were published again", name, n)
@@ -200,6 +202,62 @@ func TestAReplicaThatLacksEvents(t *testing.T) {
 	}
 }
 
+// TestAPaidCouponLeavesNothingInRedis compares the keys of Redis before and after payments. The
+// events about coupons are gone once every handler has acknowledged them, unless a shop is told
+// of them: corrections after a loss of the database are made of the events.
+func TestAPaidCouponLeavesNothingInRedis(t *testing.T) {
+	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
+	f.begin(12)
+	f.Exec(`delete from hook_endpoints`)
+	pay := func(user int) {
+		f.lock(user)
+		f.use(user)
+		f.relayAll()
+	}
+	entries := func() int64 {
+		n, err := f.p.Redis.XLen(t.Context(), "coupons.changed.v1").Result()
+		f.Must(err)
+		return n
+	}
+	keys := func() []string {
+		list, err := f.p.Redis.Keys(t.Context(), "*").Result()
+		f.Must(err)
+		slices.Sort(list)
+		return list
+	}
+	f.handle()
+	pay(1)
+	f.settle()
+	before := keys()
+	for user := 2; user <= 11; user++ {
+		pay(user)
+	}
+	f.lock(12) // and is never confirmed
+	f.relayAll()
+	if n := entries(); n != 21 {
+		t.Errorf("%d events of 21 steps", n)
+	}
+	f.settle()
+	if diff := cmp.Diff(before, keys()); diff != "" {
+		t.Errorf("keys of Redis (-before +after):\n%s", diff)
+	}
+	if n := entries(); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+	if n := f.Number(`select used + locked from coupon_tallies where template_id = $1`, f.drop.ID); n != 12 {
+		t.Errorf("%d of 12 coupons are counted", n)
+	}
+	told := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
+	told.begin(1)
+	told.handle()
+	told.lock(1)
+	told.relayAll()
+	told.settle()
+	if n, err := told.p.Redis.XLen(t.Context(), "coupons.changed.v1").Result(); err != nil || n == 0 {
+		t.Errorf("%d events are left for corrections, %v", n, err)
+	}
+}
+
 // TestAStreamThatWasDeletedAlone, with its mark left behind, is noticed by its end.
 func TestAStreamThatWasDeletedAlone(t *testing.T) {
 	f := newRelayFixture(t, localstack.Database(t), localstack.RedisServer(t).URL())
@@ -209,7 +267,7 @@ func TestAStreamThatWasDeletedAlone(t *testing.T) {
 	f.lock(1)
 	f.relayAll()
 	f.Must(f.p.relay.Look(t.Context()))
-	f.Must(f.p.Redis.Del(t.Context(), "coupon.changed.v1").Err())
+	f.Must(f.p.Redis.Del(t.Context(), "coupons.changed.v1").Err())
 	f.handle()
 	f.settle()
 	if n := f.Number(`select count(*) from hook_events where type = 'coupon.locked'`); n != 1 {
@@ -307,7 +365,7 @@ func TestAWorkerWithoutRedisDoesNotRelay(t *testing.T) {
 			return nil
 		})
 	}
-	if n, err := f.p.Redis.XLen(t.Context(), "coupon.changed.v1").Result(); n < 5 || err != nil {
+	if n, err := f.p.Redis.XLen(t.Context(), "coupons.changed.v1").Result(); n < 5 || err != nil {
 		t.Errorf("%d of 5 events are on the bus, %v", n, err)
 	}
 }

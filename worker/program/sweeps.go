@@ -2,6 +2,7 @@ package program
 
 import (
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	couponsdb "dropbell/adapters/postgres/coupons"
@@ -20,6 +21,7 @@ var sweepsWait = map[string][]postgres.Question{
 	"notices":          {couponsdb.NoticesWait},
 	"alert deliveries": {workdb.AlertDeliveriesWait},
 	"alert pushes":     {workdb.AlertPushesWait},
+	"password mails":   {accessdb.PasswordMailsWait},
 	"early receipts":   {deliverydb.EarlyReceiptsWait},
 	"gate keeper":      {couponsdb.GatesWait},
 	"jobs":             {workdb.JobsWait},

@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
+	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
@@ -133,7 +134,8 @@ func (p *program) wireRooms() error {
 	p.roles = shell.Join(
 		drops.Roles(dropDeps),
 		campaigns.Roles(campaigns.Deps{Rows: p.Stores.Campaigns, Registry: p.Registry,
-			Launcher: &campaign.Launcher{Store: p.Stores.Campaigns, Wire: campaigns.RangeWire{Bus: p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}}),
+			Launcher: &campaign.Launcher{Store: p.Stores.Campaigns, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease,
+				DropPage: reminder.NewLinks(p.Config.LinkSecret).Page(p.Config.PublicURL)}}),
 		coupons.Roles(couponDeps),
 		workerdelivery.Roles(deliveryDeps),
 		audience.Roles(audience.Deps{SMS: p.serves(delivery.SMS), Queue: p.queue,

@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/seal"
 	"dropbell/domain/segment"
+	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -38,7 +39,7 @@ func (p *program) work() (work.Deps, error) {
 	d := work.Deps{
 		Jobs:    &job.Worker{Store: p.Stores.Jobs, Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn, Now: app.Clock, Random: rand.Float64},
 		JobRows: p.Stores.Jobs, Figures: p.Stores.Figures(),
-		House: work.House{Housekeeping: p.Stores.Housekeeping, Keep: workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
+		House: work.House{Housekeeping: p.Stores.Housekeeping, Keep: workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons, Operations: p.Config.RetainOperations(),
 			Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour, Hooks: p.Config.RetainHooks}},
 		Queue: p.queue, Registry: p.Registry, Log: p.Log,
 	}
@@ -57,6 +58,8 @@ func (p *program) work() (work.Deps, error) {
 	p.relay = work.NewRelay(p.Stores.Outbox, p.bus, redis.NewLeader(p.Redis, "relay", uuid.NewString()), d.Hooks, p.runner, p.Registry)
 	p.jobs, p.watcher = d.Jobs, p.newWatcher(addresses)
 	d.Relay, d.Watcher = p.relay, p.watcher
+	mails := work.AlertSender{Mail: p.senders.ByChannel[delivery.Email]}
+	d.Passwords = &staff.PasswordMailer{Store: p.Stores.Staff, Send: mails.SendPasswordMail, PublicURL: p.Config.PublicURL, Now: app.Clock, Off: p.Config.PasswordsOff}
 	return d, nil
 }
 
@@ -108,7 +111,7 @@ func (p *program) runners() map[string]job.Runner {
 		user.CheckJob:       importer,
 		user.ImportJob:      importer,
 		redeemcode.JobKind:  &redeemcode.Generator{Store: p.Stores.Codes, Keys: codeKeys},
-		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: sheet.Lists{Tables: p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
+		coupon.GrantKind:    &coupon.Granter{Admin: &coupon.Admin{Store: p.Stores.CouponSteps}, Store: grants, Lists: sheet.Lists{Tables: p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: p.Stores.CouponSteps}},
 	}
 }

@@ -120,7 +120,7 @@ func pushServices(cfg config.Config, events pushEvents) (services []push.Service
 		services = append(services, s)
 	}
 	if cfg.VAPIDPublicKey != "" {
-		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject, OnGone: events.browserGone})
+		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject, OnGone: events.browserGone, AllowInsecure: cfg.PushPrivate})
 		add("VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT", s, err)
 	}
 	if cfg.APNSKey != "" {

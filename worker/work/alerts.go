@@ -2,11 +2,13 @@ package work
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"dropbell/adapters/push/webpush"
 	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/user"
 	"dropbell/worker/shell"
@@ -58,6 +60,21 @@ func (s AlertSender) Send(ctx context.Context, d alert.Delivery, text string) al
 		Subject: &delivery.Subject{Kind: delivery.KindTest, OwnerID: d.ID, DueAt: d.CreatedAt},
 		Content: &delivery.Content{Title: "Dropbell: " + title, Text: text + "\n"}}})[0]
 	return outcomeOf(r)
+}
+
+// SendPasswordMail sends the mail with which a member sets a new password; see
+// [staff.PasswordMailer].
+func (s AlertSender) SendPasswordMail(ctx context.Context, m staff.PasswordMail, title, text string) (retry bool, err error) {
+	if s.Mail == nil || !hasProvider(s.Mail) {
+		return false, errors.New("a mail for a new password was not sent: no mail server is configured")
+	}
+	r := s.Mail.Send(ctx, []delivery.Message{{Channel: delivery.Email, To: &user.User{Email: m.Member.Email, Locale: m.Member.Locale},
+		Subject: &delivery.Subject{Kind: delivery.KindTest, OwnerID: m.Member.ID, DueAt: m.RequestedAt.Add(time.Duration(m.Attempts) * time.Second)},
+		Content: &delivery.Content{Title: "Dropbell: " + title, Text: text}}})[0]
+	if r.Status == delivery.Delivered {
+		return false, nil
+	}
+	return r.Status != delivery.Permanent, errors.New("a mail for a new password was not sent: the mail server refused it or did not answer")
 }
 
 // hasProvider reports whether the sender has a provider for messages of no shop.

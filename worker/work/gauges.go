@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dropbell/app"
 	"dropbell/domain/job"
 )
 
@@ -20,6 +21,9 @@ type gauges struct {
 	eventAhead prometheus.Gauge
 	unsettled  prometheus.Gauge
 	jobs       *prometheus.GaugeVec
+	stepBehind *prometheus.GaugeVec
+	stepLeft   *prometheus.GaugeVec
+	stepEnded  *prometheus.GaugeVec
 }
 
 func newGauges(d Deps) *gauges {
@@ -34,7 +38,13 @@ func newGauges(d Deps) *gauges {
 		unsettled:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_events_unsettled", Help: "Events that were relayed and that no look has found handled by every handler."}),
 		jobs:       prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
 	}
-	d.Registry.MustRegister(g.queues, g.queueAge, g.lag, g.outbox, g.outboxAge, g.eventAhead, g.unsettled, g.jobs)
+	step := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_housekeeping_" + name, Help: help}, []string{"step"})
+	}
+	g.stepBehind = step("behind_seconds", "For how long a step of housekeeping has not finished in its time; 0 = its last run finished.")
+	g.stepLeft = step("left", "Drops, campaigns or rows that the last run of a step left to the next one, as far as they were counted.")
+	g.stepEnded = step("ended_timestamp_seconds", "When a run of a step last left nothing to do.")
+	d.Registry.MustRegister(g.queues, g.queueAge, g.lag, g.outbox, g.outboxAge, g.eventAhead, g.unsettled, g.jobs, g.stepBehind, g.stepLeft, g.stepEnded)
 	return g
 }
 
@@ -55,6 +65,24 @@ func (g *gauges) setOutbox(ctx context.Context) error {
 		return err
 	}
 	g.eventAhead.Set(float64(days) * 24 * 60 * 60)
+	return nil
+}
+
+// setHousekeeping exports the progress of the steps of housekeeping.
+func (g *gauges) setHousekeeping(ctx context.Context) error {
+	steps, err := g.House.Steps(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		g.stepBehind.WithLabelValues(s.Name).Set(s.BehindFor(app.Clock()).Seconds())
+		if s.Left != nil {
+			g.stepLeft.WithLabelValues(s.Name).Set(float64(*s.Left))
+		}
+		if s.EndedAt != nil {
+			g.stepEnded.WithLabelValues(s.Name).Set(float64(s.EndedAt.Unix()))
+		}
+	}
 	return nil
 }
 

@@ -68,12 +68,12 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 		return h.store1(ctx, id, hook.OfReservations(e)...)
 	}), at)
 	handle(event.CouponsIssued, app.Decoded(h.issued))
-	handle(event.CouponChanged, app.Decoded(func(ctx context.Context, id string, e event.Coupon) error {
-		if x, ok := hook.OfCoupon(e); ok && h.wants.Any(ctx, x.Type) {
-			return h.store1(ctx, id, x)
-		}
-		return nil
+	handle(event.CouponsChanged, app.Decoded(func(ctx context.Context, id string, e event.CouponChanges) error {
+		return h.changed(ctx, id, e.Changes)
 	}), at)
+	handle(event.CouponChanged, app.Decoded(func(ctx context.Context, id string, e event.Coupon) error {
+		return h.changed(ctx, id, []event.Coupon{e})
+	}))
 	handle(event.ExpiredListed, app.Decoded(func(ctx context.Context, id string, e event.ExpiredList) error {
 		return h.store1(ctx, id, hook.OfExpired(e)...)
 	}))
@@ -104,6 +104,17 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 		return h.store1(ctx, id, hook.OfDead(d, e.At)...)
 	}), watermill.Ahead())
 	return list
+}
+
+// changed makes webhook events for changed coupons.
+func (h *Hooks) changed(ctx context.Context, id string, changes []event.Coupon) error {
+	var list []hook.Event
+	for _, c := range changes {
+		if x, ok := hook.OfCoupon(c); ok && h.wants.Any(ctx, x.Type) {
+			list = append(list, x)
+		}
+	}
+	return h.store1(ctx, id, list...)
 }
 
 // issued makes webhook events for drops that the issued coupons have sold out. The event's total
@@ -146,7 +157,7 @@ func (h *Hooks) wake(ctx context.Context, endpoints []int64) {
 	}
 }
 
-// sweep makes webhook events for opened drops and for issued coupons, and wakes endpoints whose
+// sweep makes webhook events for opened drops, for what drops earned and for issued coupons, and wakes endpoints whose
 // retries are due or whose task was lost. Without endpoints it only skips issued coupons.
 func (h *Hooks) sweep(ctx context.Context) error {
 	if h.wants.None(ctx) {
@@ -155,6 +166,13 @@ func (h *Hooks) sweep(ctx context.Context) error {
 	if h.wants.Any(ctx, hook.DropOpened) {
 		opened, err := h.events.Opened(ctx, openedAtOnce)
 		h.wake(ctx, opened)
+		if err != nil {
+			return err
+		}
+	}
+	if h.wants.Any(ctx, hook.DropEarned) {
+		earned, err := h.events.Earned(ctx, openedAtOnce)
+		h.wake(ctx, earned)
 		if err != nil {
 			return err
 		}

@@ -257,8 +257,21 @@ func (k *Relay) Look(ctx context.Context) error {
 	if _, err := k.outbox.Settle(ctx, k.check.seq, r.Mark); err != nil {
 		return err
 	}
+	if err := k.drop(ctx, k.check.ends); err != nil {
+		return err
+	}
 	r.Settled = k.check.seq
 	return k.begin(ctx, r)
+}
+
+// drop removes handled events about changed coupons from Redis, so that a paid coupon leaves
+// nothing there. While a shop is told of coupons, the events stay as long as other events:
+// corrections are made of them; see toldTopics.
+func (k *Relay) drop(ctx context.Context, handled watermill.Ends) error {
+	if k.hooks.wants.Any(ctx, hook.CouponLocked, hook.CouponUsed, hook.CouponReleased, hook.CouponRefunded, hook.CouponRevoked) {
+		return nil
+	}
+	return k.bus.Drop(ctx, event.CouponsChanged, handled)
 }
 
 // begin records the state that the next look may find handled.
@@ -315,6 +328,7 @@ var toldTopics = map[string]func(l *hook.Lost, payload []byte) error{
 	event.TemplateClosed:     lostEvent(hook.AddDrop(event.TemplateClosed)),
 	event.TemplateCancelled:  lostEvent(hook.AddDrop(event.TemplateCancelled)),
 	event.ReservationsListed: lostEvent((*hook.Lost).AddReservations),
+	event.CouponsChanged:     lostEvent((*hook.Lost).AddChanges),
 	event.CouponChanged:      lostEvent((*hook.Lost).AddCoupon),
 	event.IssuedListed:       lostEvent((*hook.Lost).AddIssued),
 }

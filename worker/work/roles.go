@@ -13,6 +13,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/event"
 	"dropbell/domain/job"
+	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
 	"dropbell/worker/shell"
@@ -27,6 +28,8 @@ type Deps struct {
 	JobRows  workdb.Jobs
 	Watcher  *alert.Watcher
 	Notifier *alert.Notifier
+	// Passwords mails links to members who forgot their password.
+	Passwords *staff.PasswordMailer
 	// Seal seals the addresses of chat groups that are stored as they are.
 	Seal    func(context.Context) error
 	Figures app.Figures
@@ -52,6 +55,7 @@ func Roles(d Deps) shell.Roles {
 		Sweeps: []shell.Sweep{
 			{Role: shell.Events, Name: "webhooks", Do: d.Hooks.sweep},
 			{Role: shell.House, Name: "alert deliveries", Do: d.Watcher.Deliver},
+			{Role: shell.House, Name: "password mails", Do: d.Passwords.Deliver},
 			{Role: shell.Jobs, Name: "jobs", Do: d.Jobs.Sweep},
 		},
 		Handlers: append(d.Hooks.handlers(), shell.On("jobs", event.JobCreated, app.Decoded(func(ctx context.Context, _ string, e event.Job) error {
@@ -63,7 +67,7 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.SendHooks, Turn: true, Do: shell.Decoded(d.Hooks.send)},
 			{Name: task.CleanUp, Do: d.cleanUp},
 		},
-		Gauges:   []func(context.Context) error{g.setOutbox, g.setQueues, g.setJobs, d.Hooks.gauge},
+		Gauges:   []func(context.Context) error{g.setOutbox, g.setQueues, g.setJobs, g.setHousekeeping, d.Hooks.gauge},
 		Counts:   []shell.Count{{Take: f.correct, Forget: func() {}}},
 		Recounts: []func(context.Context) error{f.recount},
 	}

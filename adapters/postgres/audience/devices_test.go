@@ -216,20 +216,22 @@ func TestARequestAboutALockedUserIsRefused(t *testing.T) {
 	w.Must(err)
 }
 
-// TestPhonesAreFoundByAnIndex: whenever a phone registers, its token is looked up among all
-// users.
-func TestPhonesAreFoundByAnIndex(t *testing.T) {
+// TestHoldersAreFoundByAnIndex: whenever a phone or a browser registers, its token or endpoint is
+// looked up among all users.
+func TestHoldersAreFoundByAnIndex(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into users (id, devices) select n, case when n % 2 = 0 then jsonb_build_array(jsonb_build_object('token', 't' || n)) else '[]' end
-		from generate_series(1, 20000) n`)
+	w.Exec(`insert into users (id, devices, push) select n, case when n % 2 = 0 then jsonb_build_array(jsonb_build_object('token', 't' || n)) else '[]' end,
+		case when n % 2 = 0 then jsonb_build_array(jsonb_build_object('endpoint', 'e' || n)) else '[]' end from generate_series(1, 20000) n`)
 	w.Exec(`analyze users`)
-	sql, args, err := pgx.NamedArgs{"id": 1, "token": "t4", "replaced": ""}.RewriteQuery(t.Context(), nil, "explain "+audiencedb.HoldersSQL, nil)
-	w.Must(err)
-	rows, err := w.SQL.Query(t.Context(), sql, args...)
-	w.Must(err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	w.Must(err)
-	if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "users_devices") || strings.Contains(plan, "Seq Scan") {
-		t.Error(plan)
+	for index, statement := range map[string]string{"users_devices": audiencedb.HoldersSQL, "users_push": audiencedb.BrowserHoldersSQL} {
+		sql, args, err := pgx.NamedArgs{"id": 1, "token": "t4", "replaced": "", "endpoint": "e4"}.RewriteQuery(t.Context(), nil, "explain "+statement, nil)
+		w.Must(err)
+		rows, err := w.SQL.Query(t.Context(), sql, args...)
+		w.Must(err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		w.Must(err)
+		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, index) || strings.Contains(plan, "Seq Scan") {
+			t.Error(plan)
+		}
 	}
 }

@@ -41,13 +41,9 @@ var samplePages = []float64{8, 32, 128, 512, 2048}
 // the differences between pages. Differences between users would underestimate the margin.
 func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
 	s.DB = s.Reports(ctx)
-	var pages, perPage float64
-	err := s.Pool.QueryRow(ctx, `
-		select pg_relation_size('users') / current_setting('block_size')::float8,
-			case when relpages > 0 and reltuples > 0 then reltuples / relpages else 0 end
-		from pg_class where oid = 'users'::regclass`).Scan(&pages, &perPage)
+	pages, perPage, err := s.size(ctx)
 	if err != nil {
-		return segment.Estimate{}, pg.Translate(err)
+		return segment.Estimate{}, err
 	}
 	if pages <= smallTable {
 		return count(ctx, s.Pool, r)
@@ -75,6 +71,69 @@ func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Est
 		}
 	}
 	return sum.estimate(pages, perPage)
+}
+
+// size returns the pages of the table of users, and how many users a page has; 0 = that is not known.
+func (s Segments) size(ctx context.Context) (pages, perPage float64, err error) {
+	err = s.Pool.QueryRow(ctx, `
+		select pg_relation_size('users') / current_setting('block_size')::float8,
+			case when relpages > 0 and reltuples > 0 then reltuples / relpages else 0 end
+		from pg_class where oid = 'users'::regclass`).Scan(&pages, &perPage)
+	return pages, perPage, pg.Translate(err)
+}
+
+// localePages are the pages of the sample from which locales are counted.
+const localePages = 512
+
+// Locales returns about how many users have each locale, among the users whom the rule selects. A
+// small table is counted, of a large table whole pages are sampled. It returns [ErrNoEstimate] if
+// that takes too long.
+func (s Segments) Locales(ctx context.Context, r segment.Rule) (list map[string]int64, err error) {
+	s.DB = s.Reports(ctx)
+	pages, _, err := s.size(ctx)
+	if err != nil {
+		return nil, err
+	}
+	share, from := 1.0, `users u`
+	if pages > localePages {
+		share, from = localePages/pages, `users u tablesample system (100 * $1::float8)`
+	}
+	f := compile(r, share)
+	err = s.within(ctx, beforeGivingUp, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `select u.locale, round(count(*) / $1::float8)::bigint from `+from+` where `+f.text+` group by 1`, f.args...)
+		if err != nil {
+			return err
+		}
+		list, err = pg.Counts(rows)
+		return err
+	})
+	if errors.Is(err, errOutOfTime) {
+		err = ErrNoEstimate
+	}
+	return list, err
+}
+
+// AttributeNames reads the names from a sample of the table of users; see [segment.Store].
+func (s Segments) AttributeNames(ctx context.Context, limit int) (list []string, err error) {
+	s.DB = s.Reports(ctx)
+	pages, _, err := s.size(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := `users u tablesample system (least(100, $2::float8))`
+	err = s.within(ctx, beforeGivingUp, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `select name from (select k.name, count(*) from `+from+`, jsonb_object_keys(u.attributes) as k (name) group by k.name order by 2 desc, 1 limit $1) as n order by name`,
+			limit, 100*localePages/max(pages, 1))
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if errors.Is(err, errOutOfTime) {
+		err = ErrNoEstimate
+	}
+	return list, err
 }
 
 func (s Segments) countWithin(ctx context.Context, r segment.Rule, within time.Duration) (e segment.Estimate, err error) {

@@ -163,6 +163,7 @@ var ofUser = []string{
 	// With the devices that registered for them.
 	`delete from wallet_passes where user_id = $1`,
 	`delete from phone_verifications where user_id = $1`,
+	`delete from user_changes where user_id = $1`,
 	`update exceptions set detail = '' where user_id = $1 and detail <> ''`,
 	`update feedback_reports set cause = '' where user_id = $1 and cause <> ''`,
 	`update grant_rows set input = '' where user_id = $1 and input <> ''`,

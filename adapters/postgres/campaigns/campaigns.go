@@ -30,6 +30,8 @@ type SegmentReader interface {
 	MembersBy(ctx context.Context, id int64, rule *segment.Rule, after user.ID, limit int) ([]user.ID, error)
 	// EstimateRule says about how many users the rule means.
 	EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error)
+	// Locales says about how many users whom the rule means have each locale.
+	Locales(ctx context.Context, r segment.Rule) (map[string]int64, error)
 }
 
 // Campaigns stores campaigns, cuts their audiences and counts their results.

@@ -41,7 +41,6 @@ func newFailures(t *testing.T) *failures {
 func (f *failures) sent(name string, shop int64, audience campaign.Audience) campaign.Campaign {
 	f.Helper()
 	c := f.running(func(sp *campaign.Spec) { sp.Name, sp.Shop, sp.Audience = name, shop, audience })
-	f.bring()
 	f.Must(f.daemon.Drain(f.Context(), delivery.Webhook))
 	return c
 }

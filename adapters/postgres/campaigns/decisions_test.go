@@ -56,7 +56,6 @@ func TestTheWinnerGoesToTheOthers(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(1000, 1)
 	c := s.running(tested(delivery.ByOpened, false, 0))
-	s.bring()
 	x := &titles{read: map[user.ID]string{}}
 	sink := x.sink()
 	s.Must(s.deliverer(sink).Drain(t.Context(), delivery.Webhook))
@@ -153,7 +152,6 @@ func TestALookHalfway(t *testing.T) {
 		s.Must(s.launcher.Start(t.Context(), c.ID))
 		s.Must(s.launcher.Cut(t.Context(), c.ID))
 	}
-	s.bring()
 	s.Must(s.deliverer((&titles{read: map[user.ID]string{}}).sink()).Drain(t.Context(), delivery.Webhook))
 	for id := user.ID(1); id <= 600; id++ {
 		if clear.Content.Group(clear.ID, id) == 0 {

@@ -29,7 +29,6 @@ func TestPauseAndResumeStorm(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(6000, 2)
 	c := s.running(nil)
-	s.bring()
 	hook := pgtest.NewSink(delivery.Webhook, 50)
 	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		<-time.After(time.Millisecond) // a provider takes time, so that pauses meet calls
@@ -79,7 +78,6 @@ func TestPausedCampaignSendsNothing(t *testing.T) {
 		once.Do(func() { s.do(c, campaign.Pausing) })
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	s.bring()
 	d.Parallel = nil // one call at a time
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	sent := len(hook.Got)
@@ -107,13 +105,9 @@ func TestCancelSkipsTheRest(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(3000, 1)
 	c := s.running(nil)
-	late := s.wire.take()
-	s.wire.messages = late[:0]
 	hook := pgtest.NewSink(delivery.Webhook, 100)
 	s.do(c, campaign.Pausing)
-	s.wire.messages = late
 	c = s.do(c, campaign.Cancelling)
-	s.bring() // ranges that were on the wire when it was cancelled
 	s.Must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got != (delivery.Counts{Reserved: 3000, Skipped: 3000}) || len(hook.Got) != 0 {
 		t.Errorf("books %+v, %d sent", got, len(hook.Got))
@@ -138,14 +132,13 @@ func TestCancelWhileCutting(t *testing.T) {
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))
 	d := &failingStore{Campaigns: s.campaigns, at: 3}
-	first := &campaign.Launcher{Store: d, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
+	first := &campaign.Launcher{Store: d, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	if err := first.Cut(t.Context(), c.ID); !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}
 	s.do(c, campaign.Cancelling)
 	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
 	s.Must(s.launcher.Cut(t.Context(), c.ID)) // nothing to do
-	s.bring()
 	s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got.Reserved != 100_000 || got.Skipped != 100_000 {
 		t.Errorf("books %+v", got)
@@ -188,7 +181,7 @@ func TestAReadThatIsBrokenOffIsNotTheEnd(t *testing.T) {
 	s.Must(s.launcher.Start(t.Context(), c.ID))
 	ctx, stop := context.WithCancel(t.Context())
 	store := &leaving{Campaigns: s.campaigns, stop: stop}
-	l := &campaign.Launcher{Store: store, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
+	l := &campaign.Launcher{Store: store, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	if err := l.Cut(ctx, c.ID); !errors.Is(err, context.Canceled) {
 		t.Errorf("the cut ended with %v", err)
 	}
@@ -201,7 +194,6 @@ func TestEndExpiresWhoeverIsLeftEvenWhilePaused(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(1500, 1)
 	c := s.running(nil)
-	s.bring()
 	s.do(c, campaign.Pausing)
 	s.Exec(`update campaigns set starts_at = starts_at - interval '2 hours', ends_at = clock_timestamp()`)
 	s.Exec(`update batches set worthless_after = clock_timestamp()`)
@@ -224,7 +216,6 @@ func TestStrangersGetTheirAppMessage(t *testing.T) {
 		sp.Channel, sp.Audience = delivery.App, campaign.Audience{Kind: campaign.Named, Users: ids(2, 900, 1, 900)}
 	})
 	s.Exec(`delete from users where id = 1`)
-	s.bring()
 	app := pgtest.NewSink(delivery.App, 1000)
 	s.Must(s.deliverer(app).Drain(t.Context(), delivery.App))
 	if b := s.settled(c); b != (delivery.Counts{Reserved: 3, Sent: 2, Skipped: 1}) {
@@ -252,7 +243,6 @@ func TestAudiencesOfATemplate(t *testing.T) {
 		if c.Shop != tpl.ShopNumber {
 			t.Errorf("the campaign is of shop %d", c.Shop)
 		}
-		s.bring()
 		if b := s.books(c); b.Counted.Reserved != want {
 			t.Errorf("%s: %+v", kind, b)
 		}
@@ -268,7 +258,6 @@ func TestDeadLettersOfACampaignAreReplayed(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(20, 1)
 	c := s.running(nil)
-	s.bring()
 	hook := pgtest.NewSink(delivery.Webhook, 10)
 	hook.Answer = func(m delivery.Message, times int) delivery.Result {
 		if m.To.ID <= 5 && times == 1 {

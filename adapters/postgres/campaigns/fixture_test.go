@@ -2,9 +2,7 @@ package campaigns_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
-	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -25,34 +22,7 @@ type campaignFixture struct {
 	service   *campaign.Service
 	approvals *approval.Service
 	launcher  *campaign.Launcher
-	wire      *wire
 	queue     *pgtest.MemoryQueue
-}
-
-// wire records published messages; it delivers nothing by itself.
-type wire struct {
-	mu       sync.Mutex
-	messages []campaign.Message
-	refuse   error
-}
-
-func (x *wire) Publish(_ context.Context, ms []campaign.Message) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.refuse != nil {
-		return x.refuse
-	}
-	x.messages = append(x.messages, ms...)
-	return nil
-}
-
-// take returns the messages published since the last call, and forgets them.
-func (x *wire) take() []campaign.Message {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	ms := x.messages
-	x.messages = nil
-	return ms
 }
 
 // downLock is a Redis that is away.
@@ -66,13 +36,13 @@ func (downLock) Release(context.Context, [32]byte, int64) error { return errors.
 func newCampaignFixture(t *testing.T) *campaignFixture {
 	t.Helper()
 	w := newFixture(t)
-	s := &campaignFixture{fixture: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
+	s := &campaignFixture{fixture: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), queue: &pgtest.MemoryQueue{}}
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
 	s.approvals = &approval.Service{Store: s.campaigns, Publisher: campaign.Publisher{Store: s.campaigns, Lock: downLock{}, Templates: w.Templates, Channels: channels, Now: pgtest.Clock}}
 	s.service = &campaign.Service{Store: s.campaigns, Approvals: s.approvals, Templates: w.Templates, Now: pgtest.Clock,
 		Channels:  channels,
 		Audiences: campaign.AudienceKinds()}
-	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
+	s.launcher = &campaign.Launcher{Store: s.campaigns, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	return s
 }
 
@@ -105,7 +75,7 @@ func (s *campaignFixture) published(change func(*campaign.Spec)) campaign.Campai
 	return c
 }
 
-// running returns a campaign that has started and been cut; its ranges are in the wire.
+// running returns a campaign that has started and been cut.
 func (s *campaignFixture) running(change func(*campaign.Spec)) campaign.Campaign {
 	s.Helper()
 	c := s.published(change)
@@ -120,16 +90,6 @@ func (s *campaignFixture) now(c campaign.Campaign) campaign.Campaign {
 	c, err := s.campaigns.Campaign(s.Context(), c.ID)
 	s.Must(err)
 	return c
-}
-
-// bring makes batches of everything on the wire.
-func (s *campaignFixture) bring() {
-	s.Helper()
-	for _, m := range s.wire.take() {
-		var r event.CampaignRanges
-		s.Must(json.Unmarshal(m.Payload, &r))
-		s.Must(s.launcher.Batches(s.Context(), r))
-	}
 }
 
 func (s *campaignFixture) deliverer(senders ...delivery.Sender) *delivery.Service {

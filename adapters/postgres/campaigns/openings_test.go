@@ -37,7 +37,6 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 		}
 	}
 	c, app := s.running(spec(delivery.Webhook, "hook")), s.running(spec(delivery.App, "app"))
-	s.bring()
 	var mu sync.Mutex
 	read := map[user.ID]string{}
 	hook := pgtest.NewSink(delivery.Webhook, 2)
@@ -95,7 +94,8 @@ func TestLinksInTextsAreCounted(t *testing.T) {
 		sp.Name, sp.Content = "Menu", text("Come", "[Menu](https://shop.example/menu)")
 	})
 	follow := func(id user.ID, target uint32) (string, error) {
-		return s.campaigns.Open(ctx, campaign.Reader{CampaignID: c.ID, UserID: id, Target: target})
+		to, err := s.campaigns.Open(ctx, campaign.Reader{CampaignID: c.ID, UserID: id, Target: target})
+		return to.URL, err
 	}
 	for id := range user.ID(2) {
 		if url, err := follow(id+1, campaign.TargetMark("https://shop.example/menu")); err != nil || url != "https://shop.example/menu" {
@@ -123,7 +123,8 @@ func TestOpeningsCountOnce(t *testing.T) {
 	ctx, nowhere := t.Context(), s.running(nil)
 	c := s.published(func(sp *campaign.Spec) { sp.Name, sp.GrantTemplate = "Linked", tpl.ID })
 	open := func(id int64, u user.ID) (string, error) {
-		return s.campaigns.Open(ctx, campaign.Reader{CampaignID: id, UserID: u, Variant: 1})
+		to, err := s.campaigns.Open(ctx, campaign.Reader{CampaignID: id, UserID: u, Variant: 1})
+		return to.URL, err
 	}
 	refused := func(what string, id int64) {
 		t.Helper()
@@ -138,8 +139,8 @@ func TestOpeningsCountOnce(t *testing.T) {
 	refused("about no template", nowhere.ID)
 	refused("unknown", 999)
 	s.Must(s.launcher.Start(ctx, c.ID))
-	if url, err := s.campaigns.Target(ctx, campaign.Reader{CampaignID: c.ID, UserID: 1}); err != nil || url != claimPage {
-		t.Errorf("leads to %q %v", url, err)
+	if to, err := s.campaigns.Target(ctx, campaign.Reader{CampaignID: c.ID, UserID: 1}); err != nil || to.URL != claimPage {
+		t.Errorf("leads to %+v %v", to, err)
 	}
 	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
 		t.Errorf("%d noted before anybody opened a link", n)
@@ -157,7 +158,9 @@ func TestOpeningsCountOnce(t *testing.T) {
 		t.Errorf("%d openings, want 2", n)
 	}
 	s.Exec(`update templates set claim_url = '' where id = $1`, tpl.ID)
-	refused("leads nowhere any more", c.ID)
+	if to, err := s.campaigns.Open(ctx, campaign.Reader{CampaignID: c.ID, UserID: 1, Variant: 1}); err != nil || to != (campaign.Destination{TemplateID: tpl.ID}) {
+		t.Errorf("a drop without a claim address: %+v %v", to, err)
+	}
 
 	s.Exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
 	s.Clean()

@@ -19,8 +19,8 @@ import (
 func TestPausingMeetsCheckpointsInOrder(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(400, 1)
-	c := s.running(nil)
-	s.wire.take()
+	c := s.published(nil)
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	s.Fill("batches", "generate_series(400, 1, -1) i", pgtest.Row{"kind": "campaign", "owner_id": c.ID, "channel": delivery.Webhook,
 		"from_user": pgtest.SQL("i"), "to_user": pgtest.SQL("i"), "priority": 10})
 	s.Exec(`analyze batches`)

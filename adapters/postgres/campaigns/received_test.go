@@ -19,7 +19,6 @@ func TestReceivedRows(t *testing.T) {
 	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 1, 3), (11, 0, 0)`)
 	send := func(name string, shop int64, audience campaign.Audience) campaign.Campaign {
 		c := s.running(func(spec *campaign.Spec) { spec.Name, spec.Shop, spec.Audience = name, shop, audience })
-		s.bring()
 		return c
 	}
 	everybody := campaign.Audience{Kind: campaign.Everybody}

@@ -26,7 +26,6 @@ func TestRecipientsOfACampaign(t *testing.T) {
 	s.users(3500, 3)
 	s.Exec(`update users set opt_outs = $1 where id % 17 = 0`, int16(delivery.Webhook.Bit()))
 	c := s.running(func(sp *campaign.Spec) { sp.Content = divided(30, 10) })
-	s.bring()
 	hook := pgtest.NewSink(delivery.Webhook, 100)
 	hook.Answer = func(m delivery.Message, times int) delivery.Result {
 		switch {
@@ -131,7 +130,6 @@ func TestRareRecipients(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(1, 1)
 	c := s.running(nil)
-	s.bring()
 	const batches = 450
 	for i := int64(10); i < 10+batches; i++ {
 		s.Insert("batches", pgtest.Row{"kind": "campaign", "owner_id": c.ID, "channel": c.Channel, "from_user": i, "to_user": i, "due": pgtest.Bitmap(user.ID(i)),
@@ -169,7 +167,6 @@ func TestEarlierCampaigns(t *testing.T) {
 	s.Shops(10, 11)
 	of := func(shop int64, name string) campaign.Campaign {
 		c := s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = shop, name })
-		s.bring()
 		s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 		s.settled(c)
 		return s.now(c)
@@ -235,7 +232,6 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(2500, 1)
 	c := s.running(nil)
-	s.bring()
 	waiting := func() campaign.Waiting {
 		t.Helper()
 		w, err := s.campaigns.Waiting(t.Context(), c.ID)
@@ -293,7 +289,6 @@ func TestWhenRecipientsWereSentTo(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(100, 1)
 	c := s.running(nil)
-	s.bring()
 	const minute = `(extract(hour from timezone('UTC', now()))::int * 60 + extract(minute from timezone('UTC', now()))::int)`
 	s.Exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + 3) % 1440 where id = 7`)
 	hook := pgtest.NewSink(delivery.Webhook, 100)

@@ -193,14 +193,26 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 	return err
 }
 
+// requestColumns are the columns that [scanRequest] reads.
+const requestColumns = `r.id, r.campaign_id, r.shop_number, r.name, r.channel, r.content, r.audience, r.audience_users, r.grant_template_id,
+	r.starts_at, r.ends_at, r.rate_per_second, r.segment_version, r.segment_name, r.segment_rule, r.reach, r.reach_exact, r.reach_at, r.state,
+	r.asked_by, r.asked_name, r.asked_at, r.reason, r.decided_by, r.decided_at, r.decided_reason, r.allowed`
+
 // Requests returns the requests for approval, the latest first; see
 // [approval.Store].
 func (s Campaigns) Requests(ctx context.Context, id int64, limit int) ([]campaign.Request, error) {
-	rows, err := s.Pool.Query(ctx, `
-		select id, campaign_id, shop_number, name, channel, content, audience, audience_users, grant_template_id,
-			starts_at, ends_at, rate_per_second, segment_version, segment_name, segment_rule, reach, reach_exact, reach_at, state,
-			asked_by, asked_name, asked_at, reason, decided_by, decided_at, decided_reason, allowed
-		from campaign_requests where campaign_id = $1 order by id desc limit $2`, id, max(1, limit))
+	return s.requests(ctx, `from campaign_requests r where r.campaign_id = $1 order by r.id desc limit $2`, id, max(1, limit))
+}
+
+// Awaiting returns the open requests that the member may decide; see [approval.Store].
+func (s Campaigns) Awaiting(ctx context.Context, shops []int64, label string, limit int) ([]campaign.Request, error) {
+	return s.requests(ctx, `from campaign_requests r join campaigns c on c.id = r.campaign_id
+		where r.state = 'asked' and r.ends_at > clock_timestamp() and r.asked_by <> $1 and c.creator <> $1
+			and (cardinality($2::bigint[]) = 0 or r.shop_number = any($2)) order by r.id limit $3`, label, append([]int64{}, shops...), limit)
+}
+
+func (s Campaigns) requests(ctx context.Context, from string, args ...any) ([]campaign.Request, error) {
+	rows, err := s.Pool.Query(ctx, `select `+requestColumns+` `+from, args...)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

@@ -349,7 +349,6 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 		}
 		s.Must(s.launcher.Start(t.Context(), c.ID))
 		s.Must(s.launcher.Cut(t.Context(), c.ID))
-		s.bring()
 		if n := s.Number(`select count(*) from batches b where kind = 'campaign' and owner_id = $1 and due_count = 150 and from_user % 2 = $2 and to_user % 2 = $2`,
 			c.ID, map[string]int{"fr": 0, "en": 1}[language]); n != 1 {
 			t.Errorf("campaign %d was not sent to those who read %s", c.ID, language)
@@ -392,5 +391,40 @@ func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
 	}
 	if n := s.Number(`select count(*) from audit where action = 'campaign.limits' and (before ->> 'PerDay')::int > 0 and (after ->> 'PerWeek')::int = 7`); n != 1 {
 		t.Error("the record does not say what it was before")
+	}
+}
+
+// A request waits for the members who may decide it: neither the member who asked nor the creator,
+// and only members of its shop.
+func TestRequestsThatAwaitAMember(t *testing.T) {
+	s := newOffice(t)
+	c, r := s.asked(nil)
+	waiting := func(by staff.Actor) (ids []int64) {
+		t.Helper()
+		list, err := s.approvals.Awaiting(t.Context(), by, 5)
+		s.Must(err)
+		for _, r := range list {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	limited := staff.Actor{Label: "staff:9", Role: staff.Marketer, Shops: []int64{77}}
+	viewer := staff.Actor{Label: "staff:8", Role: staff.Viewer}
+	for name, by := range map[string]staff.Actor{"the member who asked": li, "a member of another shop": limited, "a viewer": viewer} {
+		if ids := waiting(by); len(ids) != 0 {
+			t.Errorf("%s is shown %v", name, ids)
+		}
+	}
+	if diff := cmp.Diff([]int64{r.ID}, waiting(ada)); diff != "" {
+		t.Error(diff)
+	}
+	s.Exec(`update campaigns set creator = 'staff:3' where id = $1`, c.ID)
+	if ids := waiting(ada); len(ids) != 0 {
+		t.Errorf("the creator is shown %v", ids)
+	}
+	_, err := s.approvals.Refuse(t.Context(), wu, c.ID, r.ID, "too soon")
+	s.Must(err)
+	if ids := waiting(wu); len(ids) != 0 {
+		t.Errorf("a decided request waits: %v", ids)
 	}
 }

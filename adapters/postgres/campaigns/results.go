@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/increment"
 	"dropbell/domain/money"
 	"dropbell/domain/user"
 )
@@ -141,7 +142,7 @@ func (n *counting) readSpent(ctx context.Context, tx pgx.Tx, template int64) err
 	var id uint64
 	var s campaign.Spent
 	_, err = pgx.ForEachRow(rows, []any{&id, &s.Currency, &s.Orders, &s.Ordered, &s.Discount}, func() error {
-		n.spent[id] = s
+		n.spent[id] = s.OfUser()
 		return nil
 	})
 	return err
@@ -225,11 +226,14 @@ func (n *counting) count(variant int, group, sent *roaring64.Bitmap) {
 
 // storeResultSQL returns nothing.
 const storeResultSQL = `
-insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used, orders, ordered, discount, currency)
-values (@campaign, @variant, @assigned, @sent, @opened, @reserved, @claimed, @used, @orders, @ordered, @discount, @currency)
+insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used, orders, ordered, discount, currency,
+    order_squares, order_cubes, revenue_squares, revenue_cubes)
+values (@campaign, @variant, @assigned, @sent, @opened, @reserved, @claimed, @used, @orders, @ordered, @discount, @currency,
+    @order_squares, @order_cubes, @revenue_squares, @revenue_cubes)
 on conflict (campaign_id, variant) do update set assigned = excluded.assigned, sent = excluded.sent, opened = excluded.opened,
     reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used, orders = excluded.orders, ordered = excluded.ordered,
-    discount = excluded.discount, currency = excluded.currency`
+    discount = excluded.discount, currency = excluded.currency, order_squares = excluded.order_squares, order_cubes = excluded.order_cubes,
+    revenue_squares = excluded.revenue_squares, revenue_cubes = excluded.revenue_cubes`
 
 // countedSQL returns nothing; no row changes if later results are stored. Neither the last count
 // nor the count of a campaign that was settled meanwhile is postponed.
@@ -256,7 +260,9 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 			t := n.tallies[variant-delivery.Remaining]
 			if _, err := tx.Exec(ctx, storeResultSQL, pgx.StrictNamedArgs{"campaign": n.ID, "variant": variant, "assigned": t.Assigned,
 				"sent": t.Sent, "opened": t.Opened, "reserved": t.Reserved, "claimed": t.Claimed, "used": t.Used,
-				"orders": t.Spent.Orders, "ordered": int64(t.Spent.Ordered), "discount": int64(t.Spent.Discount), "currency": t.Spent.Currency}); err != nil {
+				"orders": t.Spent.Orders, "ordered": int64(t.Spent.Ordered), "discount": int64(t.Spent.Discount), "currency": t.Spent.Currency,
+				"order_squares": t.Spent.OrderPowers.Squares, "order_cubes": t.Spent.OrderPowers.Cubes,
+				"revenue_squares": t.Spent.RevenuePowers.Squares, "revenue_cubes": t.Spent.RevenuePowers.Cubes}); err != nil {
 				return err
 			}
 		}
@@ -268,7 +274,8 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign.Results, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.account_off,
-			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used, r.orders, r.ordered, r.discount, r.currency
+			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used, r.orders, r.ordered, r.discount, r.currency,
+			r.order_squares, r.order_cubes, r.revenue_squares, r.revenue_cubes
 		from campaigns c left join campaign_results r on r.campaign_id = c.id
 		-- Groups without a version of their own, whose numbers are below 0, come last.
 		where c.id = any($1) order by c.id, r.variant < 0, r.variant`, ids, campaign.ResultsFor)
@@ -281,15 +288,17 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 	var variant *int
 	var n [9]*int64
 	var currency *string
+	var powers [4]*float64
 	_, err = pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.AccountOff,
-		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8], &currency}, func() error {
+		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8], &currency, &powers[0], &powers[1], &powers[2], &powers[3]}, func() error {
 		r, known := all[id]
 		if !known {
 			r = head
 		}
 		if variant != nil {
 			r.Groups = append(r.Groups, campaign.Tally{Variant: *variant, Assigned: *n[0], Sent: *n[1], Opened: *n[2], Reserved: *n[3], Claimed: *n[4], Used: *n[5],
-				Spent: campaign.Spent{Currency: *currency, Orders: *n[6], Ordered: money.Amount(*n[7]), Discount: money.Amount(*n[8])}})
+				Spent: campaign.Spent{Currency: *currency, Orders: *n[6], Ordered: money.Amount(*n[7]), Discount: money.Amount(*n[8]),
+					OrderPowers: increment.Powers{Squares: *powers[0], Cubes: *powers[1]}, RevenuePowers: increment.Powers{Squares: *powers[2], Cubes: *powers[3]}}})
 		}
 		all[id] = r
 		return nil

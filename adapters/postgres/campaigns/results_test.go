@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/increment"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -38,7 +39,6 @@ func (s *campaignFixture) compared(tpl template.Template, n int) campaign.Campai
 	s.Helper()
 	s.users(n, 3)
 	c := s.running(func(sp *campaign.Spec) { sp.GrantTemplate, sp.Content = tpl.ID, divided(40, 20) })
-	s.bring()
 	hook := pgtest.NewSink(delivery.Webhook, 100)
 	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID%7 == 0 {
@@ -146,7 +146,7 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 	s.coupon(tpl, 1, in, "used", &in)
 
 	for _, w := range want { // each used coupon paid an order; their amounts are in rows of operations, which are not there
-		w.Spent = campaign.Spent{Currency: "CNY", Orders: w.Used}
+		w.Spent = campaign.Spent{Currency: "CNY", Orders: w.Used, OrderPowers: increment.Powers{Squares: float64(w.Used), Cubes: float64(w.Used)}}
 	}
 	r := s.counted(c)
 	if len(r.Groups) != 3 || r.Groups[0].Variant != 0 || r.Groups[2].Variant != delivery.HeldOut {
@@ -179,7 +179,6 @@ func TestResultsOfAnUndividedCampaign(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(1500, 2)
 	c := s.running(nil)
-	s.bring()
 	s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	r := s.counted(c) // while it goes on
 	if len(r.Groups) != 1 || r.Groups[0] != (campaign.Tally{Assigned: 1500, Sent: 1500}) || r.Until != nil || r.Final {
@@ -197,7 +196,6 @@ func TestResultsAgreeOnceSettled(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(500, 2)
 	c := s.running(nil)
-	s.bring()
 	progress := func() campaign.Progress {
 		p, err := s.campaigns.Progress(t.Context(), c.ID)
 		s.Must(err)
@@ -267,7 +265,6 @@ func TestCountsAreShared(t *testing.T) {
 	for i := range 4 {
 		all = append(all, s.running(func(sp *campaign.Spec) { sp.Name = fmt.Sprint("campaign ", i) }))
 	}
-	s.bring()
 	s.Exec(`update batches set due = '\x0102' where owner_id = $1`, all[0].ID)
 	var workers sync.WaitGroup
 	var mu sync.Mutex
@@ -315,7 +312,6 @@ func TestSlowCounts(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(2000, 1)
 	c := s.running(nil)
-	s.bring()
 	for name, change := range map[string]string{
 		"overtaken": `update campaigns set counted_to = clock_timestamp() + interval '1 minute', account_off = 77`,
 		"archived":  `update campaigns set archived = true`,
@@ -350,7 +346,6 @@ func TestCountOfADyingWorker(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(100, 1)
 	c := s.running(nil)
-	s.bring()
 	ctx, die := context.WithCancel(t.Context())
 	tx, err := s.SQL.Begin(t.Context())
 	s.Must(err)

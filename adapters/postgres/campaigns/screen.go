@@ -17,7 +17,8 @@ const factsSQL = `
 	select coalesce(c.grant_template_id, 0), coalesce(c.shop_number, 0), c.state, coalesce(l.per_day, 0), coalesce(l.per_week, 0),
 		-- A batch lies within one message.
 		(select m.strangers from campaign_messages m where m.campaign_id = c.id and m.from_user <= $2 and m.to_user >= $3
-			order by m.seq limit 1)
+			order by m.seq limit 1),
+		exists (select from budgets b join templates t on t.id = c.grant_template_id where b.scope = 'campaign' and b.subject = c.id and t.claim_mode = 'gate')
 	from campaigns c left join campaign_limits l on l.shop_number = coalesce(c.shop_number, 0) where c.id = $1`
 
 // Facts returns the facts by which a campaign's batch is screened; see [campaign.ScreenStore].
@@ -49,7 +50,7 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batc
 		return err
 	}
 	var strangers []byte
-	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers); err != nil {
+	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers, &f.Unbudgeted); err != nil {
 		return err
 	}
 	rows, err := told.Query()

@@ -42,7 +42,6 @@ func TestEverySkipSaysWhy(t *testing.T) {
 	s.Exec(`update users set quiet_from = ` + minute + `, quiet_to = (` + minute + ` + 2) % 1440 where id = 6`)                    // 6: for a minute or two
 	c := s.running(func(sp *campaign.Spec) { sp.Channel = delivery.Email })
 	s.Exec(`delete from users where id = 7`) // deleted meanwhile
-	s.bring()
 	mail := pgtest.NewSink(delivery.Email, 10)
 	s.Must(s.deliverer(mail).Drain(t.Context(), delivery.Email))
 	got := s.reasons(c)
@@ -86,7 +85,6 @@ func TestFrequencyCap(t *testing.T) {
 		c := s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = 10, "c"+strconv.Itoa(i) })
 		all = append(all, c)
 	}
-	s.bring()
 	deadline := time.Now().Add(time.Minute)
 	for s.Number(`select count(*) from batches where state <> 'done'`) > 0 && time.Now().Before(deadline) {
 		var workers sync.WaitGroup
@@ -110,7 +108,6 @@ func TestFrequencyCap(t *testing.T) {
 	s.Exec(`update batches set finished_at = finished_at - interval '2 days', started_at = started_at - interval '2 days'`)
 	for i := range 2 {
 		all = append(all, s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = 10, "later"+strconv.Itoa(i) }))
-		s.bring()
 		s.Must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
 	}
 	for id := range user.ID(1500) {
@@ -165,7 +162,6 @@ func TestGrantBeforeTheMessage(t *testing.T) {
 	s.users(1000, 1)
 	tpl := s.fixture.Published(time.Hour)
 	c := s.running(func(sp *campaign.Spec) { sp.GrantTemplate = tpl.ID })
-	s.bring()
 	gate := &granting{stock: 600, owners: map[user.ID]int{}}
 	hook := pgtest.NewSink(delivery.Webhook, 50)
 	hook.Answer = func(m delivery.Message, _ int) delivery.Result {

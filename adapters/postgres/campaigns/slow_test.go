@@ -22,7 +22,6 @@ func TestASlowCampaignFollowsItsUsers(t *testing.T) {
 			s.users(50, apart)
 			s.Exec(`update users set email = 'U' || id / $1 || '@example.com'`, apart)
 			c := s.running(func(sp *campaign.Spec) { sp.Channel = delivery.Email })
-			s.bring()
 			mail := pgtest.NewSink(delivery.Email, 1)
 			var passed atomic.Int64 // seconds
 			const minute = `(extract(hour from now()) * 60 + extract(minute from now()))::int`

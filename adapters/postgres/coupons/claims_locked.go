@@ -79,6 +79,7 @@ func lockAndRead(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*c
 	b.Queue(lockExclusive, q.templates)
 	queueReads(b, d, q, lockTemplates)
 	queueVoid(b, d, group)
+	queueAffordable(b, d, group)
 	return d, conn.SendBatch(ctx, b).Close()
 }
 
@@ -195,6 +196,7 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Decider) error {
 	b.Queue(addCounts, countColumns(d.Fresh())...)
 	b.Queue(addIssued, templates, sums)
 	queueUses(b, d.Fresh())
+	queueGiven(b, d)
 	b.Queue(addSecond, secondColumns(d.Fresh())...)
 	b.Queue(announceIssued, event.CouponsIssued, payload, pg.TraceOf(ctx))
 	return nil

@@ -144,3 +144,9 @@ func (s CouponSteps) RevokedBy(ctx context.Context, id int64) (jobID int64, err 
 		where coupon_id = $1 and order_id = '' and step = 'revoke' and outcome = 'done'`, id).Scan(&jobID)
 	return jobID, pg.Translate(err)
 }
+
+// GivenByKey returns the coupon of a grant's key; see [coupon.AdminStore].
+func (s CouponSteps) GivenByKey(ctx context.Context, key string) (id int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(id), 0) from coupons where origin = 'grant' and origin_key = $1 and origin_key <> ''`, key).Scan(&id)
+	return id, pg.Translate(err)
+}

@@ -176,7 +176,7 @@ type act struct {
 func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 	ctx := p.Context()
 	o := rapid.SampledFrom([]string{"A", "B", "C"}).Draw(rt, "order")
-	switch step := rapid.SampledFrom([]string{"lock", "lock", "lock", "confirm", "release", "refund", "task", "sweeps", "revoke"}).Draw(rt, "step"); step {
+	switch step := rapid.SampledFrom([]string{"lock", "lock", "lock", "confirm", "release", "refund", "locks end", "sweeps", "revoke"}).Draw(rt, "step"); step {
 	case "lock":
 		amount := rapid.SampledFrom([]money.Amount{2500, 2500, 2500, 9900}).Draw(rt, "amount")
 		return act{"lock " + o, func(s *coupon.Service) error {
@@ -192,14 +192,9 @@ func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 	case "refund":
 		return act{"refund " + o, func(s *coupon.Service) error { _, err := s.Refund(ctx, "", id, o); return err },
 			func(m *model) bool { return m.refund(o) }}
-	case "task":
-		return act{"time-out task " + o, func(s *coupon.Service) error { _, err := s.TimeOut(ctx, id, o); return err },
-			func(m *model) bool {
-				if m.holder == o {
-					m.timeOut()
-				}
-				return true
-			}}
+	case "locks end":
+		return act{"sweep of locks", func(*coupon.Service) error { _, err := p.store.EndLocks(ctx, 10); return err },
+			func(m *model) bool { m.timeOut(); return true }}
 	case "revoke":
 		if rapid.IntRange(0, 4).Draw(rt, "rare") == 0 {
 			toStock := rapid.Bool().Draw(rt, "to stock")
@@ -222,7 +217,7 @@ func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 func TestCouponModel(t *testing.T) {
 	p := newPaymentFixture(t)
 	ctx := p.Context()
-	services := []*coupon.Service{p.steps, {Store: couponsdb.NewCouponSteps(p.secondDB()), LockFor: time.Hour}}
+	services := []*coupon.Service{p.steps, {Store: pgtest.Payments(t, p.secondDB()), LockFor: time.Hour}}
 	var pairs, either int
 	rapid.Check(t, func(rt *rapid.T) {
 		ms := models{{state: coupon.Unused, orders: map[string]*modelOrder{}}}

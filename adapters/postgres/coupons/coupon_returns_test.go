@@ -19,7 +19,7 @@ import (
 
 // decider returns the use cases of staff on the fixture.
 func (h *claimFixture) decider() *coupon.Admin {
-	return &coupon.Admin{Store: couponsdb.NewCouponSteps(h.DB)}
+	return &coupon.Admin{Store: h.Payments}
 }
 
 // balanced recounts the stock and returns the ledger. The ledger, and the census
@@ -118,7 +118,7 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 		h.Must(err)
 		ids = append(ids, c.CouponID)
 	}
-	decider, steps := h.decider(), &coupon.Service{Store: couponsdb.NewCouponSteps(h.DB), LockFor: time.Hour}
+	decider, steps := h.decider(), &coupon.Service{Store: pgtest.Payments(t, h.DB), LockFor: time.Hour}
 	defer h.watched(drop.ID)()
 	var all sync.WaitGroup
 	for i, id := range ids {

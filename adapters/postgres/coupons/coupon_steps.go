@@ -2,7 +2,6 @@ package coupons
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,7 +11,6 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/money"
-	"dropbell/killpoint"
 )
 
 // CouponSteps stores coupons, their state changes, and the log of these steps.
@@ -26,125 +24,95 @@ var (
 	ruleColumns  = pg.RowColumns[coupon.Rule]("t")
 )
 
-// caseSQL loads coupon $1 with the history of order $2 in one statement, so that
-// both are of the same moment.
-var caseSQL = `
-select ` + ownedColumns + `, ` + ruleColumns + `, t.shop_number, clock_timestamp(), o.steps, o.amounts, o.eligible
-from coupons c join templates t on t.id = c.template_id,
-    lateral (select coalesce(array_agg(o.step), '{}') as steps, coalesce(array_agg(o.order_amount), '{}') as amounts,
-        coalesce(array_agg(o.eligible), '{}') as eligible
-        from coupon_operations o where o.coupon_id = c.id and o.order_id = $2 and $2 <> '' and o.outcome = 'done') o
-where c.id = $1`
+// casesSQL loads the coupons $1, each with the log of the order in $2 at the same place, in
+// one statement, so that both are of the same moment. The first column is the place.
+var casesSQL = `
+select a.i, ` + ownedColumns + `, ` + ruleColumns + `, t.shop_number, clock_timestamp(), o.steps, o.outcomes, o.amounts, o.eligible
+from unnest($1::bigint[], $2::text[]) with ordinality a (id, order_id, i) join coupons c on c.id = a.id join templates t on t.id = c.template_id,
+    lateral (select coalesce(array_agg(o.step), '{}') as steps, coalesce(array_agg(o.outcome), '{}') as outcomes,
+        coalesce(array_agg(o.order_amount), '{}') as amounts, coalesce(array_agg(o.eligible), '{}') as eligible
+        from coupon_operations o where o.coupon_id = c.id and o.order_id = a.order_id and a.order_id <> '') o`
 
 // Case loads a coupon with one order's history; see [coupon.Store].
 func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon.Case, err error) {
-	var steps []string
-	var amounts, eligible []int64
-	fields := append(pg.RowPlaces(&c.Coupon), pg.RowPlaces(&c.Rule)...)
-	err = s.Pool.QueryRow(ctx, caseSQL, id, order).Scan(append(fields, &c.ShopNumber, &c.Now, &steps, &amounts, &eligible)...)
-	if errors.Is(err, pgx.ErrNoRows) {
+	found := make([]*coupon.Case, 1)
+	err = s.PlannedOnce(ctx, casesSQL, []any{[]int64{id}, []string{order}}, func(rows pgx.Rows) error { return readCases(rows, found) })
+	if err != nil {
+		return c, pg.Translate(err)
+	}
+	if found[0] == nil {
 		return c, coupon.ErrNotFound
 	}
-	for i, step := range steps {
-		c.History = append(c.History, coupon.Operation{CouponID: id, OrderID: order, Step: coupon.Step(step), Outcome: coupon.Done,
-			OrderAmount: money.Amount(amounts[i]), Eligible: money.Amount(eligible[i])})
-	}
-	return c, pg.Translate(err)
+	return *found[0], nil
 }
 
-// moveSQL returns the coupon after the step, or no row if the coupon's version is
-// not @version. It stores the coupon, the log, and one event for each change of
-// state. A new lock (@locking) requires a valid coupon; if the statement waited
-// for a concurrent step, the clock is read again after the wait.
-var moveSQL = `
-with c as (
-    update coupons c set state = @state, order_id = @order, discount = @discount, version = version + 1, updated_at = clock_timestamp(),
-        locked_at = case when @state <> 'locked' and @state <> 'used' then null when @locking then statement_timestamp() else locked_at end,
-        locked_until = case when @state <> 'locked' then null when @locking then statement_timestamp() + @lock_for::interval else locked_until end,
-        used_at = case when @state <> 'used' then null else coalesce(used_at, clock_timestamp()) end,
-        returned = returned or @to_stock
-    where c.id = @id and c.version = @version and (not @locking or c.expires_at > clock_timestamp())
-    returning c.*
-), o as (
-    insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor, reason, job_id)
-    select c.id, o.order_id, o.step, 'done', o.from_state, o.to_state, o.order_amount, o.eligible, o.discount, o.actor, o.reason, nullif(@job::bigint, 0)
-    from c, unnest(@orders::text[], @steps::text[], @from_states::text[], @to_states::text[], @amounts::bigint[], @eligible::bigint[],
-        @discounts::bigint[], @actors::text[], @reasons::text[])
-        with ordinality as o (order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) order by o.i
-    returning id, order_id, step, from_state, to_state, order_amount, discount, at
-), announced as (
-    insert into outbox (topic, payload, trace)
-    select @topic, jsonb_strip_nulls(jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
-        'order_id', o.order_id, 'step', o.step, 'from', o.from_state, 'to', o.to_state, 'discount', o.discount,
-        'order_amount', nullif(o.order_amount, 0), 'locked_until', case when o.step = 'lock' then c.locked_until end, 'operation_id', o.id::text, 'at', o.at)), @trace
-    from c, o where o.from_state <> o.to_state
-)
-select ` + ownedColumns + ` from c`
-
-// Save stores the move; see [coupon.Store].
-func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
-	args := operationArgs(m.Ops)
-	args["id"], args["version"], args["locking"], args["lock_for"] = m.From.ID, m.From.Version, m.LockFor > 0, m.LockFor
-	args["state"], args["order"], args["discount"] = m.To.State, m.To.OrderID, m.To.Discount
-	args["to_stock"], args["job"] = m.ToStock, m.Job
-	args["topic"], args["trace"] = event.CouponChanged, pg.TraceOf(ctx)
-	if m.Entry == nil && !m.ToStock { // one statement is a transaction
-		err = s.Apart(ctx, pg.Room{Of: "payment", ID: m.From.TemplateID}, func() error {
-			return killpoint.Around("coupons.step", func() error { return s.BrieflyOne(ctx, moveSQL, []any{args}, pg.RowPlaces(&c)...) })
-		})
-	} else {
-		err = s.Tx(ctx, func(tx pgx.Tx) error {
-			if m.ToStock {
-				if _, err := tx.Exec(ctx, lockForReturn, m.From.TemplateID); err != nil {
-					return err
-				}
+// readCases reads the rows of [casesSQL] into their places. The place of a coupon that does
+// not exist stays nil.
+func readCases(rows pgx.Rows, into []*coupon.Case) error {
+	defer rows.Close()
+	for rows.Next() {
+		var place int
+		var steps, outcomes []string
+		var amounts, eligible []int64
+		c := &coupon.Case{}
+		fields := append([]any{&place}, pg.RowPlaces(&c.Coupon)...)
+		fields = append(fields, pg.RowPlaces(&c.Rule)...)
+		if err := rows.Scan(append(fields, &c.ShopNumber, &c.Now, &steps, &outcomes, &amounts, &eligible)...); err != nil {
+			return err
+		}
+		for i, step := range steps {
+			if outcomes[i] != coupon.Done {
+				c.Refusals = append(c.Refusals, coupon.Refusal{Step: coupon.Step(step), Outcome: outcomes[i]})
+				continue
 			}
-			if err := tx.QueryRow(ctx, moveSQL, args).Scan(pg.RowPlaces(&c)...); err != nil {
+			c.History = append(c.History, coupon.Operation{CouponID: c.Coupon.ID, Step: coupon.Step(step), Outcome: coupon.Done,
+				OrderAmount: money.Amount(amounts[i]), Eligible: money.Amount(eligible[i])})
+		}
+		into[place-1] = c
+	}
+	return rows.Err()
+}
+
+// Save stores the move of staff or a job; see [coupon.AdminStore].
+func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if m.ToStock {
+			if _, err := tx.Exec(ctx, lockForReturn, m.From.TemplateID); err != nil {
 				return err
 			}
-			if m.ToStock {
-				if err := returnToStock(ctx, tx, m.From.TemplateID); err != nil {
-					return err
-				}
+		}
+		rows, err := tx.Query(ctx, movesSQL, movesArgs(ctx, []coupon.Move{m}, nil))
+		if err != nil {
+			return err
+		}
+		moved := []coupon.Coupon{m.To}
+		done, err := readMoved(rows, moved)
+		if c = moved[0]; err == nil && !done[0] {
+			err = coupon.ErrRaced
+		}
+		if err != nil {
+			return err
+		}
+		if m.UndoesRefund {
+			if _, err := tx.Exec(ctx, `update coupon_operations set outcome = 'undone' where coupon_id = $1 and order_id = $2 and step = 'refund' and outcome = 'done'`,
+				m.From.ID, m.To.OrderID); err != nil {
+				return err
 			}
-			if m.Entry == nil {
-				return nil
+		}
+		if m.ToStock {
+			if err := returnToStock(ctx, tx, m.From.TemplateID); err != nil {
+				return err
 			}
-			return pg.InsertAudit(ctx, tx, *m.Entry)
-		})
-	}
-	if errors.Is(err, pgx.ErrNoRows) || pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") {
+		}
+		if m.Entry == nil {
+			return nil
+		}
+		return pg.InsertAudit(ctx, tx, *m.Entry)
+	})
+	if pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") {
 		return c, coupon.ErrRaced
 	}
 	return c, pg.Translate(err)
-}
-
-// operationArgs are the parameters for the log, as arrays with one element for
-// each operation.
-func operationArgs(ops []coupon.Operation) pgx.StrictNamedArgs {
-	n := len(ops)
-	orders, steps, from, to := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	amounts, eligible, discounts := make([]int64, n), make([]int64, n), make([]int64, n)
-	actors, reasons := make([]string, n), make([]string, n)
-	for i, o := range ops {
-		orders[i], steps[i], from[i], to[i] = o.OrderID, string(o.Step), string(o.From), string(o.To)
-		amounts[i], eligible[i], discounts[i] = int64(o.OrderAmount), int64(o.Eligible), int64(o.Discount)
-		actors[i], reasons[i] = o.By, o.Reason
-	}
-	return pgx.StrictNamedArgs{"orders": orders, "steps": steps, "from_states": from, "to_states": to, "amounts": amounts,
-		"eligible": eligible, "discounts": discounts, "actors": actors, "reasons": reasons}
-}
-
-// refusedSQL returns nothing.
-const refusedSQL = `
-insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
-values (@coupon, @order, @step, @outcome, @from_state, @to_state, @actor) on conflict do nothing`
-
-// Refused logs a refused step once; see [coupon.Store].
-func (s CouponSteps) Refused(ctx context.Context, o coupon.Operation) error {
-	err := s.Briefly(ctx, refusedSQL, []any{pgx.StrictNamedArgs{"coupon": o.CouponID, "order": o.OrderID, "step": o.Step,
-		"outcome": o.Outcome, "from_state": o.From, "to_state": o.To, "actor": o.By}}, func(pgx.Rows) error { return nil })
-	return pg.Translate(err)
 }
 
 // freedSQL is the state of coupon c once no order holds it.
@@ -152,8 +120,8 @@ const freedSQL = `case when c.expires_at <= clock_timestamp() then 'expired' els
 
 // EndLocks ends up to limit locks that have run out and returns their number.
 // Concurrent calls are allowed.
-func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
-	tag, err := s.Pool.Exec(ctx, `
+func (s CouponSteps) EndLocks(ctx context.Context, limit int) (n int, err error) {
+	err = s.Pool.QueryRow(ctx, `
 		with due as (
 			select id, order_id, discount from coupons where state = 'locked' and locked_until <= statement_timestamp()
 			order by locked_until limit $1 for update skip locked
@@ -165,12 +133,17 @@ func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 			insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, discount, actor)
 			select id, ended, 'timeout', 'done', 'locked', state, off, 'system' from c
 			returning id, coupon_id, at
+		), changed as (
+			select (row_number() over (order by o.id) - 1) / $3::int as part, o.id, jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text,
+				'user_id', c.user_id::text, 'order_id', c.ended, 'step', 'timeout', 'from', 'locked', 'to', c.state, 'discount', c.off,
+				'operation_id', o.id::text, 'at', o.at) as change
+			from c join o on o.coupon_id = c.id
+		), announced as (
+			insert into outbox (topic, payload)
+			select $2, jsonb_build_object('changes', jsonb_agg(change order by id)) from changed group by part
 		)
-		insert into outbox (topic, payload)
-		select $2, jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
-			'order_id', c.ended, 'step', 'timeout', 'from', 'locked', 'to', c.state, 'discount', c.off, 'operation_id', o.id::text, 'at', o.at)
-		from c join o on o.coupon_id = c.id`, limit, event.CouponChanged)
-	return int(tag.RowsAffected()), pg.Translate(err)
+		select count(*) from c`, limit, event.CouponsChanged, event.MaxCouponChanges).Scan(&n)
+	return n, pg.Translate(err)
 }
 
 // CouponsWait asks for locked coupons, and for unused coupons that have expired.

@@ -175,13 +175,10 @@ func TestCouponExpiresWhileLockWaits(t *testing.T) {
 func TestCouponLockTimesOut(t *testing.T) {
 	p := newPaymentFixture(t)
 	ctx := p.Context()
-	byTask, bySweep, byLock := p.issue(), p.issue(), p.issue()
-	for _, id := range []int64{byTask, bySweep, byLock} {
+	first, bySweep, byLock := p.issue(), p.issue(), p.issue()
+	for _, id := range []int64{first, bySweep, byLock} {
 		_, err := p.lock(id, "A")
 		p.Must(err)
-	}
-	if left, err := p.steps.TimeOut(ctx, byTask, "A"); err != nil || left < 59*time.Minute {
-		t.Fatalf("too early: %v, %v", left, err)
 	}
 	if n, err := p.store.EndLocks(ctx, 100); err != nil || n != 0 {
 		t.Fatalf("too early: %d, %v", n, err)
@@ -191,10 +188,10 @@ func TestCouponLockTimesOut(t *testing.T) {
 	if c, err := p.lock(byLock, "B"); err != nil || c.Coupon.OrderID != "B" {
 		t.Fatalf("%+v, %v", c.Coupon, err)
 	}
-	p.runOut(byTask)
-	for range 2 {
-		if left, err := p.steps.TimeOut(ctx, byTask, "A"); err != nil || left != 0 {
-			t.Fatalf("%v, %v", left, err)
+	p.runOut(first)
+	for _, want := range []int{1, 0} {
+		if n, err := p.store.EndLocks(ctx, 100); err != nil || n != want {
+			t.Fatalf("swept %d, %v, want %d", n, err, want)
 		}
 	}
 	p.runOut(bySweep)
@@ -202,10 +199,10 @@ func TestCouponLockTimesOut(t *testing.T) {
 	if n, err := p.store.EndLocks(ctx, 100); err != nil || n != 1 {
 		t.Fatalf("swept %d, %v", n, err)
 	}
-	if a, b := p.state(byTask).State, p.state(bySweep).State; a != coupon.Unused || b != coupon.Expired {
+	if a, b := p.state(first).State, p.state(bySweep).State; a != coupon.Unused || b != coupon.Expired {
 		t.Fatalf("after the time-out: %s, %s", a, b)
 	}
-	for _, id := range []int64{byTask, bySweep, byLock} {
+	for _, id := range []int64{first, bySweep, byLock} {
 		if _, err := p.steps.Confirm(ctx, "", id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
 			t.Errorf("confirmed after the time-out: %v", err)
 		}
@@ -386,7 +383,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 func TestCouponHasOneHolder(t *testing.T) {
 	p := newPaymentFixture(t)
 	id := p.issue()
-	second := &coupon.Service{Store: couponsdb.NewCouponSteps(p.secondDB()), LockFor: time.Hour}
+	second := &coupon.Service{Store: pgtest.Payments(t, p.secondDB()), LockFor: time.Hour}
 	var winners atomic.Int64
 	var all sync.WaitGroup
 	for i := range 24 {

@@ -3,82 +3,20 @@ package coupons
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
-	"dropbell/domain/event"
 )
 
-// CouponTallies counts the outcomes of each template's coupons from events. Events arrive at
-// least once, so an event is counted in the transaction that stores its id.
+// CouponTallies are the outcomes of each template's coupons, as [TallyEvents] has counted them.
 // [CouponTallies.Recount] compares the sums with the rows. A sum may be below 0 while an event
 // waits that is older than a counted event; readers then see 0.
 type CouponTallies struct{ *pg.DB }
 
 // NewCouponTallies returns the tallies of db.
 func NewCouponTallies(db *pg.DB) CouponTallies { return CouponTallies{db} }
-
-// tallySQL returns nothing. It counts nothing if the event was counted before. The row of
-// coupon_tallies is locked before rows of sale_hours, as [CouponTallies.RecountSales] does.
-var tallySQL = `
-with fresh as (
-    insert into handled_events (handler, event_id) values ('coupon-tallies', @event) on conflict do nothing returning 1
-), tallied as (
-insert into coupon_tallies as y (template_id, locked, used, expired, revoked, discounted, released, refunded)
-select u.* from fresh, unnest(@templates::bigint[], @locked::bigint[], @used::bigint[], @expired::bigint[], @revoked::bigint[],
-    @discounted::bigint[], @released::bigint[], @refunded::bigint[])
-    as u (t, locked, used, expired, revoked, discounted, released, refunded) order by u.t
-on conflict (template_id) do update set locked = y.locked + excluded.locked, used = y.used + excluded.used,
-    expired = y.expired + excluded.expired, revoked = y.revoked + excluded.revoked, discounted = y.discounted + excluded.discounted,
-    released = y.released + excluded.released, refunded = y.refunded + excluded.refunded, changed_at = clock_timestamp()
-returning template_id
-)
-insert into sale_hours as h (template_id, hour, refund, orders, ordered, discount, shared_orders, shared_ordered)
-select s.* from tallied join (` + salesSQL(`o.id = @operation`) + `) s using (template_id)
-on conflict (template_id, hour, refund) do update set orders = h.orders + excluded.orders, ordered = h.ordered + excluded.ordered,
-    discount = h.discount + excluded.discount, shared_orders = h.shared_orders + excluded.shared_orders,
-    shared_ordered = h.shared_ordered + excluded.shared_ordered`
-
-// Changed counts one step of one coupon unless it was counted before.
-func (s CouponTallies) Changed(ctx context.Context, eventID string, e event.Coupon) error {
-	moved := func(state coupon.State) []int64 {
-		var d int64
-		if e.To == string(state) {
-			d++
-		}
-		if e.From == string(state) {
-			d--
-		}
-		return []int64{d}
-	}
-	took := func(steps ...coupon.Step) []int64 {
-		if slices.Contains(steps, coupon.Step(e.Step)) {
-			return []int64{1}
-		}
-		return []int64{0}
-	}
-	used := moved(coupon.Used)
-	_, err := s.Pool.Exec(ctx, tallySQL, pgx.StrictNamedArgs{"event": eventID, "templates": []int64{e.TemplateID},
-		"locked": moved(coupon.Locked), "used": used, "expired": moved(coupon.Expired), "revoked": moved(coupon.Revoked),
-		"discounted": []int64{used[0] * e.Discount}, "released": took(coupon.StepRelease, coupon.StepTimeout),
-		"refunded": took(coupon.StepRefund), "operation": e.OperationID})
-	return pg.Translate(err)
-}
-
-// Expired counts one swept group unless it was counted before.
-func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expired) error {
-	n := len(e.Expired)
-	templates, expired, zero := make([]int64, n), make([]int64, n), make([]int64, n)
-	for i, x := range e.Expired {
-		templates[i], expired[i] = x.TemplateID, x.Coupons
-	}
-	_, err := s.Pool.Exec(ctx, tallySQL, pgx.StrictNamedArgs{"event": eventID, "templates": templates, "expired": expired,
-		"locked": zero, "used": zero, "revoked": zero, "discounted": zero, "released": zero, "refunded": zero, "operation": 0})
-	return pg.Translate(err)
-}
 
 // tallySumsSQL returns the outcomes of the coupons of template $1. Once the last issued coupon
 // has expired, every unused coupon counts as expired, even if the sweep has not stored the

@@ -16,7 +16,7 @@ import (
 var couponStep = map[coupon.Step]reminder.StepKind{
 	coupon.StepLock: reminder.StepCouponLocked, coupon.StepConfirm: reminder.StepCouponUsed, coupon.StepRelease: reminder.StepCouponReleased,
 	coupon.StepTimeout: reminder.StepCouponTimedOut, coupon.StepRefund: reminder.StepCouponRefunded, coupon.StepExpire: reminder.StepCouponExpired,
-	coupon.StepRevoke: reminder.StepCouponRevoked,
+	coupon.StepRevoke: reminder.StepCouponRevoked, coupon.StepRestore: reminder.StepCouponUsed,
 }
 
 // couponStepsSQL returns when user $1 got coupons of template $2, the later changes of these
@@ -27,7 +27,7 @@ const couponStepsSQL = `
 with mine as (
 	select id, issued_at, origin from coupons where user_id = $1 and template_id = $2 order by id limit 1000
 ), done as (
-	select o.* from mine join coupon_operations o on o.coupon_id = mine.id where o.outcome = 'done' and o.from_state <> o.to_state
+	select o.* from mine join coupon_operations o on o.coupon_id = mine.id where o.outcome in ('done', 'undone') and o.from_state <> o.to_state
 )
 select id, issued_at, '', origin, '', '', 0 as op, 0 as part from mine
 union all

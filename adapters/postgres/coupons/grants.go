@@ -29,14 +29,14 @@ func (s Grants) StageGrants(ctx context.Context, sheet int64, rows []coupon.Gran
 		if _, err := tx.Exec(ctx, `delete from grant_rows where sheet_id = $1`, sheet); err != nil {
 			return err
 		}
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"grant_rows"}, []string{"sheet_id", "line", "input", "user_id"},
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"grant_rows"}, []string{"sheet_id", "line", "input", "user_id", "claim_key"},
 			pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
 				r := rows[i]
 				var id any
 				if r.UserID != 0 {
 					id = int64(r.UserID)
 				}
-				return []any{sheet, r.Line, r.Input, id}, nil
+				return []any{sheet, r.Line, r.Input, id, r.Key}, nil
 			}))
 		return err
 	})
@@ -47,7 +47,7 @@ func (s Grants) GrantRows(ctx context.Context, sheet, templateID, after int64, l
 	rows, err := s.Pool.Query(ctx, `
 		select g.line, g.input, coalesce(g.user_id, 0), u.id is not null,
 			not exists (select from grant_rows e where e.sheet_id = g.sheet_id and e.user_id = g.user_id and e.line < g.line),
-			coalesce(c.issued, 0), g.result, coalesce(g.coupon_id, 0)
+			coalesce(c.issued, 0), g.result, coalesce(g.coupon_id, 0), g.claim_key
 		from grant_rows g left join users u on u.id = g.user_id left join claim_counts c on c.template_id = $2 and c.user_id = g.user_id
 		where g.sheet_id = $1 and g.line > $3 order by g.line limit $4`, sheet, templateID, after, limit)
 	if err != nil {
@@ -71,19 +71,22 @@ func (s Grants) SaveGrants(ctx context.Context, sheet int64, rows []coupon.Grant
 	return pg.Translate(err)
 }
 
+// claimKey is the key of the row's claim.
+const claimKey = `coalesce(nullif(g.claim_key, ''), g.sheet_id || ':' || g.user_id)`
+
 // grantLine are the columns of a row. A claim that the gate accepted is written
 // soon after, and a worker may have died between granting a coupon and updating
-// the row. So the result is looked up when the row is read. A coupon is shown at
-// the user's first row.
+// the row. So the result is looked up when the row is read, unless the coupon that
+// it replaces was kept. A coupon is shown at the user's first row.
 const grantLine = `g.line, g.input, coalesce(g.user_id, 0),
 	case when c.id is not null then 'issued' when g.result = 'accepted' and x.reason <> '' then x.reason else g.result end,
 	coalesce(g.coupon_id, c.id, 0)
 	from grant_rows g
-	left join coupons c on g.result not in ('issued', 'duplicate', 'bad_user_id') and c.origin = 'grant'
-		and c.origin_key = g.sheet_id || ':' || g.user_id and c.origin_key <> ''
+	left join coupons c on g.result not in ('issued', 'duplicate', 'bad_user_id', 'locked', 'used', 'revoked') and c.origin = 'grant'
+		and c.origin_key = ` + claimKey + ` and c.origin_key <> ''
 		and not exists (select from grant_rows e where e.sheet_id = g.sheet_id and e.user_id = g.user_id and e.line < g.line)
 	left join lateral (select reason from claim_results r where g.result = 'accepted' and c.id is null and r.origin = 'grant'
-		and r.origin_key = g.sheet_id || ':' || g.user_id and r.origin_key <> '' limit 1) x on true`
+		and r.origin_key = ` + claimKey + ` and r.origin_key <> '' limit 1) x on true`
 
 func scanGrantLine(row pgx.CollectableRow) (r coupon.GrantRow, err error) {
 	return r, row.Scan(&r.Line, &r.Input, &r.UserID, &r.Result, &r.CouponID)

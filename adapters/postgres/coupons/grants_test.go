@@ -82,7 +82,7 @@ func newCampaignGrant(t *testing.T, stock int64) *campaignGrant {
 	w.Must(err)
 	w.Exec(`insert into users (id) select generate_series(1, 2000)`)
 	b.grants = &coupon.Grants{Store: couponsdb.NewGrants(w.DB), Jobs: &job.Service{Store: w.Jobs}, Now: time.Now}
-	b.granter = &coupon.Granter{Store: couponsdb.NewGrants(w.DB), Lists: b.list, Gate: b.gate, Random: rand.Uint64}
+	b.granter = &coupon.Granter{Admin: &coupon.Admin{Store: couponsdb.NewCouponSteps(w.DB)}, Store: couponsdb.NewGrants(w.DB), Lists: b.list, Gate: b.gate, Random: rand.Uint64}
 	return b
 }
 
@@ -274,7 +274,7 @@ func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
 func TestGrantIsTakenBack(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	given := b.work(b.upload(false, "1", "2", "3"), false)
-	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(b.DB), LockFor: time.Hour}
+	steps := &coupon.Service{Store: b.Payments, LockFor: time.Hour}
 	_, err := steps.Lock(t.Context(), "", b.Number(`select id from coupons where user_id = 2`), coupon.Order{ID: "A", Amount: 5000})
 	b.Must(err)
 	dry := b.work(b.upload(true, "4"), false)

@@ -18,6 +18,10 @@ type Ledgers struct{ *pg.DB }
 // NewLedgers returns the ledgers of db.
 func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 
+// givenOverSQL counts the coupons that staff gave a user beyond the limit; the user
+// and the template are to be added as conditions.
+const givenOverSQL = `select count(*) from coupons c where c.origin = 'grant' and c.origin_key like '` + claim.OverLimit + `%'`
+
 // ledgerSQL counts all rows, so it is for audits, never for pages. A single
 // statement has one snapshot, so ledgerSQL may run during a rush. Coupons that
 // were removed after their retention still count.
@@ -25,7 +29,8 @@ const ledgerSQL = `
 select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n + coalesce(g.returned, 0),
     (select count(*) from coupons c where c.template_id = t.id) + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
     (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id) + coalesce(g.counted, 0),
-    (select count(*) from claim_counts n where n.template_id = t.id and n.issued > t.per_user_limit)
+    (select count(*) from claim_counts n where n.template_id = t.id and n.issued > t.per_user_limit
+        and n.issued > t.per_user_limit + (` + givenOverSQL + ` and c.template_id = n.template_id and c.user_id = n.user_id))
 from templates t left join removed_coupons g on g.template_id = t.id,
     lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
 
@@ -50,9 +55,10 @@ func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, er
 // sellingSQL returns at most $2 templates, the newest first, that sold coupons
 // within $1 or whose coupons have owners that are still to be checked.
 const sellingSQL = `
-select t.id from templates t where t.issued + t.returned > 0 and t.state <> 'draft'
-    and (exists (select from claim_seconds r where r.template_id = t.id and r.second > now() - $1::interval)
-        or exists (select from stock_counts k where k.template_id = t.id and k.checked_to < k.seen_to))
+select t.id from (
+    select template_id from claim_seconds where second > now() - $1::interval
+    union select template_id from stock_counts where checked_to < seen_to) l
+    cross join lateral (select id from templates where id = l.template_id and issued + returned > 0 and state <> 'draft' limit 1) t
 order by t.id desc limit $2`
 
 // countSQL returns the ledger of template $1 without the sum of the users'
@@ -98,8 +104,8 @@ with part as materialized (
     from (select distinct user_id from part) o left join claim_counts n on n.template_id = $1 and n.user_id = o.user_id
 )
 select coalesce((select max(id) from part), $2), (select count(*) from part), coalesce(sum(abs(counted - has)), 0),
-    count(*) filter (where counted > (select per_user_limit from templates where id = $1))
-from owners`
+    count(*) filter (where counted > l.most and counted > l.most + (` + givenOverSQL + ` and c.template_id = $1 and c.user_id = owners.user_id))
+from owners, (select per_user_limit as most from templates where id = $1) l`
 
 // Selling returns the ledgers of up to limit templates that sold coupons within
 // the window. Each coupon is counted for good only once. The counts of its owner

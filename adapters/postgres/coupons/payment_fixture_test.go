@@ -27,8 +27,8 @@ type paymentFixture struct {
 func newPaymentFixture(t *testing.T) *paymentFixture {
 	w := newFixture(t)
 	store := couponsdb.NewCouponSteps(w.DB)
-	return &paymentFixture{w, store, &coupon.Service{Store: store, LockFor: time.Hour}, &coupon.Admin{Store: store},
-		couponsdb.NewCouponTallies(w.DB), w.Published(time.Hour)}
+	return &paymentFixture{w, store, &coupon.Service{Store: w.Payments, LockFor: time.Hour}, &coupon.Admin{Store: store},
+		w.Tallies, w.Published(time.Hour)}
 }
 
 // issue gives user 7 a coupon that is valid for an hour.
@@ -85,17 +85,19 @@ func (p *paymentFixture) relay() {
 		strict := json.NewDecoder(strings.NewReader(payload))
 		strict.DisallowUnknownFields()
 		switch topic {
-		case event.CouponChanged:
-			var e event.Coupon
+		case event.CouponsChanged:
+			var e event.CouponChanges
 			p.Must(strict.Decode(&e))
-			if e.At.IsZero() || (e.Step == "lock") != (e.LockedUntil != nil) || e.CouponID == 0 || e.UserID == 0 {
-				p.Errorf("event %s", payload)
+			for _, c := range e.Changes {
+				if c.At.IsZero() || (c.Step == "lock") != (c.LockedUntil != nil) || c.CouponID == 0 || c.UserID == 0 || c.OperationID == 0 {
+					p.Errorf("event %s", payload)
+				}
 			}
-			p.Must(p.tallies.Changed(p.Context(), id, e))
+			p.Must(p.TallyEvents.Changed(p.Context(), id, e.Changes))
 		case event.CouponsExpired:
 			var e event.Expired
 			p.Must(strict.Decode(&e))
-			p.Must(p.tallies.Expired(p.Context(), id, e))
+			p.Must(p.TallyEvents.Expired(p.Context(), id, e))
 		}
 	}
 	p.Must(rows.Err())

@@ -15,29 +15,33 @@ import (
 // shared_orders, shared_ordered. The order's amount is that of the coupon's lock. It counts
 // with the coupon of the template that was confirmed first, and is shared if a coupon of
 // another template of the shop was confirmed before, in the same currency. A refund takes
-// back what its payment counted.
+// back what its payment counted. A refund that was undone counts less itself, in its hour.
 func salesSQL(condition string) string {
 	return `
-    select c.template_id, date_trunc('hour', o.at, 'UTC') as hour, o.step = 'refund' as refund, n.orders, n.orders * coalesce(l.order_amount, 0) as ordered, o.discount,
-        n.orders * n.shared as shared_orders, n.orders * n.shared * coalesce(l.order_amount, 0) as shared_ordered
+    select c.template_id, date_trunc('hour', coalesce(r.at, o.at), 'UTC') as hour, o.step <> 'confirm' as refund, n.orders, n.orders * coalesce(l.order_amount, 0) as ordered,
+        s.sign * o.discount as discount, n.orders * n.shared as shared_orders, n.orders * n.shared * coalesce(l.order_amount, 0) as shared_ordered
     from coupon_operations o join coupons c on c.id = o.coupon_id join templates t on t.id = c.template_id
         join coupon_operations u on u.coupon_id = o.coupon_id and u.order_id = o.order_id and u.step = 'confirm' and u.outcome = 'done'
         left join coupon_operations l on l.coupon_id = o.coupon_id and l.order_id = o.order_id and l.step = 'lock' and l.outcome = 'done'
-        cross join lateral (select (count(*) filter (where b.template_id = c.template_id) = 0)::int as orders,
+        left join coupon_operations r on o.step = 'restore' and r.coupon_id = o.coupon_id and r.order_id = o.order_id and r.step = 'refund' and r.outcome = 'undone'
+        cross join lateral (select case o.step when 'restore' then -1 else 1 end as sign) s
+        cross join lateral (select s.sign * (count(*) filter (where b.template_id = c.template_id) = 0)::int as orders,
                 (count(*) filter (where b.template_id <> c.template_id) > 0)::int as shared
             from coupon_operations e join coupons b on b.id = e.coupon_id join templates bt on bt.id = b.template_id
             where e.order_id = o.order_id and e.order_id <> '' and e.step = 'confirm' and e.outcome = 'done' and e.id < u.id
                 and bt.shop_number = t.shop_number and bt.currency = t.currency) n
-    where o.step in ('confirm', 'refund') and o.outcome = 'done' and o.order_id <> '' and ` + condition
+    where o.step in ('confirm', 'refund', 'restore') and o.outcome in ('done', 'undone') and o.order_id <> '' and ` + condition
 }
 
 // countedSalesSQL computes the sums that sale_hours must have now for template $1: of the
 // logged steps whose events do not wait, by hour. Hours are left as they are if steps of
 // them were removed after their retention.
 var countedSalesSQL = `
-waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChanged) + `
+waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsChanged, event.CouponChanged) + `
+), changes as (
+    ` + waitingChangesSQL + `
 ), ahead as materialized (
-    select e.operation_id::bigint as id from waiting w, jsonb_to_record(w.payload) as e (template_id text, operation_id text)
+    select e.operation_id::bigint as id from changes w, jsonb_to_record(w.change) as e (template_id text, operation_id text)
     where e.template_id = $1::bigint::text
 ), logged as (` + salesSQL(`c.template_id = $1 and c.version > 0 and not exists (select from ahead a where a.id = o.id)`) + `
 ), floor as (
@@ -99,15 +103,18 @@ func (s CouponTallies) RecountSales(ctx context.Context, templateID int64) (off 
 }
 
 // SalesToRecount returns up to limit templates whose orders are to be compared with the
-// logged steps: templates that were never compared, or have changed since the last comparison.
+// logged steps: templates that changed within a month, and were never compared or have changed
+// since the last comparison.
 func (s CouponTallies) SalesToRecount(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select y.template_id from coupon_tallies y left join figure_recounts r on r.template_id = y.template_id and r.figure = 'sales'
-		where r.at is null or y.changed_at > r.at order by r.at nulls first, y.template_id limit $1`, limit)
+	return s.ids(ctx, `select l.template_id from tally_changes l
+		cross join lateral (select changed_at from coupon_tallies where template_id = l.template_id limit 1) y
+		left join lateral (select at from figure_recounts where template_id = l.template_id and figure = 'sales' limit 1) r on true
+		where l.at > now() - interval '30 days' and (r.at is null or y.changed_at > r.at) order by r.at nulls first, l.template_id limit $1`, limit)
 }
 
-// SalesImpossible returns up to limit templates whose sums of orders must be wrong: a sum is
-// below 0, or more was refunded than paid.
+// SalesImpossible returns up to limit templates whose sums of the last two days must be wrong: a
+// sum is below 0.
 func (s CouponTallies) SalesImpossible(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select template_id from sale_hours group by 1
-		having min(least(orders, ordered, discount, shared_orders, shared_ordered)) < 0 limit $1`, limit)
+	return s.ids(ctx, `select distinct template_id from sale_hours where hour > now() - interval '2 days'
+		and least(orders, ordered, discount, shared_orders, shared_ordered) < 0 limit $1`, limit)
 }

@@ -10,9 +10,12 @@ import (
 
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/increment"
 	"dropbell/domain/money"
 	"dropbell/domain/report"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // till pays orders with coupons of two drops of one shop.
@@ -23,7 +26,7 @@ type till struct {
 
 func newTill(t *testing.T) *till {
 	w := newFixture(t)
-	return &till{w, &coupon.Service{Store: w.CouponSteps, LockFor: time.Hour}}
+	return &till{w, &coupon.Service{Store: w.Payments, LockFor: time.Hour}}
 }
 
 // pay uses a new coupon of the drop for the order and returns the coupon.
@@ -179,4 +182,44 @@ func TestOrdersWithoutCoupons(t *testing.T) {
 		($1, 'B-1', $2, 4000, 1000, now()), ($1, 'B-2', $2, 900, 900, now()), ($1, 'B-3', 'JPY', 900, 0, now()), ($1, 'B-4', $2, 700, 0, now() - interval '2 hours')`,
 		tpl.ShopNumber, tpl.Currency)
 	check(report.Plain{Reported: true, Orders: 1, Amount: 3000})
+}
+
+// TestIncrementIsWhatTheRowsSay: users with a reservation are divided by the rule of the
+// reminders. Their paid orders count once each, refunded orders and users without a reservation do not.
+func TestIncrementIsWhatTheRowsSay(t *testing.T) {
+	w := newTill(t)
+	tpl := w.Published(time.Hour)
+	tpl.HoldOutPercent = 25
+	const users = 400
+	w.Exec(`update templates set stock = 1000`)
+	w.Exec(`insert into reservations (template_id, user_id, slots) select $1, n, 1 from generate_series(1, $2) n`, tpl.ID, users)
+	want := increment.Increment{Currency: tpl.Currency}
+	for id := range int64(users) {
+		id++
+		g := &want.Reached
+		if delivery.HeldOutOfDrop(tpl.ID, tpl.HoldOutPercent, user.ID(id)) {
+			g = &want.HeldOut
+		}
+		g.Users++
+		switch id % 5 {
+		case 0:
+			w.pay(tpl, id, fmt.Sprint("o-", id), 6000+id)
+			g.Add(1, money.Amount(6000+id)-tpl.AmountOff)
+		case 1:
+			w.pay(tpl, id, fmt.Sprint("o-", id), 20_000) // two coupons in one order, and another order
+			w.pay(tpl, id, fmt.Sprint("o-", id), 20_000)
+			w.pay(tpl, id, fmt.Sprint("p-", id), 7000)
+			g.Add(2, 27_000-3*tpl.AmountOff)
+		case 2:
+			w.refund(w.pay(tpl, id, fmt.Sprint("o-", id), 6000), fmt.Sprint("o-", id))
+		}
+	}
+	w.pay(tpl, users+1, "stranger", 9000)
+	got, err := w.Reports.Increment(t.Context(), tpl)
+	if w.Must(err); !cmp.Equal(want, got) {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+	}
+	if got.HeldOut.Users < 60 || got.HeldOut.Orders == 0 {
+		t.Errorf("the held-out users: %+v", got.HeldOut)
+	}
 }

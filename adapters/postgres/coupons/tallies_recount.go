@@ -10,20 +10,26 @@ import (
 	"dropbell/domain/event"
 )
 
+// waitingChangesSQL selects the changes of coupons in the events of waiting.
+const waitingChangesSQL = `select c.value as change from waiting w, jsonb_array_elements(w.payload -> 'changes') c where w.topic = '` + event.CouponsChanged + `'
+    union all select w.payload from waiting w where w.topic = '` + event.CouponChanged + `'`
+
 // countedTalliesSQL computes the sums that the tallies of template $1 must have now: the sums
 // of the rows minus the sums that waiting events will add. Log lines are removed before
 // coupons are, so the count of logged steps may only be too low.
 var countedTalliesSQL = `
-waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChanged, event.CouponsExpired) + `
+waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsChanged, event.CouponChanged, event.CouponsExpired) + `
+), changes as (
+    ` + waitingChangesSQL + `
 ), steps as (
     select coalesce(sum((e."to" = 'locked')::int - (e."from" = 'locked')::int), 0) as locked,
         coalesce(sum((e."to" = 'used')::int - (e."from" = 'used')::int), 0) as used,
         coalesce(sum((e."to" = 'expired')::int - (e."from" = 'expired')::int), 0) as expired,
         coalesce(sum((e."to" = 'revoked')::int - (e."from" = 'revoked')::int), 0) as revoked,
         coalesce(sum(((e."to" = 'used')::int - (e."from" = 'used')::int) * e.discount), 0) as discounted,
-        count(*) filter (where e.step in ('release', 'timeout')) as released, count(*) filter (where e.step = 'refund') as refunded
-    from waiting w, jsonb_to_record(w.payload) as e (template_id text, step text, "from" text, "to" text, discount bigint)
-    where w.topic = '` + event.CouponChanged + `' and e.template_id = $1::bigint::text
+        count(*) filter (where e.step in ('release', 'timeout')) as released, count(*) filter (where e.step = 'refund') - count(*) filter (where e.step = 'restore') as refunded
+    from changes w, jsonb_to_record(w.change) as e (template_id text, step text, "from" text, "to" text, discount bigint)
+    where e.template_id = $1::bigint::text
 ), swept as (
     select coalesce(sum(e.coupons), 0) as expired from waiting w, jsonb_to_recordset(w.payload -> 'expired') as e (template_id text, coupons bigint)
     where w.topic = '` + event.CouponsExpired + `' and e.template_id = $1::bigint::text
@@ -33,9 +39,9 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChan
         coalesce(sum(discount) filter (where state = 'used'), 0) as discounted
     from coupons where template_id = $1 and state in ('locked', 'used', 'expired', 'revoked')
 ), logged as (
-    select count(*) filter (where o.step in ('release', 'timeout')) as released, count(*) filter (where o.step = 'refund') as refunded
+    select count(*) filter (where o.step in ('release', 'timeout')) as released, count(*) filter (where o.step = 'refund') - count(*) filter (where o.step = 'restore') as refunded
     from coupons c join coupon_operations o on o.coupon_id = c.id
-    where c.template_id = $1 and c.version > 0 and o.outcome = 'done' and o.step in ('release', 'timeout', 'refund') and o.from_state <> o.to_state
+    where c.template_id = $1 and c.version > 0 and o.outcome in ('done', 'undone') and o.step in ('release', 'timeout', 'refund', 'restore') and o.from_state <> o.to_state
 ), kept as (
     select coalesce(max(locked), 0) as locked, coalesce(max(used), 0) as used, coalesce(max(expired), 0) as expired, coalesce(max(revoked), 0) as revoked,
         coalesce(max(discounted), 0) as discounted, coalesce(max(released), 0) as released, coalesce(max(refunded), 0) as refunded
@@ -80,23 +86,35 @@ func (s CouponTallies) Recount(ctx context.Context, templateID int64) (off int64
 	return off, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "tallies"))
 }
 
+// countedAloneSQL returns the drops that are counted without being asked for: drops whose coupons
+// changed within a month, or expire later than a month ago. The statements that use it look each
+// of these drops up, so that none reads all drops, however many there are.
+const countedAloneSQL = `
+select template_id as id from tally_changes where at > now() - interval '30 days'
+union
+select object_id from removals where step = 'coupons' and at > now() - interval '30 days'`
+
 // ToRecount returns up to limit templates whose tallies are to be compared with the rows:
 // templates whose tallies have changed since the last comparison, or were never compared.
 // Templates with coupons that can still change are compared once a day.
 func (s CouponTallies) ToRecount(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select t.id from templates t left join coupon_tallies y on y.template_id = t.id
-		left join figure_recounts r on r.template_id = t.id and r.figure = 'tallies'
+	return s.ids(ctx, `select t.id from (`+countedAloneSQL+`) l
+		cross join lateral (select * from templates where id = l.id limit 1) t
+		left join lateral (select changed_at from coupon_tallies where template_id = l.id limit 1) y on true
+		left join lateral (select at from figure_recounts where template_id = l.id and figure = 'tallies' limit 1) r on true
 		where t.issued + t.returned > 0 and (r.at is null or y.changed_at > r.at or r.at < now() - interval '1 day'
 			and coalesce(t.valid_until, t.closes_at + t.valid_hours * interval '1 hour') > r.at)
 		order by r.at nulls first, t.id limit $1`, limit)
 }
 
-// Impossible returns up to limit templates whose tallies must be wrong: a sum is below 0, or
-// the states have more coupons than were issued.
+// Impossible returns up to limit templates whose tallies changed within two days and must be
+// wrong: a sum is below 0, or the states have more coupons than were issued.
 func (s CouponTallies) Impossible(ctx context.Context, limit int) ([]int64, error) {
-	return s.ids(ctx, `select t.id from coupon_tallies y join templates t on t.id = y.template_id
-		where least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0
-			or y.locked + y.used + y.expired + y.revoked > t.issued + t.returned limit $1`, limit)
+	return s.ids(ctx, `select l.template_id from tally_changes l
+		cross join lateral (select * from coupon_tallies where template_id = l.template_id limit 1) y
+		cross join lateral (select issued, returned from templates where id = l.template_id limit 1) t
+		where l.at > now() - interval '2 days' and (least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0
+			or y.locked + y.used + y.expired + y.revoked > t.issued + t.returned) limit $1`, limit)
 }
 
 func (s CouponTallies) ids(ctx context.Context, sql string, limit int) ([]int64, error) {

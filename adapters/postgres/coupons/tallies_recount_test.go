@@ -22,7 +22,7 @@ func tallied(w *fixture, coupons int) template.Template {
 	tpl := w.Published(time.Hour)
 	w.Exec(`update templates set issued = $2, stock = greatest(stock, $2) where id = $1`, tpl.ID, coupons)
 	w.Fill("coupons", fmt.Sprintf("generate_series(1, %d) n", coupons), pgtest.Row{"template_id": tpl.ID, "user_id": pgtest.SQL("n")})
-	s := &coupon.Service{Store: w.CouponSteps, LockFor: time.Hour}
+	s := &coupon.Service{Store: w.Payments, LockFor: time.Hour}
 	for n := 1; n <= coupons; n++ {
 		id := w.Number(`select id from coupons where template_id = $1 and user_id = $2`, tpl.ID, n)
 		order := fmt.Sprint("order-", n)
@@ -43,18 +43,18 @@ func tallied(w *fixture, coupons int) template.Template {
 	return tpl
 }
 
-// A step is an event about a coupon on its way to its handler.
+// A step is an event about coupons on its way to its handler.
 type step struct {
 	id string
-	event.Coupon
+	event.CouponChanges
 }
 
 // relayedSteps relays all that waits and returns the steps among it.
 func relayedSteps(w *fixture) (list []step) {
 	w.Helper()
-	for _, a := range pgtest.Relay(w.T, w.DB, event.CouponChanged) {
+	for _, a := range pgtest.Relay(w.T, w.DB, event.CouponsChanged) {
 		s := step{id: a.ID}
-		w.Must(json.Unmarshal(a.Payload, &s.Coupon))
+		w.Must(json.Unmarshal(a.Payload, &s.CouponChanges))
 		list = append(list, s)
 	}
 	return list
@@ -63,7 +63,7 @@ func relayedSteps(w *fixture) (list []step) {
 func count(w *fixture, list ...step) {
 	w.Helper()
 	for _, s := range list {
-		w.Must(w.Tallies.Changed(w.Context(), s.id, s.Coupon))
+		w.Must(w.TallyEvents.Changed(w.Context(), s.id, s.Changes))
 	}
 }
 

@@ -15,11 +15,15 @@ import (
 const changeSQL = `revision = p.revision + 1, modified_at = greatest(date_trunc('second', clock_timestamp()), p.modified_at + interval '1 second'),
 	next_at = clock_timestamp(), changed_at = clock_timestamp(), attempts = 0`
 
-// Note records a step of the coupon as a change of its pass; see [wallet.Changes]. The
-// coupon's version ensures that each step is recorded at most once.
-func (s Wallet) Note(ctx context.Context, couponID int64) (bool, error) {
-	tag, err := s.Pool.Exec(ctx, `update wallet_passes p set coupon_version = c.version, `+changeSQL+`
-		from coupons c where p.coupon_id = $1 and c.id = $1 and c.version > p.coupon_version`, couponID)
+// Note records steps of coupons as changes of their passes; see [wallet.Changes]. The coupons'
+// versions ensure that each step is recorded at most once. Rows are locked in the order of ids.
+func (s Wallet) Note(ctx context.Context, coupons []int64) (bool, error) {
+	tag, err := s.Pool.Exec(ctx, `
+		with stepped as (
+			select p.coupon_id, c.version from wallet_passes p join coupons c on c.id = p.coupon_id
+			where p.coupon_id = any($1) and c.version > p.coupon_version order by p.coupon_id for no key update of p
+		)
+		update wallet_passes p set coupon_version = s.version, `+changeSQL+` from stepped s where p.coupon_id = s.coupon_id and s.version > p.coupon_version`, coupons)
 	return tag.RowsAffected() > 0, pg.Translate(err)
 }
 

@@ -27,7 +27,7 @@ func newPassed(t *testing.T) *passed {
 	w := newFixture(t)
 	tpl := w.Published(time.Hour)
 	w.Exec(`insert into users (id, locale) values (5, 'zh-CN')`)
-	p := &passed{fixture: w, store: couponsdb.NewWallet(w.DB), steps: &coupon.Service{Store: couponsdb.NewCouponSteps(w.DB), LockFor: time.Hour}}
+	p := &passed{fixture: w, store: couponsdb.NewWallet(w.DB), steps: &coupon.Service{Store: w.Payments, LockFor: time.Hour}}
 	p.id = w.ID("coupons", pgtest.Row{"template_id": tpl.ID, "user_id": 5})
 	return p
 }
@@ -40,7 +40,7 @@ func (p *passed) lock(order string) {
 
 func (p *passed) note() bool {
 	p.Helper()
-	changed, err := p.store.Note(p.Context(), p.id)
+	changed, err := p.store.Note(p.Context(), []int64{p.id})
 	p.Must(err)
 	return changed
 }

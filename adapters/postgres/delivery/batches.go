@@ -69,7 +69,7 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
     coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
     b.priority, coalesce(c.rate_per_second, 0), ` + pg.BatchContent + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
-    b.messages_upto, ` + pg.SubjectColumns + `,
+    b.messages_upto, coalesce(t.hold_out_percent, 0), ` + pg.SubjectColumns + `,
     -- users of a dense batch who have opted out of the channel; null of a batch whose ids lie far apart, see optOuts
     case when b.to_user - b.from_user < 16 * b.due_count then
         array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0) end,
@@ -154,7 +154,7 @@ func (l *lease) scan(rows pgx.Rows, c delivery.Channel) error {
 	fields := []any{&b.ID, &b.Subject.Kind, &b.Owner, &b.Subject.TemplateID,
 		&b.Subject.DueAt, &b.PlannedAt, &b.WorthlessAfter, &b.StopReason, &due, &sent, &l.dueCount, &l.runs, &b.Now,
 		&b.Subject.TemplateName, &b.Subject.ShopNumber, &b.Subject.ClaimURL, &b.Subject.Slot, &b.Subject.OpensAt,
-		&b.Priority, &b.RatePerSecond, &b.Subject.Copy, &b.Subject.ShopName, &b.Subject.EndsAt, &campaignShop, &b.Subject.TextsUpTo}
+		&b.Priority, &b.RatePerSecond, &b.Subject.Copy, &b.Subject.ShopName, &b.Subject.EndsAt, &campaignShop, &b.Subject.TextsUpTo, &b.HoldOut}
 	fields = append(append(fields, pg.SubjectFields(&b.Subject)...), &optedOut, nil)
 	if err := rows.Scan(fields...); err != nil {
 		return err

@@ -36,27 +36,43 @@ func testFields(t *testmessage.ChannelTest, took *int64) []any {
 // for each other, so that no request passes the limits.
 func (s ChannelTests) CreateTest(ctx context.Context, t testmessage.ChannelTest, e staff.Entry) (testmessage.ChannelTest, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('channel_tests'))`); err != nil {
-			return err
-		}
-		if err := tooManyTests(ctx, tx, t); err != nil {
-			return err
-		}
-		var took int64
-		err := tx.QueryRow(ctx, `
-			insert into channel_tests as c (channel, recipient, by_user, template_id, locale, created_by, draft, provider_id, due_at)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, greatest(date_trunc('second', clock_timestamp()),
-				(select max(due_at) + interval '1 second' from channel_tests o where o.channel = $1)))
-			returning `+testColumns, t.Channel, t.Recipient, t.ByUser, t.TemplateID, t.Locale, t.CreatedBy, t.Draft, t.Provider).Scan(testFields(&t, &took)...)
-		if err != nil {
-			return err
-		}
-		if err := pg.InsertAudit(ctx, tx, e); err != nil {
+		if err := insertTest(ctx, tx, &t, e); err != nil {
 			return err
 		}
 		return pg.Announce(ctx, tx, event.ChannelTestCreated, event.ChannelTest{TestID: t.ID, Channel: int(t.Channel), At: t.CreatedAt})
 	})
 	return t, err
+}
+
+// BeginTest stores a test that the caller sends; see [testmessage.TestStore].
+func (s ChannelTests) BeginTest(ctx context.Context, t testmessage.ChannelTest, e staff.Entry, lasting time.Duration) (taken testmessage.TakenTest, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := insertTest(ctx, tx, &t, e); err != nil {
+			return err
+		}
+		taken, err = takeTest(ctx, tx, t.ID, lasting)
+		return err
+	})
+	return taken, err
+}
+
+func insertTest(ctx context.Context, tx pgx.Tx, t *testmessage.ChannelTest, e staff.Entry) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('channel_tests'))`); err != nil {
+		return err
+	}
+	if err := tooManyTests(ctx, tx, *t); err != nil {
+		return err
+	}
+	var took int64
+	err := tx.QueryRow(ctx, `
+		insert into channel_tests as c (channel, recipient, by_user, template_id, locale, created_by, draft, provider_id, due_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, greatest(date_trunc('second', clock_timestamp()),
+			(select max(due_at) + interval '1 second' from channel_tests o where o.channel = $1)))
+		returning `+testColumns, t.Channel, t.Recipient, t.ByUser, t.TemplateID, t.Locale, t.CreatedBy, t.Draft, t.Provider).Scan(testFields(t, &took)...)
+	if err != nil {
+		return err
+	}
+	return pg.InsertAudit(ctx, tx, e)
 }
 
 func tooManyTests(ctx context.Context, tx pgx.Tx, t testmessage.ChannelTest) error {
@@ -101,6 +117,10 @@ func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) 
 // TakeTest leases a waiting test with its content and recipient; see
 // [testmessage.TestStore].
 func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Duration) (testmessage.TakenTest, error) {
+	return takeTest(ctx, s.Pool, id, lasting)
+}
+
+func takeTest(ctx context.Context, q pg.Querier, id int64, lasting time.Duration) (testmessage.TakenTest, error) {
 	t := testmessage.TakenTest{Token: uuid.NewString()}
 	t.Subject.Kind = delivery.KindTest
 	var took int64
@@ -110,7 +130,7 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 	fields := append(testFields(&t.ChannelTest, &took), &t.Subject.TemplateName, &t.Subject.ShopNumber, &t.Subject.ClaimURL,
 		&t.Subject.OpensAt, &t.Subject.ShopName, &t.Subject.TextsUpTo)
 	fields = append(append(fields, pg.SubjectFields(&t.Subject)...), &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push, &devices)
-	err := s.Pool.QueryRow(ctx, `
+	err := q.QueryRow(ctx, `
 		with c as (
 			update channel_tests set state = 'running', token = $2, lease_until = clock_timestamp() + $3
 			where id = $1 and state = 'waiting' returning *

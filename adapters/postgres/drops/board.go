@@ -37,8 +37,8 @@ func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, er
 
 func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
-	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots s join `+pg.TemplateRow+` t on t.id = s.template_id
-		where s.template_id = $1 and (s.opens_at = t.opens_at or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
+	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
+		where (s.opens_at = t.opens_at or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
 	if err != nil {
 		return board, err
 	}
@@ -105,7 +105,7 @@ func deadLetters(ctx context.Context, tx pgx.Tx, templateID int64) (n int64, err
 }
 
 func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
-	rows, err := tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings where template_id = $1`, templateID)
+	rows, err := tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings_of($1)`, templateID)
 	if err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ from slots s join batches b on b.kind = 'reminder' and b.owner_id = s.id
 where s.template_id = $1 and s.state in ('firing', 'sending') group by 1, 2
 union all
 select s.id, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead, 0
-from slots s join slot_results r on r.slot_id = s.id
-where s.template_id = $1 and s.state = 'finished'`
+from slots_of($1) s join slot_results_of($1) r on r.slot_id = s.id
+where s.state = 'finished'`
 
 func fillResults(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
 	rows, err := tx.Query(ctx, resultSQL, templateID)
@@ -157,13 +157,19 @@ func fillResults(ctx context.Context, tx pgx.Tx, templateID int64, board *remind
 	return err
 }
 
-// Growth returns the booking curve, thinned to at most points values.
+// Growth returns the booking curve, thinned to at most points values. Once its rows are past
+// their retention, it is the curve that was kept.
 func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]reminder.Growth, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select minute, booked from (
-			select minute, sum(delta) over (order by minute) as booked,
-				row_number() over (order by minute desc) as back, count(*) over () as n
-			from booking_growth where template_id = $1) g
+		with kept as materialized (
+			select to_timestamp((p ->> 0)::bigint) as minute, (p ->> 1)::bigint as booked
+			from drop_archives a, jsonb_array_elements(a.growth) p where a.template_id = $1
+		), whole as (
+			select * from kept
+			union all
+			select minute, sum(delta) over (order by minute) from booking_growth where template_id = $1 and not exists (select from kept)
+		)
+		select minute, booked from (select minute, booked, row_number() over (order by minute desc) as back, count(*) over () as n from whole) g
 		where back % greatest(1, (n + $2 - 1) / $2) = 1 or n <= $2 order by minute`, templateID, max(2, points))
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -185,6 +191,22 @@ func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder
 		return err
 	})
 	return lines, err
+}
+
+// KeptBalance returns the lines of slots whose rows are past their retention, as they were kept:
+// Counted are the stored outcomes, which must still add up to the recipients.
+func (s Boards) KeptBalance(ctx context.Context, templateID int64) ([]reminder.BalanceLine, error) {
+	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
+		from slots_of($1) s join slot_results_of($1) r on r.slot_id = s.id where r.archived order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l reminder.BalanceLine, err error) {
+		err = row.Scan(append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped, &l.Kept.Expired, &l.Kept.Dead)...)
+		l.Counted, l.Archived = l.Kept, true
+		return l, err
+	})
+	return list, pg.Translate(err)
 }
 
 func balanceLines(ctx context.Context, tx pgx.Tx, templateID int64) ([]reminder.BalanceLine, error) {

@@ -26,9 +26,14 @@ const (
 	worthSQL = `(case t.kind when 'percent_off' then t.max_off else t.amount_off end)`
 	// countedSQL is true if template t counts for budget b. A drop that ended by the clock counts
 	// with its whole stock, because staff may still give its coupons away. A drop that staff
-	// closed or cancelled counts with its issued coupons.
+	// closed or cancelled counts with its issued coupons. Coupons that were issued by a drop that had
+	// ended before the shop's budget began do not count; see earlierSQL.
 	countedSQL = `t.state <> 'draft' and case b.scope when 'drop' then t.id = b.subject
-        else t.shop_number = b.subject and t.currency = b.currency and (t.state in ('published', 'paused') or coalesce(t.ended_at, t.closes_at) >= b.since) end`
+        when 'shop' then t.shop_number = b.subject and t.currency = b.currency else false end`
+	// earlierSQL is the number of coupons of template t that were issued before budget b began, if
+	// the drop had ended by then; otherwise it is 0. The budget does not pay for these coupons.
+	earlierSQL = `case when b.scope = 'shop' and t.state in ('closed', 'cancelled') and coalesce(t.ended_at, t.closes_at) < b.since
+            then greatest(0, t.issued - (select coalesce(sum(s.issued), 0) from claim_seconds s where s.template_id = t.id and s.second >= date_trunc('second', b.since))) else 0 end`
 	// givingSQL is true if coupons of template t can still be issued.
 	givingSQL = `(t.state in ('published', 'paused') or t.state = 'closed' and t.ended_at >= least(t.closes_at, coalesce(t.valid_until, t.closes_at))
         and (t.valid_until is null or t.valid_until > clock_timestamp()))`
@@ -37,12 +42,17 @@ const (
 // budgetsSQL returns the budgets that meet the condition, with what is committed and used.
 func budgetsSQL(condition string) string {
 	return `
-select b.scope, b.subject, b.currency, coalesce(d.name, s.name, ''), coalesce(d.shop_number, s.number, 0), b.amount, b.since,
-    least(c.committed, ` + maxBig + `)::bigint, least(c.used, ` + maxBig + `)::bigint, c.least
-from budgets b left join templates d on b.scope = 'drop' and d.id = b.subject left join shops s on b.scope = 'shop' and s.number = b.subject,
-    lateral (select coalesce(sum((case when ` + givingSQL + ` then greatest(t.stock, t.issued) else t.issued end)::numeric * ` + worthSQL + `), 0) as committed,
-            coalesce(sum(t.issued::numeric * ` + worthSQL + `), 0) as used, coalesce(min(` + worthSQL + `) filter (where ` + givingSQL + `), 0)::bigint as least
-        from templates t where ` + countedSQL + `) c
+select b.scope, b.subject, b.currency, coalesce(d.name, s.name, p.name, ''), coalesce(d.shop_number, s.number, p.shop_number, g.shop_number, 0), b.amount, b.since,
+    least(case b.scope when 'campaign' then g.given else c.committed end, ` + maxBig + `)::bigint,
+    least(case b.scope when 'campaign' then g.given else c.used end, ` + maxBig + `)::bigint, case b.scope when 'campaign' then g.least else c.least end
+from budgets b left join templates d on b.scope = 'drop' and d.id = b.subject left join shops s on b.scope = 'shop' and s.number = b.subject
+left join campaigns p on b.scope = 'campaign' and p.id = b.subject
+left join lateral (select t.shop_number, b.given::numeric * ` + worthSQL + ` as given,
+        (case when p.state not in ('finished', 'cancelled', 'failed') then ` + worthSQL + ` else 0 end)::bigint as least
+    from templates t where t.id = p.grant_template_id) g on true,
+    lateral (select coalesce(sum((case when ` + givingSQL + ` then greatest(t.stock, t.issued) else t.issued end - e.earlier)::numeric * ` + worthSQL + `), 0) as committed,
+            coalesce(sum((t.issued - e.earlier)::numeric * ` + worthSQL + `), 0) as used, coalesce(min(` + worthSQL + `) filter (where ` + givingSQL + `), 0)::bigint as least
+        from templates t, lateral (select ` + earlierSQL + ` as earlier) e where ` + countedSQL + `) c
 where ` + condition + ` order by b.scope desc, b.subject desc, b.currency`
 }
 
@@ -62,8 +72,8 @@ func (s Budgets) list(ctx context.Context, condition string, args ...any) ([]bud
 
 // Budgets returns the budgets of shops and of their drops; see [budget.Store].
 func (s Budgets) Budgets(ctx context.Context, shops []int64) ([]budget.Budget, error) {
-	return s.list(ctx, `(cardinality($1::bigint[]) = 0 or coalesce(d.shop_number, s.number) = any($1)) and (b.scope = 'shop' or d.state in ('draft', 'published', 'paused')
-		or d.ended_at > now() - interval '7 days')`, append([]int64{}, shops...))
+	return s.list(ctx, `(cardinality($1::bigint[]) = 0 or coalesce(d.shop_number, s.number, p.shop_number) = any($1)) and (b.scope = 'shop' or d.state in ('draft', 'published', 'paused')
+		or d.ended_at > now() - interval '7 days' or p.ended_at is null and p.id is not null or p.ended_at > now() - interval '7 days')`, append([]int64{}, shops...))
 }
 
 // Budget returns one budget; see [budget.Store].
@@ -92,6 +102,13 @@ func (s Budgets) Set(ctx context.Context, k budget.Key, amount money.Amount, e s
 				return err
 			}
 		}
+		var given int64
+		if k.Scope == budget.Campaign && amount > 0 {
+			var err error
+			if given, err = givenBy(ctx, tx, k.Subject); err != nil {
+				return err
+			}
+		}
 		var before *int64
 		err := tx.QueryRow(ctx, `select amount from budgets where scope = $1 and subject = $2 and currency = $3`, k.Scope, k.Subject, k.Currency).Scan(&before)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -109,8 +126,9 @@ func (s Budgets) Set(ctx context.Context, k budget.Key, amount money.Amount, e s
 			}
 			return pg.InsertAudit(ctx, tx, e)
 		}
-		_, err = tx.Exec(ctx, `insert into budgets as b (scope, subject, currency, amount) values ($1, $2, $3, $4)
-			on conflict (scope, subject, currency) do update set amount = excluded.amount, warned_at = null, used_up_at = null`, k.Scope, k.Subject, k.Currency, int64(amount))
+		_, err = tx.Exec(ctx, `insert into budgets as b (scope, subject, currency, amount, given) values ($1, $2, $3, $4, $5)
+			on conflict (scope, subject, currency) do update set amount = excluded.amount, given = excluded.given, warned_at = null, used_up_at = null`,
+			k.Scope, k.Subject, k.Currency, int64(amount), given)
 		if err != nil {
 			return err
 		}
@@ -125,6 +143,23 @@ func (s Budgets) Set(ctx context.Context, k budget.Key, amount money.Amount, e s
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})
+}
+
+// givenBy locks the template whose coupons the campaign gives, as giving them does, and counts the
+// coupons that it has given.
+func givenBy(ctx context.Context, tx pgx.Tx, campaignID int64) (given int64, err error) {
+	var mode template.ClaimMode
+	err = tx.QueryRow(ctx, `select claim_mode from templates where id = (select grant_template_id from campaigns where id = $1) for no key update`, campaignID).Scan(&mode)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, budget.ErrNoCoupons
+	case err == nil && mode == template.Gate:
+		return 0, budget.ErrBehindGate
+	case err != nil:
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `select count(*) from coupons where origin = 'campaign' and origin_key >= $1::bigint || ':' and origin_key < $1::bigint || ';'`, campaignID).Scan(&given)
+	return given, err
 }
 
 // lockBudgets serializes changes of a budget and of what is committed of it.

@@ -147,3 +147,44 @@ func TestBudgetsAreRaised(t *testing.T) {
 		}
 	}
 }
+
+// TestADropThatHadEndedCounts: coupons of a drop that ended by the clock may still be given by
+// staff. A budget that is set later pays for these, and not for the coupons that were issued before.
+func TestADropThatHadEndedCounts(t *testing.T) {
+	w := newFixture(t)
+	s, by := w.budgets(), staff.System()
+	tpl, closed := w.drafted(10), w.drafted(10)
+	for _, d := range []template.Template{tpl, closed} {
+		_, err := w.Service.Do(t.Context(), by, d.ID, d.Version, template.Publishing, "")
+		w.Must(err)
+	}
+	ends := func(id int64, by string) {
+		w.Exec(`update templates set state = 'closed', issued = 4, opens_at = opens_at - interval '3 days', closes_at = date_trunc('second', now()) - interval '2 days',
+			ended_at = date_trunc('second', now()) - interval '2 days' - $2::interval, valid_hours = 480, valid_until = null where id = $1`, id, by)
+		w.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '3 days', 4)`, id)
+	}
+	ends(tpl.ID, "0")
+	ends(closed.ID, "1 hour") // by staff
+	if err := s.SetShop(t.Context(), by, tpl.ShopNumber, "CNY", 11_999, "a test"); !errors.Is(err, budget.ErrCommitted) {
+		t.Errorf("less than the six coupons left: %v", err)
+	}
+	w.Must(s.SetShop(t.Context(), by, tpl.ShopNumber, "CNY", 12_000, "a test"))
+	sums := func(committed, used money.Amount) {
+		t.Helper()
+		b, err := dropsdb.NewBudgets(w.DB).Budget(t.Context(), budget.Key{Scope: budget.Shop, Subject: tpl.ShopNumber, Currency: "CNY"})
+		if err != nil || b.Committed != committed || b.Used != used {
+			t.Errorf("%+v %v, want %d committed and %d used", b, err, committed, used)
+		}
+	}
+	sums(12_000, 0)
+	w.Exec(`update budgets set since = since - interval '5 seconds'`)
+	w.Exec(`update templates set issued = 6 where id = $1`, tpl.ID)
+	w.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()), 2)`, tpl.ID)
+	sums(12_000, 4_000)
+	next := w.drafted(1)
+	if _, err := w.Service.Do(t.Context(), by, next.ID, next.Version, template.Publishing, ""); !errors.Is(err, budget.ErrShort) {
+		t.Errorf("a drop beyond the budget: %v", err)
+	}
+	w.Exec(`update templates set valid_hours = 0, valid_until = now() where id = $1`, tpl.ID) // no further coupon can be given
+	sums(4_000, 4_000)
+}

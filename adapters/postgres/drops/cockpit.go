@@ -71,7 +71,7 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 		}
 	}
 	if len(finished) > 0 {
-		if err := r.lanes(ctx, finishedSQL, finished); err != nil {
+		if err := r.lanes(ctx, finishedSQL, finished, r.templateID); err != nil {
 			return r.Cockpit, err
 		}
 	}
@@ -97,8 +97,8 @@ func (r *cockpitReader) dead(ctx context.Context) (err error) {
 }
 
 func (r *cockpitReader) slots(ctx context.Context) error {
-	rows, err := r.tx.Query(ctx, `select `+pg.SlotColumns+`, clock_timestamp() from slots s join `+pg.TemplateRow+` t on t.id = s.template_id
-		where s.template_id = $1 and s.opens_at = t.opens_at order by s.due_at`, r.templateID)
+	rows, err := r.tx.Query(ctx, `select `+pg.SlotColumns+`, clock_timestamp() from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
+		where s.opens_at = t.opens_at order by s.due_at`, r.templateID)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *cockpitReader) slots(ctx context.Context) error {
 }
 
 func (r *cockpitReader) booked(ctx context.Context) error {
-	rows, err := r.tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings where template_id = $1`, r.templateID)
+	rows, err := r.tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings_of($1)`, r.templateID)
 	if err != nil {
 		return err
 	}
@@ -182,10 +182,11 @@ from sums s left join late l using (owner_id, channel) left join slot_results r 
 
 const finishedSQL = `
 select slot_id, channel, reserved, sent, skipped, expired, dead, 0::bigint, done_at, late, coalesce(expected, 0)
-from slot_results where slot_id = any($1)`
+from slot_results_of($2) where slot_id = any($1)`
 
-func (r *cockpitReader) lanes(ctx context.Context, sql string, slots []int64) error {
-	rows, err := r.tx.Query(ctx, sql, slots)
+// lanes reads the lanes of slots by a statement with these parameters, the slots first.
+func (r *cockpitReader) lanes(ctx context.Context, sql string, args ...any) error {
+	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

@@ -134,8 +134,8 @@ func (s Counters) ToRecount(ctx context.Context, horizon time.Duration, limit in
 // long as the event of a cancellation was counted and the older event of its reservation still
 // waits.
 func (s Counters) Impossible(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select distinct b.template_id from bookings b join templates t on t.id = b.template_id
-		where b.booked < 0 and `+recountedSQL+` limit $1`, limit)
+	rows, err := s.Pool.Query(ctx, `select id from templates t cross join lateral (select from bookings b where b.template_id = t.id and b.booked < 0 limit 1) b
+		where `+recountedSQL+` limit $1`, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

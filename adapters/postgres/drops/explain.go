@@ -52,7 +52,7 @@ func templateSteps(ctx context.Context, db *pg.DB, templateID int64) ([]reminder
 // Planned returns the planned times of slots that were created after their due
 // time; see [reminder.ExplainStore].
 func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[int64]time.Time, error) {
-	rows, err := r.Pool.Query(ctx, `select id, planned_at from slots where template_id = $1 and planned_at > due_at`, templateID)
+	rows, err := r.Pool.Query(ctx, `select id, planned_at from slots_of($1) where planned_at > due_at`, templateID)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -72,6 +72,16 @@ func (r *Reservations) Withdrawn(ctx context.Context, templateID int64, by user.
 	err = r.Pool.QueryRow(ctx, `select at from former_reservations where user_id = $1 and template_id = $2`, by, templateID).Scan(&at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
+	}
+	return at, pg.Translate(err)
+}
+
+// RowsRemoved returns when the figures of the template were kept and its rows removed; see
+// [reminder.ExplainStore].
+func (r *Reservations) RowsRemoved(ctx context.Context, templateID int64) (at *time.Time, err error) {
+	err = r.Pool.QueryRow(ctx, `select counted_at from drop_archives where template_id = $1`, templateID).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
 	}
 	return at, pg.Translate(err)
 }

@@ -268,10 +268,32 @@ func (f failingStore) Withdrawn(context.Context, int64, user.ID) (time.Time, err
 	return time.Time{}, f.err("withdrawn")
 }
 
+func (f failingStore) RowsRemoved(context.Context, int64) (*time.Time, error) {
+	return nil, f.err("removed")
+}
+
+// TestExplainAfterTheRowsAreGone: once the rows of a drop were removed, the answer about a user of
+// whom nothing is known says so, and a timeline says when that was.
+func TestExplainAfterTheRowsAreGone(t *testing.T) {
+	m := pgtest.NewFailingHook(t)
+	tpl := m.Published(time.Hour)
+	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 10)...)
+	if line := explain(m, tpl, 1); line.RowsRemovedAt != nil {
+		t.Errorf("removed at %v", line.RowsRemovedAt)
+	}
+	m.Exec(`insert into drop_archives (template_id, counted_at, booked, reminded, opened, claimed, used, others, partial) values ($1, '2027-01-01 12:00Z', 2, 0, 0, 0, 0, 0, false)`, tpl.ID)
+	if line := explain(m, tpl, 1); line.RowsRemovedAt == nil || line.RowsRemovedAt.Year() != 2027 {
+		t.Errorf("removed at %v", line.RowsRemovedAt)
+	}
+	if _, err := explainer(m).Explain(t.Context(), 2, tpl.ID); !errors.Is(err, reminder.ErrRowsRemoved) {
+		t.Errorf("nothing is known any more: %v", err)
+	}
+}
+
 func TestExplainSaysWhenItCannotKnow(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(time.Hour)
-	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons", "withdrawn"} {
+	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons", "withdrawn", "removed"} {
 		x := explainer(m)
 		x.Store, x.Coupons = failingStore{at: at}, failingStore{at: at}
 		if _, err := x.Explain(t.Context(), 1, tpl.ID); !errors.Is(err, errBroken) {

@@ -82,9 +82,11 @@ func TestReportsInTheBalance(t *testing.T) {
 		}
 	}
 	// The sums that outlive the batch follow the rule too.
+	slot := w.Slot(tpl, 1).ID
+	w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '20 days', closes_at = now() - interval '19 days' where id = $1`, tpl.ID)
 	w.Exec(`update batches set worthless_after = now() - interval '20 days'`)
 	w.Clean()
-	kept, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{w.Slot(tpl, 1).ID})
+	kept, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{slot})
 	if w.Must(err); w.Number(`select count(*) from batches`) != 0 || len(kept) != 1 || kept[0].Tally != want {
 		t.Errorf("after the batch: %+v", kept)
 	}

@@ -19,11 +19,12 @@ func NewSetups(db *pg.DB) Setups { return Setups{db} }
 // are removed after a while; then a delivered reminder counts instead.
 const setupSQL = `
 select exists (select from shops where @all or number = any(@shops)),
-	exists (select from channel_tests where result = 'delivered') or exists (select from slot_results where sent > 0),
+	exists (select from channel_tests where result = 'delivered') or exists (select from slot_results where sent > 0) or exists (select from drop_archives where reminded > 0),
 	exists (select from users),
 	exists (select from templates where state <> 'draft' and (@all or shop_number = any(@shops))),
 	exists (select from slot_results r join slots s on s.id = r.slot_id join templates t on t.id = s.template_id
-		where r.sent > 0 and (@all or t.shop_number = any(@shops)))`
+		where r.sent > 0 and (@all or t.shop_number = any(@shops)))
+	or exists (select from drop_archives a join templates t on t.id = a.template_id where a.reminded > 0 and (@all or t.shop_number = any(@shops)))`
 
 // Setup reads how far the shops are set up; see [template.SetupStore].
 func (s Setups) Setup(ctx context.Context, shops []int64) (found template.Setup, err error) {

@@ -160,17 +160,23 @@ func (s Slots) FinishSlots(ctx context.Context) (finished int, err error) {
 // planner would read all batches for each slot, so the transaction forces indexes.
 func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		// The condition reads the index of unfinished batches once, not once for each slot.
-		const settled = ` and s.id not in (select b.owner_id from batches b where b.kind = 'reminder' and b.state <> 'done')`
+		// The condition reads the index of unfinished batches once, not once for each slot, and
+		// only at the instants $1 for which reminders are being sent. Slots of later instants,
+		// which have begun meanwhile, are left to the next call.
+		const settled = ` and s.id not in (select b.owner_id from batches b where b.kind = 'reminder' and b.state <> 'done' and b.due_at = any($1))`
 		if err := pg.ByIndex(ctx, tx); err != nil {
 			return err
 		}
-		ids, err := pg.LockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit $1 for update skip locked`, finishGroup)
+		var instants []time.Time
+		if err := tx.QueryRow(ctx, `select array(select distinct `+pg.SlotDueAt+` from slots s where s.state = 'sending')`).Scan(&instants); err != nil || len(instants) == 0 {
+			return err
+		}
+		ids, err := pg.LockIDs(ctx, tx, `select id from slots s where s.state = 'sending' and `+pg.SlotDueAt+` = any($1)`+settled+` order by id limit $2 for update skip locked`, instants, finishGroup)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		rows, err := tx.Query(ctx, `update slots s set state = 'finished', finished_at = clock_timestamp()
-			where s.id = any($1)`+settled+` returning `+pg.SlotColumns, ids)
+			where s.id = any($2)`+settled+` returning `+pg.SlotColumns, instants, ids)
 		if err != nil {
 			return err
 		}

@@ -12,3 +12,6 @@ func TemplateListSQL(q template.Query) (sql string, args []any) {
 	sql, _ = templateListSQL(c, q)
 	return sql, c.Args
 }
+
+// WithoutSQL is the statement about orders without coupons.
+const WithoutSQL = withoutSQL

@@ -12,7 +12,6 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
-	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
@@ -75,10 +74,30 @@ func (s Messages) Version(ctx context.Context, id int64) (message.Version, error
 	return v, pg.Translate(err)
 }
 
-// Save adds a version; see [message.Store]. Saves run one after the other. That keeps the order
-// of ids, which batches rely on, and makes the comparison with basedOn reliable. Staff save
-// seldom, and a save takes a millisecond.
-func (s Messages) Save(ctx context.Context, v message.Version, basedOn int64, e staff.Entry) (message.Version, error) {
+// Save adds versions; see [message.Store]. Saves run one after the other. That keeps the order of
+// ids, which batches rely on, and makes the comparison with BasedOn reliable. Staff save seldom, and
+// a save takes a millisecond.
+func (s Messages) Save(ctx context.Context, list ...message.Saving) ([]message.Version, error) {
+	var stored []message.Version
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		stored = nil
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('message_versions'))`); err != nil {
+			return err
+		}
+		for _, v := range list {
+			saved, err := save(ctx, tx, v)
+			if err != nil {
+				return err
+			}
+			stored = append(stored, saved)
+		}
+		return nil
+	})
+	return stored, pg.Translate(err)
+}
+
+func save(ctx context.Context, tx pgx.Tx, s message.Saving) (message.Version, error) {
+	v := s.Version
 	var content []byte
 	if v.Text != nil {
 		var err error
@@ -86,32 +105,26 @@ func (s Messages) Save(ctx context.Context, v message.Version, basedOn int64, e 
 			return v, err
 		}
 	}
-	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('message_versions'))`); err != nil {
-			return err
-		}
-		was, before, err := newest(ctx, tx, v)
-		switch {
-		case err != nil:
-			return err
-		case string(content) == before && was != 0:
-			v.ID = was // nothing to change, and perhaps the repetition of a save
-			return nil
-		case was != basedOn:
-			return fault.ErrStale
-		}
-		if err := checkPlace(ctx, tx, v); err != nil {
-			return err
-		}
-		err = tx.QueryRow(ctx, `insert into message_versions (shop_number, template_id, kind, channel, language, content, restored_from, created_by)
-			values ($1, $2, $3, $4, $5, $6, nullif($7::bigint, 0), $8) returning id, created_at`,
-			v.Shop, v.Template, v.Key.Kind, v.Key.Channel, v.Key.Language, content, v.RestoredFrom, v.By).Scan(&v.ID, &v.At)
-		if err != nil {
-			return err
-		}
-		return pg.InsertAudit(ctx, tx, e)
-	})
-	return v, pg.Translate(err)
+	was, before, err := newest(ctx, tx, v)
+	switch {
+	case err != nil:
+		return v, err
+	case string(content) == before && was != 0:
+		v.ID = was // nothing to change, and perhaps the repetition of a save
+		return v, nil
+	case was != s.BasedOn:
+		return v, fault.ErrStale
+	}
+	if err := checkPlace(ctx, tx, v); err != nil {
+		return v, err
+	}
+	err = tx.QueryRow(ctx, `insert into message_versions (shop_number, template_id, kind, channel, language, content, restored_from, created_by)
+		values ($1, $2, $3, $4, $5, $6, nullif($7::bigint, 0), $8) returning id, created_at`,
+		v.Shop, v.Template, v.Key.Kind, v.Key.Channel, v.Key.Language, content, v.RestoredFrom, v.By).Scan(&v.ID, &v.At)
+	if err != nil {
+		return v, err
+	}
+	return v, pg.InsertAudit(ctx, tx, s.Entry)
 }
 
 // newest returns the id of the newest version of the key (0 = no version), and the version's

@@ -79,6 +79,39 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// Several texts are saved together, all or none; a save that is repeated stores nothing more.
+func TestTextsAreSavedTogether(t *testing.T) {
+	w := pgtest.New(t)
+	tpl := w.Published(2 * time.Hour)
+	s := &message.Service{Store: messagesdb.NewMessages(w.DB)}
+	place := message.Place{Shop: tpl.ShopNumber, Template: tpl.ID}
+	sms, name := message.Change{Key: reminderSMS("de"), Text: say("Gleich")}, message.Change{Key: message.Key{Kind: message.Names, Language: "de"}, Text: &message.Text{Title: "Tee"}}
+	for range 2 {
+		if list, err := s.SaveAll(t.Context(), staff.System(), place, []message.Change{sms, name}); err != nil || len(list) != 2 {
+			t.Fatalf("%d saved, %v", len(list), err)
+		}
+	}
+	if n := w.Number(`select count(*) from message_versions`) + w.Number(`select count(*) from audit where action = 'message.save'`); n != 4 {
+		t.Errorf("%d versions and entries, want two of each", n)
+	}
+	other, stale := message.Change{Key: reminderSMS("fr"), Text: say("Salut")}, message.Change{Key: reminderSMS("de"), Text: say("Anders")}
+	if _, err := s.SaveAll(t.Context(), staff.System(), place, []message.Change{other, stale}); !errors.Is(err, fault.ErrStale) {
+		t.Errorf("a text that was changed meanwhile: %v", err)
+	}
+	if _, err := s.SaveAll(t.Context(), staff.System(), place, []message.Change{other, {Key: reminderSMS("es"), Text: say("{{nope}}")}}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a text with a mistake: %v", err)
+	}
+	if _, err := s.SaveAll(t.Context(), staff.Actor{}, place, []message.Change{other}); err == nil {
+		t.Error("saved without a right to")
+	}
+	if list, err := s.SaveAll(t.Context(), staff.System(), place, nil); len(list) != 0 || err != nil {
+		t.Errorf("nothing to save: %v, %v", list, err)
+	}
+	if n := w.Number(`select count(*) from message_versions`); n != 2 {
+		t.Errorf("%d versions after refusals", n)
+	}
+}
+
 // If members save concurrently, one save succeeds. Ids become visible in their order.
 func TestSavesAtOnce(t *testing.T) {
 	w := pgtest.New(t)

@@ -132,7 +132,7 @@ func (s Pictures) Remove(ctx context.Context, shop int64, hash string, remove fu
 		}
 		used, err := uses(ctx, tx, shop, hash)
 		if err == nil && len(used) > 0 {
-			return picture.ErrInUse
+			return picture.InUse(used)
 		}
 		if err == nil {
 			err = remove(ctx, p)

@@ -39,6 +39,8 @@ type Fixture struct {
 	Batches      *deliverydb.GroupedBatches
 	Reports      dropsdb.Reports
 	Boards       dropsdb.Boards
+	Cockpits     dropsdb.Cockpits
+	Forecasts    dropsdb.Forecasts
 	Channels     deliverydb.Channels
 	DeadLetters  deliverydb.DeadLetters
 	Ledger       deliverydb.Ledger
@@ -49,7 +51,9 @@ type Fixture struct {
 	Uploads      workdb.Uploads
 	CouponSteps  couponsdb.CouponSteps
 	Ledgers      couponsdb.Ledgers
+	Payments     *couponsdb.Payments
 	Tallies      couponsdb.CouponTallies
+	TallyEvents  *couponsdb.TallyEvents
 	Service      *template.Service
 }
 
@@ -69,16 +73,24 @@ func On(t *testing.T, url string) *Fixture {
 	}
 	t.Cleanup(db.Close)
 	w := &Fixture{T: t, DB: db, SQL: db.Pool, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
-		Inbox: deliverydb.NewInbox(db, postgres.Grouping{}), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db), Reports: dropsdb.NewReports(db),
+		Inbox: deliverydb.NewInbox(db, postgres.Grouping{}), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db), Cockpits: dropsdb.NewCockpits(db), Forecasts: dropsdb.NewForecasts(db), Reports: dropsdb.NewReports(db),
 		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db), Feedback: deliverydb.NewFeedback(db, nil),
 		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db),
-		Ledgers: couponsdb.NewLedgers(db), Tallies: couponsdb.NewCouponTallies(db)}
+		Ledgers: couponsdb.NewLedgers(db), Payments: Payments(t, db), Tallies: couponsdb.NewCouponTallies(db), TallyEvents: couponsdb.NewTallyEvents(db)}
+	t.Cleanup(w.TallyEvents.Close)
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	t.Cleanup(w.Feedback.Close)
 	t.Cleanup(w.Inbox.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}
 	return w
+}
+
+// Payments returns the groups of payment on db that go with the test.
+func Payments(t *testing.T, db *postgres.DB) *couponsdb.Payments {
+	p := couponsdb.NewPayments(db, postgres.Grouping{})
+	t.Cleanup(p.Close)
+	return p
 }
 
 // Claims returns a gate of claims that goes with the test.

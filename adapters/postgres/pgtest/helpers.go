@@ -63,11 +63,11 @@ func Relayed(t *testing.T, db *postgres.DB, topic string) (traces []string) {
 	return traces
 }
 
-// Relay takes every event out of the outbox and returns the topic's events.
-func Relay(t *testing.T, db *postgres.DB, topic string) (list []workdb.Announcement) {
+// Relay takes every event out of the outbox and returns the events of the topics.
+func Relay(t *testing.T, db *postgres.DB, topics ...string) (list []workdb.Announcement) {
 	t.Helper()
 	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, all []workdb.Announcement) error {
-		list = slices.DeleteFunc(all, func(a workdb.Announcement) bool { return a.Topic != topic })
+		list = slices.DeleteFunc(all, func(a workdb.Announcement) bool { return !slices.Contains(topics, a.Topic) })
 		return nil
 	})
 	if err != nil {

@@ -130,6 +130,8 @@ insert into sign_ins (id, staff_id, ip, user_agent) values ('018f0000-0000-7000-
 insert into second_factors (staff_id, kind, name, handle, secret) values (1, 'totp', 'Phone', '\x01', '\x00');
 insert into recovery_codes (staff_id, hash) values (1, '\x01');
 insert into password_links (staff_id, hash, purpose, expires_at) values (2, '\x01', 'invitation', '2026-12-08 09:00Z');
+insert into password_mails (staff_id, locale, next_at) values (2, 'en', null);
+insert into user_changes (user_id, opted_out, contacts) values (1001, 2, 1);
 insert into api_keys (name, prefix, hash, scopes, created_by) values ('Till', 'db_abc', '\x01', '{payment}', 'staff:1 Ada');
 insert into audit (actor, action, object_kind, object_id, shop_number, before, after, address, request_id)
     values ('staff:1 Ada', 'template.publish', 'template', '1', 10, '{"state": "draft"}', '{"state": "published"}', '192.0.2.1', 'r-1');
@@ -169,3 +171,7 @@ insert into hook_attempts (delivery_id, attempt, at, took_ms, status) values (1,
 insert into hook_hours (endpoint_id, hour, delivered, took_ms) values (1, '2026-12-01 18:00Z', 1, 40);
 
 insert into inbox_history default values;
+
+-- housekeeping: removals has rows of the published drop, which its trigger wrote
+insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
+insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (2, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');

@@ -142,6 +142,11 @@ func (s *HookEvents) Opened(ctx context.Context, limit int) (endpoints []int64, 
 	}); err != nil {
 		return nil, pg.Translate(err)
 	}
+	return s.handleEach(ctx, ids, events)
+}
+
+// handleEach handles each event under its id.
+func (s *HookEvents) handleEach(ctx context.Context, ids []string, events []hook.Event) (endpoints []int64, err error) {
 	for i := range ids {
 		woken, err := s.Handle(ctx, ids[i], events[i:i+1])
 		if err != nil {
@@ -150,6 +155,45 @@ func (s *HookEvents) Opened(ctx context.Context, limit int) (endpoints []int64, 
 		endpoints = append(endpoints, woken...)
 	}
 	return endpoints, nil
+}
+
+// earnedSQL returns drops that ended the interval $2 ago, and after their shop's endpoints chose the
+// event type, with their orders. Each row has an event id that is the same each time: it is made of the
+// instant and the template, and differs from the ids of openedSQL. Drops of an earlier day are left
+// out.
+const earnedSQL = `
+select o.id, o.ended_at, o.currency, o.event_id::text, m.* from (
+    select t.id, t.ended_at, t.currency,
+        (lpad(to_hex(floor(extract(epoch from t.ended_at) * 1000)::bigint), 12, '0') || '7001' || lpad(to_hex(t.id), 16, '0'))::uuid as event_id
+    from templates t
+    where t.state = 'closed' and t.ended_at <= statement_timestamp() - $2::interval and t.ended_at > statement_timestamp() - $2::interval - interval '24 hours'
+        and exists (select from hook_wants w where w.shop_number = t.shop_number and w.since <= t.ended_at + $2::interval
+            and (cardinality(w.types) = 0 or '` + string(hook.DropEarned) + `' = any(w.types)))
+) o, lateral (select coalesce(sum(case when refund then -orders else orders end), 0)::bigint, coalesce(sum(case when refund then -ordered else ordered end), 0)::bigint,
+        coalesce(sum(case when refund then -discount else discount end), 0)::bigint, coalesce(sum(orders) filter (where refund), 0)::bigint,
+        coalesce(sum(ordered - discount) filter (where refund), 0)::bigint from sale_hours where template_id = o.id) m
+where not exists (select from handled_events h where h.handler = 'hooks' and h.event_id = o.event_id)
+order by o.ended_at, o.id limit $1`
+
+// Earned stores an event for each of up to limit drops that ended [hook.EarnedAfter] ago, once per
+// drop. It returns the endpoints to wake.
+func (s *HookEvents) Earned(ctx context.Context, limit int) (endpoints []int64, err error) {
+	rows, err := s.Pool.Query(ctx, earnedSQL, limit, hook.EarnedAfter)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	var ids []string
+	var events []hook.Event
+	var d hook.EarnedData
+	var id string
+	if _, err := pgx.ForEachRow(rows, []any{&d.TemplateID, &d.EndedAt, &d.Currency, &id, &d.Orders, &d.Ordered, &d.Discount, &d.Refunds, &d.Refunded}, func() error {
+		d.Revenue = d.Ordered - d.Discount
+		ids, events = append(ids, id), append(events, hook.OfEarned(d, d.EndedAt.Add(hook.EarnedAfter)))
+		return nil
+	}); err != nil {
+		return nil, pg.Translate(err)
+	}
+	return s.handleEach(ctx, ids, events)
 }
 
 // issuedHorizonSQL moves the horizon of issued coupons, like the horizon of notices: coupons up

@@ -138,3 +138,42 @@ func TestOpeningIsToldOnce(t *testing.T) {
 		t.Errorf("told %d times", n)
 	}
 }
+
+// TestEarningsAreToldOnce: one day after its end a drop's closing figures are told, once, also by
+// several workers at once and after a crash between two of them.
+func TestEarningsAreToldOnce(t *testing.T) {
+	h := newHooked(t)
+	ended := map[int64]time.Duration{}
+	for _, ago := range []time.Duration{23 * time.Hour, 25 * time.Hour, 47 * time.Hour, 49 * time.Hour} {
+		d := h.Published(2 * time.Hour)
+		h.shop, ended[d.ID] = d.ShopNumber, ago
+		h.Exec(`update templates set state = 'closed', ended_at = clock_timestamp() - $2::interval where id = $1`, d.ID, ago)
+		h.Exec(`insert into sale_hours (template_id, hour, refund, orders, ordered, discount) values ($1, now(), false, 5, 50000, 4000), ($1, now(), true, 1, 9000, 1000),
+			($1, now() - interval '1 hour', false, 2, 10000, 500)`, d.ID)
+	}
+	h.endpoint()
+	h.Exec(`update hook_endpoints set created_at = now() - interval '3 days'`)
+	for _, err := range pgtest.Together(3, func(int) error {
+		for range 3 {
+			if _, err := h.events.Earned(context.Background(), 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		h.Must(err)
+	}
+	for id, ago := range ended {
+		want := int64(0)
+		if ago > 24*time.Hour && ago < 48*time.Hour {
+			want = 1
+		}
+		if n := h.Number(`select count(*) from hook_events where type = 'drop.earned' and subject = $1`, hook.Drop(id)); n != want {
+			t.Errorf("a drop that ended %v ago is told %d times", ago, n)
+		}
+	}
+	if n := h.Number(`select count(*) from hook_events v, lateral (select v.payload::jsonb -> 'data' as d) p where (d ->> 'orders')::int = 6
+		and (d ->> 'ordered')::int = 51000 and (d ->> 'discount')::int = 3500 and (d ->> 'revenue')::int = 47500 and (d ->> 'refunds')::int = 1 and (d ->> 'refunded')::int = 8000 and d ->> 'currency' = 'CNY'`); n != 2 {
+		t.Errorf("%d events have the figures", n)
+	}
+}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -23,15 +24,17 @@ const pastSQL = `t.state in ('closed', 'cancelled') and coalesce(t.ended_at, t.c
         and (c.grant_template_id = t.id
             or c.audience ->> 'kind' in ('reserved_template_id', 'holds_template_id') and c.audience ->> 'id' = t.id::text))`
 
-// pastDropsSQL returns templates with ids above $2 whose coupons can be removed. It returns none
-// while the sweep of expired coupons is a day late: the totals that stay would lack the coupons
-// that the sweep has not counted yet.
-const pastDropsSQL = `
-select t.id from templates t where t.id > $2 and ` + pastSQL + `
-    and (exists (select from claim_counts n where n.template_id = t.id) or exists (select from claim_results r where r.template_id = t.id)
-        or exists (select from claim_seconds s where s.template_id = t.id))
-    and not exists (select from coupons c where c.state = 'unused' and c.expires_at < now() - interval '1 day')
-order by t.id limit 1`
+// expiryBehindSQL says whether the sweep of expired coupons is a day late. Then no coupons are
+// removed: the totals that stay would lack the coupons that the sweep has not counted yet.
+const expiryBehindSQL = `select exists (select from coupons c where c.state = 'unused' and c.expires_at < now() - interval '1 day')`
+
+// postponeSQL plans the removal of the coupons of template $2 for the retention $1 after the
+// last of them expires; if something else keeps them, they are looked at again after 6 hours.
+const postponeSQL = `
+update removals m set at = greatest(now() - $1::interval + interval '6 hours', (
+    select coalesce(t.valid_until, greatest(t.closes_at, (select max(s.second) + interval '1 second' from claim_seconds s where s.template_id = t.id))
+        + t.valid_hours * interval '1 hour') from templates t where t.id = $2))
+where m.step = 'coupons' and m.object_id = $2`
 
 // lockPastSQL returns the template $2 if its coupons are still past their retention. The
 // template is locked first, as claims do: staff may give coupons of a drop away after its end.
@@ -60,24 +63,50 @@ with part as materialized (
 )
 select (select count(*) from gone), (select count(*) from counts)`
 
+// errExpiryBehind is the error while the sweep of expired coupons is a day late.
+var errExpiryBehind = errors.New("coupons are not removed while the sweep of expired coupons is a day late")
+
 // removeCoupons removes the coupons of drops that have been over for age, one drop after the
 // other. Coupons and counts per user are removed together, so that the stock adds up at every
 // instant. Refused claims and the sell-out curve are removed after them.
-func (h Housekeeping) removeCoupons(ctx context.Context, age time.Duration) (total int64, err error) {
-	var id int64
+func (h Housekeeping) removeCoupons(ctx context.Context, now time.Time, age time.Duration) (total int64, err error) {
 	for {
-		err := h.Pool.QueryRow(ctx, pastDropsSQL, age, id).Scan(&id)
+		var id int64
+		err := h.Pool.QueryRow(ctx, dueSQL, "coupons", now.Add(-age), 1).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return total, nil
 		}
 		if err != nil {
 			return total, pg.Translate(err)
 		}
-		n, err := h.removeCouponsOf(ctx, id, age)
+		n, err := h.removeCouponsOrWait(ctx, id, now, age)
 		if total += n; err != nil {
 			return total, err
 		}
 	}
+}
+
+// removeCouponsOrWait removes the coupons of template id, or plans when to look at it again.
+func (h Housekeeping) removeCouponsOrWait(ctx context.Context, id int64, now time.Time, age time.Duration) (removed int64, err error) {
+	var behind, past bool
+	if err := h.Pool.QueryRow(ctx, expiryBehindSQL).Scan(&behind); err != nil || behind {
+		return 0, cmp.Or(pg.Translate(err), errExpiryBehind)
+	}
+	if err := h.Pool.QueryRow(ctx, `select exists (select from templates t where t.id = $2 and `+pastSQL+`)`, age, id).Scan(&past); err != nil {
+		return 0, pg.Translate(err)
+	}
+	if !past {
+		_, err := h.Pool.Exec(ctx, postponeSQL, age, id)
+		return 0, pg.Translate(err)
+	}
+	if removed, err = h.removeCouponsOf(ctx, id, age); err != nil {
+		return removed, err
+	}
+	// A row that was planned anew meanwhile stays, and so does the row of a drop that has coupons
+	// again.
+	_, err = h.Pool.Exec(ctx, `delete from removals where step = 'coupons' and object_id = $1 and at < $2
+		and not exists (select from claim_counts where template_id = $1)`, id, now.Add(-age))
+	return removed, pg.Translate(err)
 }
 
 func (h Housekeeping) removeCouponsOf(ctx context.Context, id int64, age time.Duration) (total int64, err error) {

@@ -23,7 +23,7 @@ func (w *fixture) aged() {
 	w.Exec(`insert into former_reservations (template_id, user_id) select t, n from unnest($1::bigint[]) t, generate_series(1, 5) n`, []int64{old.ID, recent.ID})
 	w.Exec(`insert into booking_growth (template_id, minute, delta) select t, now(), 1 from unnest($1::bigint[]) t`, []int64{old.ID, recent.ID})
 	w.Fill("batches", "generate_series(8, 11) n", pgtest.Row{"owner_id": pgtest.SQL("n"), "template_id": old.ID,
-		"state": pgtest.SQL("case when n % 2 = 0 then 'done' else 'ready' end"), "worthless_after": pgtest.SQL("now() - (n || ' days')::interval - interval '1 hour'")})
+		"state": pgtest.SQL("case when n % 2 = 0 then 'done' else 'ready' end"), "created_at": pgtest.SQL("now() - interval '12 days'"), "worthless_after": pgtest.SQL("now() - (n || ' days')::interval - interval '1 hour'")})
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, 1, 0, 'dead', 'x' from batches`)
 	w.Exec(`delete from audit; insert into audit (at, actor, action, object_kind, object_id) select now() - (n || ' days')::interval, 'system', 'x', 'x', 'x' from generate_series(1, 30) n`)
 	w.Exec(`insert into idempotency_keys (actor, key, request_hash, locked_until, created_at)
@@ -118,7 +118,7 @@ func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	tx, err := w.SQL.Begin(t.Context())
 	w.Must(err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = tx.Exec(t.Context(), `lock table batches, former_reservations in access exclusive mode`)
+	_, err = tx.Exec(t.Context(), `lock table exceptions, former_reservations in access exclusive mode`)
 	w.Must(err)
 	if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, time.Second); err != nil {
 		t.Errorf("a budget that is used up: %v", err)

@@ -18,23 +18,21 @@ type Timers struct{ *pg.DB }
 func NewTimers(db *pg.DB) Timers { return Timers{db} }
 
 // pendingTimers are the kinds of timers with the functions that make their tasks. Each statement
-// returns the id, order and instant of the next timers after instant $1 and id $2. Sweeps handle
+// returns the id, instant and order of the next timers after instant $1 and id $2. Sweeps handle
 // timers that are due already.
 var pendingTimers = [...]struct {
 	sql  string
-	task func(id int64, order string, at time.Time) task.Task
+	task func(id int64, at time.Time) task.Task
 }{
-	{`select s.id, '', ` + pg.SlotDueAt + `, s.due_at from slots s where s.state = 'waiting' and s.due_at > clock_timestamp()
+	{`select s.id, ` + pg.SlotDueAt + `, s.due_at from slots s where s.state = 'waiting' and s.due_at > clock_timestamp()
 		and (s.due_at, s.id) > ($1, $2) order by s.due_at, s.id limit $3`,
-		func(id int64, _ string, at time.Time) task.Task { return task.Fire(id, at) }},
-	{`select id, '', starts_at, starts_at from campaigns where state = 'scheduled' and starts_at > clock_timestamp()
+		task.Fire},
+	{`select id, starts_at, starts_at from campaigns where state = 'scheduled' and starts_at > clock_timestamp()
 		and (starts_at, id) > ($1, $2) order by starts_at, id limit $3`,
-		func(id int64, _ string, at time.Time) task.Task { return task.Start(id, at) }},
-	{`select id, order_id, locked_until, locked_until from coupons where state = 'locked' and locked_until > clock_timestamp()
-		and (locked_until, id) > ($1, $2) order by locked_until, id limit $3`, task.LockEnd},
+		task.Start},
 }
 
-// Pending returns the next timers: slots, campaigns' starts, ends of locks.
+// Pending returns the next timers: slots and campaigns' starts.
 func (s Timers) Pending(ctx context.Context, after timer.Position, limit int) ([]task.Task, timer.Position, error) {
 	for ; after.Kind < len(pendingTimers); after = (timer.Position{Kind: after.Kind + 1}) {
 		list, next, err := s.pending(ctx, after, limit)
@@ -52,10 +50,9 @@ func (s Timers) pending(ctx context.Context, after timer.Position, limit int) ([
 		return nil, after, pg.Translate(err)
 	}
 	var list []task.Task
-	var order string
 	var at, place time.Time
-	_, err = pgx.ForEachRow(rows, []any{&after.ID, &order, &at, &place}, func() error {
-		list, after.At = append(list, kind.task(after.ID, order, at)), place.UnixMicro()
+	_, err = pgx.ForEachRow(rows, []any{&after.ID, &at, &place}, func() error {
+		list, after.At = append(list, kind.task(after.ID, at)), place.UnixMicro()
 		return nil
 	})
 	return list, after, pg.Translate(err)

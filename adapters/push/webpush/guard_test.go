@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/push/webpush"
+	"dropbell/adapters/push/webpush/webpushtest"
 	"dropbell/domain/delivery"
 )
 
@@ -33,7 +34,7 @@ func TestOnlyPublicHTTPSIsCalled(t *testing.T) {
 		"":                              loose,
 		"https://":                      loose,
 	} {
-		r := newSender(t, cfg).Send(t.Context(), to(newBrowser(t, endpoint)))[0]
+		r := newSender(t, cfg).Send(t.Context(), to(webpushtest.NewBrowser(t, endpoint)))[0]
 		if r.Status != delivery.Permanent || !strings.HasPrefix(r.Detail, "the push endpoint") {
 			t.Errorf("%q: got %+v", endpoint, r)
 		}
@@ -45,7 +46,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	from := start(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, s.URL+"/201", http.StatusTemporaryRedirect)
 	})
-	want(t, newSender(t, config(t)).Send(t.Context(), to(newBrowser(t, from.URL))), delivery.Transient)
+	want(t, newSender(t, config(t)).Send(t.Context(), to(webpushtest.NewBrowser(t, from.URL))), delivery.Transient)
 	if len(s.pushes) != 0 {
 		t.Error("a redirect was followed")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	pushing "dropbell/adapters/push"
+	"dropbell/adapters/push/webpush/webpushtest"
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -69,7 +70,7 @@ func (n *internet) RoundTrip(r *http.Request) (*http.Response, error) {
 // send pushes to one user of each host, one after the other.
 func (n *internet) send(t *testing.T, s *pushing.Sender, hosts ...string) (results []delivery.Result) {
 	for _, host := range hosts {
-		results = append(results, s.Send(t.Context(), to(newBrowser(t, "https://"+host+"/x")))...)
+		results = append(results, s.Send(t.Context(), to(webpushtest.NewBrowser(t, "https://"+host+"/x")))...)
 	}
 	return results
 }
@@ -180,7 +181,7 @@ func TestMadeUpHostsDriveNobodyOut(t *testing.T) {
 	for i := range 500 {
 		host := fmt.Sprintf("h%d", i)
 		n.hosts[host] = refuses
-		messages[i%20].To.Push = []user.PushSubscription{newBrowser(t, "https://"+host+"/x").PushSubscription}
+		messages[i%20].To.Push = []user.PushSubscription{webpushtest.NewBrowser(t, "https://"+host+"/x").PushSubscription}
 		if i%20 == 19 {
 			want(t, s.Send(t.Context(), messages), delivery.Transient)
 		}

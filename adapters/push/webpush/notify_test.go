@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dropbell/adapters/push/webpush"
+	"dropbell/adapters/push/webpush/webpushtest"
 	"dropbell/domain/delivery"
 )
 
@@ -20,7 +21,7 @@ func TestNotices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sender.Close()
-	b := newBrowser(t, s.URL+"/201")
+	b := webpushtest.NewBrowser(t, s.URL+"/201")
 	n := webpush.Notice{Title: "Dropbell", Text: "「Moon」已抢光", Tag: "sold_out:7", URL: "/templates/7", WorthlessAfter: time.Now().Add(time.Hour)}
 	if r, gone := sender.Notify(t.Context(), b.PushSubscription, n); r.Status != delivery.Delivered || gone {
 		t.Fatalf("%+v, gone %v", r, gone)
@@ -29,7 +30,7 @@ func TestNotices(t *testing.T) {
 	sender.Notify(t.Context(), b.PushSubscription, n)
 	var got struct{ Title, Body, Tag, URL string }
 	first, again := s.pushes[0], s.pushes[1]
-	if err := json.Unmarshal(b.read(t, first.body), &got); err != nil {
+	if err := json.Unmarshal(b.Read(t, first.body), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := got
@@ -47,7 +48,7 @@ func TestNotices(t *testing.T) {
 		"/404": {delivery.Permanent, true}, "/410": {delivery.Permanent, true}, "/413": {delivery.Permanent, false},
 		"/403": {delivery.Transient, false}, "/500": {delivery.Transient, false}, "/429?after=7": {delivery.Throttled, false},
 	} {
-		if r, gone := sender.Notify(t.Context(), newBrowser(t, s.URL+path).PushSubscription, n); r.Status != want.status || gone != want.gone {
+		if r, gone := sender.Notify(t.Context(), webpushtest.NewBrowser(t, s.URL+path).PushSubscription, n); r.Status != want.status || gone != want.gone {
 			t.Errorf("%s: %+v, gone %v", path, r, gone)
 		}
 	}

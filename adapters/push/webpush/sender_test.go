@@ -16,6 +16,7 @@ import (
 
 	pushing "dropbell/adapters/push"
 	"dropbell/adapters/push/webpush"
+	"dropbell/adapters/push/webpush/webpushtest"
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -43,7 +44,7 @@ func newSender(t testing.TB, cfg webpush.Config) *pushing.Sender {
 }
 
 // to returns one message to a user with the given browsers.
-func to(browsers ...browser) []delivery.Message {
+func to(browsers ...webpushtest.Browser) []delivery.Message {
 	messages := sendertest.Messages(delivery.WebPush, 1)
 	for _, b := range browsers {
 		messages[0].To.Push = append(messages[0].To.Push, b.PushSubscription)
@@ -56,8 +57,8 @@ func TestContract(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // the end of the call is only noticed after its body
 		<-r.Context().Done()
 	})
-	accepting := newBrowser(t, start(t, nil).URL+"/201")
-	silent := newBrowser(t, stalled.URL+"/201")
+	accepting := webpushtest.NewBrowser(t, start(t, nil).URL+"/201")
+	silent := webpushtest.NewBrowser(t, stalled.URL+"/201")
 	reader := accepting
 	sendertest.Run(t, sendertest.Harness{
 		Accepting: func(t *testing.T) delivery.Sender {
@@ -76,7 +77,7 @@ func TestContract(t *testing.T) {
 
 func TestPushIsReadable(t *testing.T) {
 	s := start(t, nil)
-	b := newBrowser(t, s.URL+"/201")
+	b := webpushtest.NewBrowser(t, s.URL+"/201")
 	now := time.Now()
 	cfg := config(t)
 	cfg.Now = func() time.Time { return now }
@@ -86,7 +87,7 @@ func TestPushIsReadable(t *testing.T) {
 
 	got := s.pushes[0]
 	var note map[string]string
-	if err := json.Unmarshal(b.read(t, got.body), &note); err != nil {
+	if err := json.Unmarshal(b.Read(t, got.body), &note); err != nil {
 		t.Fatal(err)
 	}
 	m := messages[0]
@@ -115,7 +116,7 @@ func TestPushIsReadable(t *testing.T) {
 func TestTopicAndTTL(t *testing.T) {
 	s := start(t, nil)
 	sender := newSender(t, config(t))
-	messages := to(newBrowser(t, s.URL+"/201"))
+	messages := to(webpushtest.NewBrowser(t, s.URL+"/201"))
 	messages[0].Subject.OpensAt = time.Now().Add(-time.Hour)
 	sender.Send(t.Context(), messages)
 	messages[0].Subject.OpensAt = time.Time{}
@@ -133,32 +134,32 @@ func TestTopicAndTTL(t *testing.T) {
 
 func TestStatusOverSubscriptions(t *testing.T) {
 	s := start(t, nil)
-	b := func(path string) browser { return newBrowser(t, s.URL+path) }
+	b := func(path string) webpushtest.Browser { return webpushtest.NewBrowser(t, s.URL+path) }
 	bad := b("/201")
 	bad.P256dh = "AAAA"
 	noAuth := b("/201")
 	noAuth.Auth = "%%%"
 	for _, c := range []struct {
 		name     string
-		browsers []browser
+		browsers []webpushtest.Browser
 		status   delivery.Status
 		pause    time.Duration
 	}{
-		{"accepted", []browser{b("/201")}, delivery.Delivered, 0},
-		{"any is enough", []browser{b("/410"), b("/500"), b("/201")}, delivery.Delivered, 0},
-		{"first is enough", []browser{b("/201"), b("/410")}, delivery.Delivered, 0},
+		{"accepted", []webpushtest.Browser{b("/201")}, delivery.Delivered, 0},
+		{"any is enough", []webpushtest.Browser{b("/410"), b("/500"), b("/201")}, delivery.Delivered, 0},
+		{"first is enough", []webpushtest.Browser{b("/201"), b("/410")}, delivery.Delivered, 0},
 		{"none", nil, delivery.Permanent, 0},
-		{"gone", []browser{b("/410")}, delivery.Permanent, 0},
-		{"not found", []browser{b("/404"), b("/410")}, delivery.Permanent, 0},
-		{"gone and down", []browser{b("/410"), b("/500")}, delivery.Transient, 0},
-		{"down and gone", []browser{b("/500"), b("/410")}, delivery.Transient, 0},
-		{"throttled", []browser{b("/429?after=5"), b("/429?after=9"), b("/500")}, delivery.Throttled, 9 * time.Second},
-		{"unavailable", []browser{b("/503?after=5")}, delivery.Throttled, 5 * time.Second},
-		{"keys of another server", []browser{b("/403")}, delivery.Transient, 0},
-		{"too large", []browser{b("/413")}, delivery.Permanent, 0},
-		{"bad key", []browser{bad}, delivery.Permanent, 0},
-		{"bad secret", []browser{noAuth}, delivery.Permanent, 0},
-		{"bad key and good", []browser{bad, b("/201")}, delivery.Delivered, 0},
+		{"gone", []webpushtest.Browser{b("/410")}, delivery.Permanent, 0},
+		{"not found", []webpushtest.Browser{b("/404"), b("/410")}, delivery.Permanent, 0},
+		{"gone and down", []webpushtest.Browser{b("/410"), b("/500")}, delivery.Transient, 0},
+		{"down and gone", []webpushtest.Browser{b("/500"), b("/410")}, delivery.Transient, 0},
+		{"throttled", []webpushtest.Browser{b("/429?after=5"), b("/429?after=9"), b("/500")}, delivery.Throttled, 9 * time.Second},
+		{"unavailable", []webpushtest.Browser{b("/503?after=5")}, delivery.Throttled, 5 * time.Second},
+		{"keys of another server", []webpushtest.Browser{b("/403")}, delivery.Transient, 0},
+		{"too large", []webpushtest.Browser{b("/413")}, delivery.Permanent, 0},
+		{"bad key", []webpushtest.Browser{bad}, delivery.Permanent, 0},
+		{"bad secret", []webpushtest.Browser{noAuth}, delivery.Permanent, 0},
+		{"bad key and good", []webpushtest.Browser{bad, b("/201")}, delivery.Delivered, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newSender(t, config(t)).Send(t.Context(), to(c.browsers...))[0]
@@ -185,7 +186,7 @@ func TestGoneSubscriptionsAreReported(t *testing.T) {
 		gone = append(gone, fmt.Sprint(id, " ", strings.TrimPrefix(subscription.Endpoint, s.URL)))
 	}
 	newSender(t, cfg).Send(t.Context(), to(
-		newBrowser(t, s.URL+"/404"), newBrowser(t, s.URL+"/201"), newBrowser(t, s.URL+"/410"), newBrowser(t, s.URL+"/500")))
+		webpushtest.NewBrowser(t, s.URL+"/404"), webpushtest.NewBrowser(t, s.URL+"/201"), webpushtest.NewBrowser(t, s.URL+"/410"), webpushtest.NewBrowser(t, s.URL+"/500")))
 	if got := strings.Join(gone, ", "); got != "1 /404, 1 /410" {
 		t.Errorf("got %q", got)
 	}
@@ -193,7 +194,7 @@ func TestGoneSubscriptionsAreReported(t *testing.T) {
 
 func TestLongMessagesFit(t *testing.T) {
 	s := start(t, nil)
-	b := newBrowser(t, s.URL+"/201")
+	b := webpushtest.NewBrowser(t, s.URL+"/201")
 	sender := newSender(t, config(t))
 	for name, text := range map[string]string{
 		"ascii":   strings.Repeat("a", 10_000),
@@ -208,7 +209,7 @@ func TestLongMessagesFit(t *testing.T) {
 			messages[0].Subject.ClaimURL = "https://shop.example/" + strings.Repeat("x", 1400)
 			want(t, sender.Send(t.Context(), messages), delivery.Delivered)
 			var note map[string]string
-			if err := json.Unmarshal(b.read(t, s.pushes[len(s.pushes)-1].body), &note); err != nil {
+			if err := json.Unmarshal(b.Read(t, s.pushes[len(s.pushes)-1].body), &note); err != nil {
 				t.Fatal(err)
 			}
 			if note["title"] == "" || note["body"] == "" || note["url"] == "" {

@@ -1,9 +1,6 @@
 package webpush_test
 
 import (
-	"crypto/ecdh"
-	"crypto/rand"
-	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,30 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"dropbell/domain/user"
 )
-
-// A browser is a subscription together with the keys that read its pushes.
-type browser struct {
-	key  *ecdh.PrivateKey
-	auth []byte
-	user.PushSubscription
-}
-
-func newBrowser(t testing.TB, endpoint string) browser {
-	t.Helper()
-	key, err := ecdh.P256().GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := browser{key: key, auth: make([]byte, 16)}
-	_, _ = rand.Read(b.auth)
-	b.Endpoint = endpoint
-	b.P256dh = base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
-	b.Auth = base64.RawURLEncoding.EncodeToString(b.auth)
-	return b
-}
 
 // A service is a push service: the path's first element is the status to answer.
 type service struct {

@@ -1,6 +1,7 @@
 package googlewallet_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func start(t *testing.T) (*wallettest.Google, *googlewallet.Issuer) {
 
 func pass() wallet.Pass {
 	return wallet.Pass{CouponID: 7, TemplateID: 3, UserID: 1, Language: "zh-CN", Name: "满 100 减 20", Shop: "茶馆", Worth: "减 ¥20", Colour: "#c2410c", Ink: "#ffffff",
-		Logo: "https://shop.example/logo.png", State: coupon.Unused, ExpiresAt: time.Date(2027, 1, 2, 20, 0, 0, 0, time.FixedZone("CST", 8*3600))}
+		Logo: "https://shop.example/logo.png", Picture: "https://drop.example/pictures/10/c.png", PictureText: "两块月饼", State: coupon.Unused, ExpiresAt: time.Date(2027, 1, 2, 20, 0, 0, 0, time.FixedZone("CST", 8*3600))}
 }
 
 // TestLink: Google accepts the link, and long texts are cut so that browsers accept the link.
@@ -46,6 +47,10 @@ func TestLink(t *testing.T) {
 	}
 	if class["title"] != "减 ¥20 · 满 100 减 20" || class["issuerName"] != "茶馆" || class["hexBackgroundColor"] != "#c2410c" || class["titleImage"] == nil {
 		t.Errorf("class %v", class)
+	}
+	hero, _ := json.Marshal(class["heroImage"])
+	if want := `{"contentDescription":{"defaultValue":{"language":"zh-CN","value":"两块月饼"}},"sourceUri":{"uri":"https://drop.example/pictures/10/c.png"}}`; string(hero) != want {
+		t.Errorf("picture %s, want %s", hero, want)
 	}
 	barcode, _ := object["barcode"].(map[string]any)
 	if object["id"] != issuer+".dropbell-coupon-7" || object["state"] != "ACTIVE" || barcode["type"] != "QR_CODE" || barcode["value"] != "7" {

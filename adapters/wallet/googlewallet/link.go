@@ -19,7 +19,7 @@ const saveURL = "https://pay.google.com/gp/v/save/"
 const (
 	// maxLink is the longest signed pass in a link, in bytes; browsers cut longer links.
 	maxLink = 1800
-	// maxLogo is the longest address of a logo that a link can hold.
+	// maxLogo is the longest address of a logo or a picture that a link can hold.
 	maxLogo = 200
 )
 
@@ -33,12 +33,34 @@ type offerClass struct {
 	Review     string `json:"reviewStatus"`
 	Background string `json:"hexBackgroundColor"`
 	TitleImage *image `json:"titleImage,omitempty"`
+	HeroImage  *image `json:"heroImage,omitempty"`
 }
 
 type image struct {
 	Source struct {
 		URI string `json:"uri"`
 	} `json:"sourceUri"`
+	Text *localized `json:"contentDescription,omitempty"`
+}
+
+// localized is a text in the language of the pass.
+type localized struct {
+	Default translated `json:"defaultValue"`
+}
+
+type translated struct {
+	Language string `json:"language"`
+	Value    string `json:"value"`
+}
+
+// imageAt returns the image at the address, which a link can hold; nil = none.
+func imageAt(address string) *image {
+	if address == "" || len(address) > maxLogo {
+		return nil
+	}
+	i := &image{}
+	i.Source.URI = address
+	return i
 }
 
 // An offerObject is one coupon (REST resource offerobject).
@@ -105,9 +127,9 @@ func languageName(tag string) string {
 // before the owner follows the link. Long texts are cut so that the link is short enough.
 func (i *Issuer) Link(p wallet.Pass) (string, error) {
 	class := offerClass{ID: i.classID(p), IssuerName: p.Shop, Provider: p.Shop, Redemption: "BOTH", Review: "UNDER_REVIEW", Background: p.Colour}
-	if p.Logo != "" && len(p.Logo) <= maxLogo {
-		class.TitleImage = &image{}
-		class.TitleImage.Source.URI = p.Logo
+	class.TitleImage, class.HeroImage = imageAt(p.Logo), imageAt(p.Picture)
+	if class.HeroImage != nil && p.PictureText != "" {
+		class.HeroImage.Text = &localized{translated{languageName(p.Language), p.PictureText}}
 	}
 	number := strconv.FormatInt(p.CouponID, 10)
 	object := offerObject{ID: i.objectID(p.CouponID), ClassID: class.ID, State: state(p.State), Barcode: barcode{"QR_CODE", number, number}}
@@ -122,7 +144,7 @@ func (i *Issuer) Link(p wallet.Pass) (string, error) {
 		if err != nil || len(signed) <= maxLink || most < 10 {
 			return saveURL + signed, err
 		}
-		class.TitleImage = nil
+		class.TitleImage, class.HeroImage = nil, nil
 	}
 }
 

@@ -29,6 +29,12 @@ type document struct {
 	Coupon              fields    `json:"coupon"`
 	WebServiceURL       string    `json:"webServiceURL,omitempty"`
 	AuthenticationToken string    `json:"authenticationToken,omitempty"`
+	// UserInfo names the picture in the bundle, so that a pass with another picture is another pass.
+	UserInfo *userInfo `json:"userInfo,omitempty"`
+}
+
+type userInfo struct {
+	Picture string `json:"picture"`
 }
 
 type barcode struct {
@@ -86,6 +92,9 @@ func describe(p wallet.Pass) document {
 			Auxiliary: []field{{Key: "state", Label: w.state, Value: w.states[p.State], ChangeMessage: "%@"}},
 			Back:      []field{{Key: "number", Label: w.number, Value: number}, {Key: "shop", Label: w.shop, Value: p.Shop}},
 		}}
+	if len(p.Strip) > 0 {
+		d.UserInfo = &userInfo{p.Picture}
+	}
 	if p.Description != "" {
 		d.Coupon.Back = append(d.Coupon.Back, field{Key: "about", Label: w.about, Value: p.Description})
 	}

@@ -108,13 +108,14 @@ func (i *Issuer) Describe(p wallet.Pass, token string) ([]byte, error) {
 	return append(sender.JSON(d), '\n'), nil
 }
 
-// Bundle returns the pass file: pass.json, the icons, the manifest with the SHA-1 of each file,
+// Bundle returns the pass file: pass.json, the icons, the picture, the manifest with the SHA-1 of each file,
 // and the signature of the manifest.
 func (i *Issuer) Bundle(p wallet.Pass, described []byte) ([]byte, error) {
 	files, err := icons(p)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(files, p.Strip)
 	files["pass.json"] = described
 	sums := map[string]string{}
 	for name, content := range files {

@@ -78,11 +78,13 @@ func unpack(t *testing.T, raw []byte) map[string][]byte {
 func TestBundle(t *testing.T) {
 	id := identity(t)
 	issuer := newIssuer(t, id, nil)
-	described, err := issuer.Describe(pass(coupon.Used), "token-of-the-pass")
+	used := pass(coupon.Used)
+	used.Picture, used.Strip = "https://drop.example/pictures/10/c.png", map[string][]byte{"strip.png": []byte("small"), "strip@2x.png": []byte("large")}
+	described, err := issuer.Describe(used, "token-of-the-pass")
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := issuer.Bundle(pass(coupon.Used), described)
+	raw, err := issuer.Bundle(used, described)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +124,12 @@ func TestBundle(t *testing.T) {
 		if picture, err := png.Decode(bytes.NewReader(files[name])); err != nil || picture.Bounds().Dx() != side {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if string(files["strip.png"]) != "small" || string(files["strip@2x.png"]) != "large" || !bytes.Contains(described, []byte(used.Picture)) {
+		t.Error("the picture of the coupon is missing")
+	}
+	if plain, err := issuer.Describe(pass(coupon.Used), "token-of-the-pass"); err != nil || bytes.Equal(plain, described) {
+		t.Errorf("a pass without the picture is described the same, %v", err)
 	}
 	if !bytes.Equal(files["pass.json"], described) {
 		t.Error("another pass.json")

@@ -44,6 +44,28 @@ func (r Review) Latest() *campaign.Request {
 	return r.Before
 }
 
+// Users returns the present reach, or the reach of the latest request if the present reach is
+// unknown.
+func (r Review) Users() int64 {
+	switch last := r.Latest(); {
+	case r.Reach != nil:
+		return r.Reach.Users
+	case last != nil:
+		return last.Reach.Users
+	}
+	return 0
+}
+
+// CheckReach returns the error of [campaign.TypedReach.Check] if approving the request sends the
+// campaign to everybody. Where the request cannot be approved it returns nil:
+// [Service.Approve] says why.
+func (r Review) CheckReach(by staff.Actor, request int64, t campaign.TypedReach, now time.Time) error {
+	if r.Now.Audience.Kind != campaign.Everybody || !r.MayDecide(by) || r.Open.ID != request || r.Lapsed() || r.Late(now) {
+		return nil
+	}
+	return t.Check(r.Users())
+}
+
 // Waits reports whether approval can be requested or decided: the campaign is a draft or is held.
 func (r Review) Waits() bool { return r.Campaign.State == campaign.Draft || r.Campaign.HeldAt != nil }
 

@@ -44,6 +44,10 @@ type Store interface {
 	Estimate(ctx context.Context, a campaign.Audience) (n int64, exact bool, err error)
 	// Requests returns the requests of a campaign, the latest first.
 	Requests(ctx context.Context, id int64, limit int) ([]campaign.Request, error)
+	// Awaiting returns the open requests about campaigns of the shops (none = of all, and of no
+	// shop) that have not ended, the oldest first, without requests that the member with the label
+	// made and without campaigns that this member created.
+	Awaiting(ctx context.Context, shops []int64, label string, limit int) ([]campaign.Request, error)
 }
 
 // Service holds the use cases of approval. It is the [campaign.Approvals] of a [campaign.Service].
@@ -225,6 +229,15 @@ func checkReason(reason string, must bool) error {
 func (s *Service) Decided(ctx context.Context, id, request int64, as campaign.RequestState) bool {
 	list, err := s.Store.Requests(ctx, id, 1)
 	return err == nil && len(list) > 0 && list[0].ID == request && list[0].State == as
+}
+
+// Awaiting returns the open requests that by may approve or refuse, the oldest first. A member
+// without the permission has none.
+func (s *Service) Awaiting(ctx context.Context, by staff.Actor, limit int) ([]campaign.Request, error) {
+	if by.May(staff.ManageCampaigns, 0) != nil {
+		return nil, nil
+	}
+	return s.Store.Awaiting(ctx, by.Shops, by.Label, limit)
 }
 
 // Requests returns the approval requests of a campaign, the latest first. The caller must be

@@ -53,6 +53,9 @@ type Service struct {
 	Texts  message.Source
 	Apple  Bundler
 	Google Linker
+	// Strip returns the files of the picture at an address for Apple's Wallet; nothing for a picture
+	// that passes cannot have. nil = passes have no pictures.
+	Strip func(ctx context.Context, address string) (map[string][]byte, error)
 	// Signed makes the tokens of passes and of links to them; it must be enabled.
 	Signed user.Links
 	// Address is where this installation is reached, without a slash at the end.
@@ -113,6 +116,11 @@ func (s *Service) File(ctx context.Context, owner user.ID, couponID int64) (File
 	p, err := s.pass(ctx, owner, couponID, false)
 	if err != nil {
 		return File{}, err
+	}
+	if s.Strip != nil && p.Picture != "" {
+		if p.Strip, err = s.Strip(ctx, p.Picture); err != nil {
+			p.Strip = nil // a coupon without its picture is better than no coupon
+		}
 	}
 	described, err := s.Apple.Describe(p, s.token(couponID))
 	return File{Pass: p, described: described, bundler: s.Apple}, err

@@ -65,9 +65,9 @@ type Result struct {
 
 // Changes is the store as workers use it.
 type Changes interface {
-	// Note records a step of the coupon as a change of its pass, once, and reports
-	// whether the step is such a change.
-	Note(ctx context.Context, couponID int64) (bool, error)
+	// Note records steps of the coupons as changes of their passes, once, and reports
+	// whether any step is such a change.
+	Note(ctx context.Context, coupons []int64) (bool, error)
 	// NoteExpired makes the expiry of up to limit coupons a change of their passes.
 	NoteExpired(ctx context.Context, limit int) (int, error)
 	// NoteMissed records changes of passes for which [Changes.Note] was not called, for up

@@ -60,8 +60,12 @@ type Pass struct {
 	// Colour is the shop's colour, Ink the colour of text on it; both are "#rrggbb".
 	Colour, Ink string
 	// Logo is the https address of the shop's image; "" = none.
-	Logo  string
-	State coupon.State
+	Logo string
+	// Picture is the https address of the picture of the drop's coupon, PictureText what it shows; ""
+	// = none. Strip has the files of the picture for Apple's Wallet, by name.
+	Picture, PictureText string
+	Strip                map[string][]byte
+	State                coupon.State
 	// ExpiresAt and Modified are in the zone of the shop.
 	ExpiresAt, Modified time.Time
 }
@@ -93,6 +97,6 @@ func passOf(s Sheet, book *message.Book) Pass {
 	}
 	return Pass{CouponID: s.Coupon.ID, TemplateID: s.Coupon.TemplateID, UserID: s.Coupon.UserID, Language: language,
 		Name: values[message.VarDrop], Shop: values[message.VarShop], Worth: values[message.VarWorth], Description: values[message.VarDescription],
-		Colour: colour, Ink: message.WordsOn(colour), Logo: settings.Logo, State: s.Coupon.At(s.Now),
+		Colour: colour, Ink: message.WordsOn(colour), Logo: settings.Logo, Picture: settings.Coupon.URL, PictureText: settings.Coupon.Text, State: s.Coupon.At(s.Now),
 		ExpiresAt: s.Coupon.ExpiresAt.In(zone), Modified: s.Modified.UTC()}
 }

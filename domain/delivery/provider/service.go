@@ -99,26 +99,53 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, in Input, requestK
 	return s.Store.Create(ctx, p, requestKey, by)
 }
 
+// Draft returns the provider that in describes, with its secrets, and stores nothing: to try it
+// before it is saved. id is the provider that the form changes, of the version that the caller
+// has seen; 0 = a new one. Draft returns the errors of [Service.Create] or [Service.Change], except
+// [ErrNoKey] and [ErrTooMany].
+func (s *Service) Draft(ctx context.Context, by staff.Actor, id, version int64, in Input) (p Provider, secrets map[string]string, err error) {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
+		return p, nil, err
+	}
+	if secrets = map[string]string{}; id != 0 {
+		if p, in, secrets, _, err = s.changing(ctx, by, id, version, in); err != nil {
+			return p, nil, err
+		}
+	}
+	p, _, err = s.settle(p, in, secrets, false)
+	return p, secrets, err
+}
+
+// changing returns the stored provider with its secrets, and in with what cannot be changed. lost
+// says that no key opens the secrets, and that in has all of them anew.
+func (s *Service) changing(ctx context.Context, by staff.Actor, id, version int64, in Input) (before Provider, _ Input, secrets map[string]string, lost bool, err error) {
+	before, err = s.Provider(ctx, by, id)
+	if err != nil {
+		return before, in, nil, false, err
+	}
+	if version != before.Version {
+		return before, in, nil, false, fault.ErrStale
+	}
+	in.Kind, in.Shop = before.Kind, before.Shop // outcomes refer to them
+	secrets, err = before.Open(s.Box)
+	if err != nil {
+		if !in.everySecret(before) {
+			return before, in, nil, false, err
+		}
+		return before, in, map[string]string{}, true, nil
+	}
+	return before, in, secrets, false, nil
+}
+
 // Change stores in; secrets that in leaves empty stay as they are. version is the
 // version that the caller has seen; if the provider has another version, Change returns
 // [fault.ErrStale].
 func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64, in Input) (Provider, error) {
-	before, err := s.Provider(ctx, by, id)
+	before, in, secrets, lost, err := s.changing(ctx, by, id, version, in)
 	if err != nil {
 		return before, err
 	}
-	if version != before.Version {
-		return before, fault.ErrStale
-	}
-	in.Kind, in.Shop = before.Kind, before.Shop // outcomes refer to them
-	secrets, err := before.Open(s.Box)
-	if err != nil {
-		if !in.everySecret(before) {
-			return before, err
-		}
-		secrets = map[string]string{}
-	}
-	after, err := s.apply(ctx, before, in, secrets, err != nil)
+	after, err := s.apply(ctx, before, in, secrets, lost)
 	if err == nil {
 		err = sameApp(before, after)
 	}
@@ -169,9 +196,9 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64)
 	return s.Store.Delete(ctx, p, p.Entry(by, "delete", p.Shown(), nil))
 }
 
-// apply returns p with the values of in and its secrets sealed. changed says that
+// settle returns p with the values of in, which it also puts into secrets. changed says that
 // secrets differ from the secrets that p has sealed.
-func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
+func (s *Service) settle(p Provider, in Input, secrets map[string]string, changed bool) (Provider, bool, error) {
 	in, err := in.check(s.IsCountry)
 	err = in.elsewhere(err, p)
 	p.Shop, p.Kind, p.Spec = in.Shop, in.Kind, in.Spec
@@ -187,14 +214,21 @@ func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[s
 		}
 	}
 	if err := in.missing(err, secrets); err != nil {
-		return p, err
+		return p, changed, err
 	}
 	p.Secrets = slices.Sorted(maps.Keys(secrets))
 	p.derive(secrets)
-	if s.Check != nil {
-		if err := s.Check(p, secrets); err != nil {
-			return p, err
-		}
+	if s.Check == nil {
+		return p, changed, nil
+	}
+	return p, changed, s.Check(p, secrets)
+}
+
+// apply is [Service.settle] with the secrets sealed.
+func (s *Service) apply(ctx context.Context, p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
+	p, changed, err := s.settle(p, in, secrets, changed)
+	if err != nil {
+		return p, err
 	}
 	if p.ID == 0 { // after all that can be refused, so that no id is lost
 		if p.ID, err = s.Store.NewID(ctx); err != nil {

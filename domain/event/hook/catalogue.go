@@ -15,6 +15,7 @@ const (
 	DropSoldOut          Type = "drop.sold_out"
 	DropClosed           Type = "drop.closed"
 	DropCancelled        Type = "drop.cancelled"
+	DropEarned           Type = "drop.earned"
 	ReservationMade      Type = "reservation.made"
 	ReservationCancelled Type = "reservation.cancelled"
 	CouponIssued         Type = "coupon.issued"
@@ -33,7 +34,7 @@ const (
 // Types returns the types that an endpoint can choose, in the order of pages and
 // documents.
 func Types() []Type {
-	return []Type{DropPublished, DropMoved, DropOpened, DropSoldOut, DropClosed, DropCancelled, ReservationMade, ReservationCancelled,
+	return []Type{DropPublished, DropMoved, DropOpened, DropSoldOut, DropClosed, DropCancelled, DropEarned, ReservationMade, ReservationCancelled,
 		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CampaignFinished, DeliveryDead, BudgetReached}
 }
 

@@ -32,7 +32,7 @@ func OfIssue(i event.Issue, at time.Time) Event {
 // coupon's log.
 func OfCoupon(e event.Coupon) (Event, bool) {
 	types := map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
-		coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked}
+		coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked, coupon.StepRestore: CouponUsed}
 	t, ok := types[coupon.Step(e.Step)]
 	data := CouponData{CouponID: e.CouponID, TemplateID: e.TemplateID, UserID: e.UserID, OrderID: e.OrderID, Step: e.Step, State: e.To, Discount: e.Discount, OrderAmount: e.OrderAmount}
 	if e.LockedUntil != nil {
@@ -51,6 +51,12 @@ func OfBudget(e event.Budget) Event {
 		x.TemplateID = e.Subject
 	}
 	return x
+}
+
+// OfEarned returns the event of what a drop earned.
+func OfEarned(d EarnedData, at time.Time) Event {
+	d.EndedAt = d.EndedAt.UTC()
+	return Event{Type: DropEarned, Subject: Drop(d.TemplateID), TemplateID: d.TemplateID, At: at, Items: 1, Data: d}
 }
 
 func couponSubject(id int64) string { return "coupon/" + strconv.FormatInt(id, 10) }

@@ -55,6 +55,25 @@ type SoldOutData struct {
 	Issued     int64 `json:"issued"`
 }
 
+// EarnedAfter is how long after the end of a drop drop.earned is sent.
+const EarnedAfter = 24 * time.Hour
+
+// EarnedData is the data of drop.earned: the orders that used coupons of the drop until
+// [EarnedAfter] its end. Amounts are minor units of Currency. Orders, Ordered (before discounts),
+// Discount and Revenue have refunds netted; Refunds is the number of refunded orders, and
+// Refunded what customers got back.
+type EarnedData struct {
+	TemplateID int64     `json:"template_id,string"`
+	EndedAt    time.Time `json:"ended_at"`
+	Currency   string    `json:"currency"`
+	Orders     int64     `json:"orders"`
+	Ordered    int64     `json:"ordered"`
+	Discount   int64     `json:"discount"`
+	Revenue    int64     `json:"revenue"`
+	Refunds    int64     `json:"refunds"`
+	Refunded   int64     `json:"refunded"`
+}
+
 // ReservationsData is the data of reservation.made and reservation.cancelled. Reason is
 // "" or [ReasonRestored].
 type ReservationsData struct {
@@ -131,7 +150,7 @@ type CampaignData struct {
 	Dead       int64     `json:"dead"`
 }
 
-// BudgetData is the data of budget.reached. Scope is drop or shop, and Subject the drop's id or
+// BudgetData is the data of budget.reached. Scope is drop, shop or campaign, and Subject its id or
 // the shop's number. Used is the greatest discount of the issued coupons, in minor units as
 // Amount. Level is near (from 80 % on) or used_up.
 type BudgetData struct {

@@ -91,6 +91,13 @@ func (l *Lost) AddCoupon(e event.Coupon) {
 	}
 }
 
+// AddChanges adds a lost event.
+func (l *Lost) AddChanges(e event.CouponChanges) {
+	for _, c := range e.Changes {
+		l.AddCoupon(c)
+	}
+}
+
 // AddIssued adds a lost event.
 func (l *Lost) AddIssued(e event.IssuedList) {
 	for _, c := range e.Items {

@@ -77,6 +77,16 @@ func (s *Service) Unread(ctx context.Context, m staff.Member) (int, error) {
 	return s.Store.Unread(ctx, m, maxUnread)
 }
 
+// noticed is how many of the latest alerts [Service.Lasting] looks at.
+const noticed = 50
+
+// Lasting returns the member's unread alerts about conditions that last, the newest first, and
+// leaves them unread.
+func (s *Service) Lasting(ctx context.Context, m staff.Member) ([]Alert, error) {
+	list, err := s.Store.Alerts(ctx, m, 0, noticed)
+	return slices.DeleteFunc(list, func(a Alert) bool { return a.Read || a.EndedAt != nil }), err
+}
+
 // Look lists the member's alerts, the newest first, and marks them as read.
 func (s *Service) Look(ctx context.Context, m staff.Member, before int64, limit int) ([]Alert, error) {
 	list, err := s.Store.Alerts(ctx, m, before, limit)

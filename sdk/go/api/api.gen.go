@@ -97,13 +97,16 @@ func (e BudgetLevel) Valid() bool {
 
 // Defines values for BudgetScope.
 const (
-	BudgetScopeDrop BudgetScope = "drop"
-	BudgetScopeShop BudgetScope = "shop"
+	BudgetScopeCampaign BudgetScope = "campaign"
+	BudgetScopeDrop     BudgetScope = "drop"
+	BudgetScopeShop     BudgetScope = "shop"
 )
 
 // Valid indicates whether the value is a known member of the BudgetScope enum.
 func (e BudgetScope) Valid() bool {
 	switch e {
+	case BudgetScopeCampaign:
+		return true
 	case BudgetScopeDrop:
 		return true
 	case BudgetScopeShop:
@@ -2222,6 +2225,32 @@ type Account struct {
 	Skipped  int64 `json:"skipped"`
 }
 
+// Additional defines model for Additional.
+type Additional struct {
+	// All The difference times the users who were addressed, rounded.
+	//
+	// Examples: 553500
+	All int64 `json:"all"`
+
+	// Enough Whether there are enough data for an interval: each group has at least 100 users and 355 times the squared skewness of the quantity.
+	Enough bool `json:"enough"`
+
+	// High And at most this.
+	//
+	// Examples: 110.5
+	High *float64 `json:"high,omitempty"`
+
+	// Low With 95 % confidence the true difference for each user is at least this; absent without enough data.
+	//
+	// Examples: 12.5
+	Low *float64 `json:"low,omitempty"`
+
+	// PerUser The difference for each user.
+	//
+	// Examples: 61.5
+	PerUser float64 `json:"per_user"`
+}
+
 // AdminCouponList defines model for AdminCouponList.
 type AdminCouponList struct {
 	Coupons []Coupon `json:"coupons"`
@@ -2307,6 +2336,9 @@ type Balance struct {
 
 // BalanceLine defines model for BalanceLine.
 type BalanceLine struct {
+	// Archived The rows were removed after their retention: counted are the totals that were kept, which must still add up.
+	Archived *bool `json:"archived,omitempty"`
+
 	// Bounced Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
 	//
 	// Examples: 0
@@ -2347,6 +2379,24 @@ type BalanceLine struct {
 // BalanceLineState defines model for BalanceLine.State.
 type BalanceLineState string
 
+// Browser defines model for Browser.
+type Browser struct {
+	// Id Names the browser when it is removed: the first 32 hexadecimal digits of the SHA-256 hash of the endpoint, which is never shown.
+	//
+	// Examples: 9f86d081884c7d659a2feaa0c55ad015
+	Id string `json:"id"`
+}
+
+// BrowsersAnswerBody defines model for BrowsersAnswerBody.
+type BrowsersAnswerBody struct {
+	Browsers []Browser `json:"browsers"`
+
+	// PublicKey The applicationServerKey for PushManager.subscribe, in base64url. Subscriptions that were made with another key get nothing.
+	//
+	// Examples: BA1Hxzyi1RUM1b5wjxsn7nGxAszw2u61m164i3MrAIxHF6YK5h4SDYic-dRuU_RCPCfA5aq9ojSwk5Y2EmClBPs
+	PublicKey string `json:"public_key"`
+}
+
 // Budget defines model for Budget.
 type Budget struct {
 	// Amount Minor units, as all amounts here.
@@ -2354,7 +2404,7 @@ type Budget struct {
 	// Examples: 1000000
 	Amount int64 `json:"amount"`
 
-	// Committed The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. It never exceeds amount.
+	// Committed The greatest discount of all coupons that the published drops may give: their whole stock, or what was issued if staff closed or cancelled the drop. For a campaign that of the coupons that it has given. It never exceeds amount.
 	//
 	// Examples: 800000
 	Committed int64 `json:"committed"`
@@ -2378,10 +2428,10 @@ type Budget struct {
 	// Examples: 0.64
 	Share float64 `json:"share"`
 
-	// Since When the budget began. Drops of the shop that had ended before do not count.
+	// Since When the budget began. Coupons that were issued before by drops of the shop that had ended do not count.
 	Since time.Time `json:"since"`
 
-	// Subject The template's id or the shop's number.
+	// Subject The id of the template or campaign, or the shop's number.
 	//
 	// Examples: 1
 	Subject string `json:"subject"`
@@ -3090,6 +3140,9 @@ type CampaignResults struct {
 
 	// Groups a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing.
 	Groups []CampaignGroup `json:"groups"`
+
+	// Increment What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders.
+	Increment *Increment `json:"increment,omitempty"`
 
 	// Looks The looks at the test, with the numbers that decided it; empty without a test.
 	Looks []CampaignLook `json:"looks"`
@@ -3827,6 +3880,9 @@ type DropMoney struct {
 	// Hours The drop's orders by hour, the earliest first, without hours without orders.
 	Hours []HourSums `json:"hours"`
 
+	// Increment What the reminders brought: users with a reservation who were reminded against those who were held out. Absent for a drop that holds nobody out.
+	Increment *Increment `json:"increment,omitempty"`
+
 	// Messages Reminders, corrections and notices sent.
 	//
 	// Examples: 3900
@@ -4229,6 +4285,41 @@ type Inbox struct {
 	Unread int64 `json:"unread"`
 }
 
+// Increment defines model for Increment.
+type Increment struct {
+	// Currency Examples: CNY
+	Currency string         `json:"currency"`
+	HeldOut  IncrementGroup `json:"held_out"`
+
+	// Orders Additional orders.
+	Orders Additional `json:"orders"`
+
+	// Reached Users who were not held out, whether or not a message reached them.
+	Reached IncrementGroup `json:"reached"`
+
+	// Revenue Additional revenue, in minor units.
+	Revenue Additional `json:"revenue"`
+}
+
+// IncrementGroup defines model for IncrementGroup.
+type IncrementGroup struct {
+	// Orders Examples: 612
+	Orders int64 `json:"orders"`
+
+	// Revenue What the users paid, in minor units.
+	//
+	// Examples: 5508000
+	Revenue int64 `json:"revenue"`
+
+	// RevenuePerUser Rounded down.
+	//
+	// Examples: 612
+	RevenuePerUser int64 `json:"revenue_per_user"`
+
+	// Users Examples: 9000
+	Users int64 `json:"users"`
+}
+
 // Job defines model for Job.
 type Job struct {
 	CreatedAt time.Time `json:"created_at"`
@@ -4561,6 +4652,11 @@ type Picture struct {
 	Bytes     int64     `json:"bytes"`
 	CreatedAt time.Time `json:"created_at"`
 
+	// Hash The SHA-256 of the stored file, by which the picture is described and deleted.
+	//
+	// Examples: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+	Hash string `json:"hash"`
+
 	// Height Examples: 600
 	Height int64 `json:"height"`
 
@@ -4584,6 +4680,14 @@ type PictureList struct {
 	// Next The value of before for the next page; absent on the last.
 	Next     *string   `json:"next,omitempty"`
 	Pictures []Picture `json:"pictures"`
+}
+
+// PictureText defines model for PictureText.
+type PictureText struct {
+	// Alt What the picture shows, for readers who do not see it.
+	//
+	// Examples: Two moon cakes
+	Alt string `json:"alt"`
 }
 
 // Preferences defines model for Preferences.
@@ -5387,6 +5491,11 @@ type Template struct {
 	EarlierSlots *[]Slot    `json:"earlier_slots,omitempty"`
 	EndedAt      *time.Time `json:"ended_at,omitempty"`
 
+	// HoldOutPercent The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+	//
+	// Examples: 10
+	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
+
 	// Id Examples: 1
 	Id string `json:"id"`
 
@@ -5498,6 +5607,7 @@ type TemplatePatch struct {
 	ClosesAt       *time.Time              `json:"closes_at,omitempty"`
 	Currency       *string                 `json:"currency,omitempty"`
 	Description    *string                 `json:"description,omitempty"`
+	HoldOutPercent *int64                  `json:"hold_out_percent,omitempty"`
 	Kind           *TemplatePatchKind      `json:"kind,omitempty"`
 	MaxOff         *int64                  `json:"max_off,omitempty"`
 	Name           *string                 `json:"name,omitempty"`
@@ -5566,6 +5676,11 @@ type TemplateWish struct {
 
 	// Description At most 4000 characters.
 	Description *string `json:"description,omitempty"`
+
+	// HoldOutPercent The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published.
+	//
+	// Examples: 10
+	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
 
 	// Kind Examples: amount_off
 	Kind TemplateWishKind `json:"kind"`
@@ -5660,6 +5775,9 @@ type TestSent struct {
 // Timeline defines model for Timeline.
 type Timeline struct {
 	Reservation Reservation `json:"reservation"`
+
+	// RowsRemovedAt When the drop's reservations and outcomes were removed after their retention: the steps that they told are missing.
+	RowsRemovedAt *time.Time `json:"rows_removed_at,omitempty"`
 
 	// Steps In the order of time; expected steps come last.
 	Steps []Step `json:"steps"`
@@ -6476,6 +6594,24 @@ type TestWebhookParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ListBrowsersParams defines parameters for ListBrowsers.
+type ListBrowsersParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// PutBrowserParams defines parameters for PutBrowser.
+type PutBrowserParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// RemoveBrowserParams defines parameters for RemoveBrowser.
+type RemoveBrowserParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
 // ClaimParams defines parameters for Claim.
 type ClaimParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -6747,6 +6883,9 @@ type ChangeCampaignJSONRequestBody = CampaignPatch
 // ApproveCampaignJSONRequestBody defines body for ApproveCampaign for application/json ContentType.
 type ApproveCampaignJSONRequestBody = ApprovalDecision
 
+// PutCampaignBudgetJSONRequestBody defines body for PutCampaignBudget for application/json ContentType.
+type PutCampaignBudgetJSONRequestBody = BudgetWish
+
 // CancelCampaignJSONRequestBody defines body for CancelCampaign for application/json ContentType.
 type CancelCampaignJSONRequestBody = CampaignReason
 
@@ -6804,6 +6943,9 @@ type PutShopBudgetJSONRequestBody = ShopBudgetWish
 // SetCampaignLimitsJSONRequestBody defines body for SetCampaignLimits for application/json ContentType.
 type SetCampaignLimitsJSONRequestBody = CampaignLimits
 
+// DescribePictureJSONRequestBody defines body for DescribePicture for application/json ContentType.
+type DescribePictureJSONRequestBody = PictureText
+
 // PutSenderJSONRequestBody defines body for PutSender for application/json ContentType.
 type PutSenderJSONRequestBody = Sender
 
@@ -6851,6 +6993,9 @@ type ChangeWebhookJSONRequestBody = WebhookPatch
 
 // ReplayWebhookJSONRequestBody defines body for ReplayWebhook for application/json ContentType.
 type ReplayWebhookJSONRequestBody = ReplayWish
+
+// PutBrowserJSONRequestBody defines body for PutBrowser for application/json ContentType.
+type PutBrowserJSONRequestBody = PushSubscription
 
 // ClaimJSONRequestBody defines body for Claim for application/json ContentType.
 type ClaimJSONRequestBody = ClaimWish
@@ -7463,7 +7608,7 @@ type ClientInterface interface {
 
 	// ListBudgets List budgets
 	//
-	// Of shops, and of drops that have not ended more than a week ago.
+	// Of shops, and of drops and campaigns that have not ended more than a week ago.
 	//
 	// Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
 	ListBudgets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7561,6 +7706,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /admin/campaigns/{id}/balance (the `CampaignBalance` operationId).
 	CampaignBalance(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutCampaignBudgetWithBody Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudgetWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutCampaignBudget Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudget(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CancelCampaignWithBody Cancel a campaign; its remaining recipients are skipped
 	//
@@ -8023,6 +8186,31 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
 	UploadPictureWithBody(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DeletePicture Delete a picture that is not in use
+	//
+	// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+	//
+	// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+	DeletePicture(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DescribePictureWithBody Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePictureWithBody(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DescribePicture Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePicture(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetSender Get the sender of a shop's mails
 	//
 	// Corresponds with GET /admin/shops/{number}/sender (the `GetSender` operationId).
@@ -8429,6 +8617,38 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/webhooks/{id}/test (the `TestWebhook` operationId).
 	TestWebhook(ctx context.Context, id string, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListBrowsers List the user's browsers that get push messages
+	//
+	// The one that registered first comes first. With the key for subscribing.
+	//
+	// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+	ListBrowsers(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutBrowserWithBody Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowserWithBody(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutBrowser Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowser(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveBrowser Remove one of the user's browsers
+	//
+	// As when the user turns notifications off. 204 also if there is no such browser.
+	//
+	// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+	RemoveBrowser(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ClaimWithBody Claim a coupon
 	//
 	// First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A refusal is not stored: the same request is decided anew.
@@ -8785,7 +9005,7 @@ type ClientInterface interface {
 
 // ListBudgets List budgets
 //
-// Of shops, and of drops that have not ended more than a week ago.
+// Of shops, and of drops and campaigns that have not ended more than a week ago.
 //
 // Corresponds with GET /admin/budgets (the `ListBudgets` operationId).
 func (c *Client) ListBudgets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9004,6 +9224,44 @@ func (c *Client) ApproveCampaign(ctx context.Context, id string, params *Approve
 // Corresponds with GET /admin/campaigns/{id}/balance (the `CampaignBalance` operationId).
 func (c *Client) CampaignBalance(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCampaignBalanceRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutCampaignBudgetWithBody Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *Client) PutCampaignBudgetWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutCampaignBudgetRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutCampaignBudget Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *Client) PutCampaignBudget(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutCampaignBudgetRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10085,6 +10343,61 @@ func (c *Client) UploadPictureWithBody(ctx context.Context, number string, param
 	return c.Client.Do(req)
 }
 
+// DeletePicture Delete a picture that is not in use
+//
+// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+//
+// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+func (c *Client) DeletePicture(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeletePictureRequest(c.Server, number, hash)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DescribePictureWithBody Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *Client) DescribePictureWithBody(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDescribePictureRequestWithBody(c.Server, number, hash, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DescribePicture Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *Client) DescribePicture(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDescribePictureRequest(c.Server, number, hash, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetSender Get the sender of a shop's mails
 //
 // Corresponds with GET /admin/shops/{number}/sender (the `GetSender` operationId).
@@ -11041,6 +11354,78 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id string, params *Rot
 // Corresponds with POST /admin/webhooks/{id}/test (the `TestWebhook` operationId).
 func (c *Client) TestWebhook(ctx context.Context, id string, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTestWebhookRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListBrowsers List the user's browsers that get push messages
+//
+// The one that registered first comes first. With the key for subscribing.
+//
+// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+func (c *Client) ListBrowsers(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListBrowsersRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutBrowserWithBody Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *Client) PutBrowserWithBody(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutBrowserRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutBrowser Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *Client) PutBrowser(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutBrowserRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveBrowser Remove one of the user's browsers
+//
+// As when the user turns notifications off. 204 also if there is no such browser.
+//
+// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+func (c *Client) RemoveBrowser(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveBrowserRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -12351,6 +12736,53 @@ func NewCampaignBalanceRequest(server string, id string) (*http.Request, error) 
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewPutCampaignBudgetRequest calls the generic PutCampaignBudget builder with application/json body
+func NewPutCampaignBudgetRequest(server string, id string, body PutCampaignBudgetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutCampaignBudgetRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewPutCampaignBudgetRequestWithBody constructs an http.Request for the PutCampaignBudget method, with any body, and a specified content type
+func NewPutCampaignBudgetRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/campaigns/%s/budget", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -14833,6 +15265,101 @@ func NewUploadPictureRequestWithBody(server string, number string, params *Uploa
 	return req, nil
 }
 
+// NewDeletePictureRequest constructs an http.Request for the DeletePicture method
+func NewDeletePictureRequest(server string, number string, hash string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "hash", hash, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/pictures/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDescribePictureRequest calls the generic DescribePicture builder with application/json body
+func NewDescribePictureRequest(server string, number string, hash string, body DescribePictureJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDescribePictureRequestWithBody(server, number, hash, "application/json", bodyReader)
+}
+
+// NewDescribePictureRequestWithBody constructs an http.Request for the DescribePicture method, with any body, and a specified content type
+func NewDescribePictureRequestWithBody(server string, number string, hash string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "hash", hash, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/pictures/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetSenderRequest constructs an http.Request for the GetSender method
 func NewGetSenderRequest(server string, number string) (*http.Request, error) {
 	var err error
@@ -17064,6 +17591,152 @@ func NewTestWebhookRequest(server string, id string, params *TestWebhookParams) 
 	return req, nil
 }
 
+// NewListBrowsersRequest constructs an http.Request for the ListBrowsers method
+func NewListBrowsersRequest(server string, params *ListBrowsersParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/browsers")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewPutBrowserRequest calls the generic PutBrowser builder with application/json body
+func NewPutBrowserRequest(server string, params *PutBrowserParams, body PutBrowserJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutBrowserRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewPutBrowserRequestWithBody constructs an http.Request for the PutBrowser method, with any body, and a specified content type
+func NewPutBrowserRequestWithBody(server string, params *PutBrowserParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/browsers")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRemoveBrowserRequest constructs an http.Request for the RemoveBrowser method
+func NewRemoveBrowserRequest(server string, id string, params *RemoveBrowserParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/browsers/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewClaimRequest calls the generic Claim builder with application/json body
 func NewClaimRequest(server string, params *ClaimParams, body ClaimJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -19099,7 +19772,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListBudgetsWithResponse List budgets
 	//
-	// Of shops, and of drops that have not ended more than a week ago.
+	// Of shops, and of drops and campaigns that have not ended more than a week ago.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19207,6 +19880,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /admin/campaigns/{id}/balance (the `CampaignBalance` operationId).
 	CampaignBalanceWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CampaignBalanceResponse, error)
+
+	// PutCampaignBudgetWithBodyWithResponse Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudgetWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error)
+
+	// PutCampaignBudgetWithResponse Set the budget of a campaign
+	//
+	// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+	PutCampaignBudgetWithResponse(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error)
 
 	// CancelCampaignWithBodyWithResponse Cancel a campaign; its remaining recipients are skipped
 	//
@@ -19711,6 +20402,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/shops/{number}/pictures (the `UploadPicture` operationId).
 	UploadPictureWithBodyWithResponse(ctx context.Context, number string, params *UploadPictureParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UploadPictureResponse, error)
 
+	// DeletePictureWithResponse Delete a picture that is not in use
+	//
+	// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+	DeletePictureWithResponse(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*DeletePictureResponse, error)
+
+	// DescribePictureWithBodyWithResponse Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePictureWithBodyWithResponse(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error)
+
+	// DescribePictureWithResponse Change what a picture is said to show
+	//
+	// Texts that have the picture keep their own description.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+	DescribePictureWithResponse(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error)
+
 	// GetSenderWithResponse Get the sender of a shop's mails
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -20162,6 +20880,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /admin/webhooks/{id}/test (the `TestWebhook` operationId).
 	TestWebhookWithResponse(ctx context.Context, id string, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*TestWebhookResponse, error)
+
+	// ListBrowsersWithResponse List the user's browsers that get push messages
+	//
+	// The one that registered first comes first. With the key for subscribing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+	ListBrowsersWithResponse(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*ListBrowsersResponse, error)
+
+	// PutBrowserWithBodyWithResponse Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowserWithBodyWithResponse(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error)
+
+	// PutBrowserWithResponse Register the browser for push messages
+	//
+	// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+	PutBrowserWithResponse(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error)
+
+	// RemoveBrowserWithResponse Remove one of the user's browsers
+	//
+	// As when the user turns notifications off. 204 also if there is no such browser.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+	RemoveBrowserWithResponse(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*RemoveBrowserResponse, error)
 
 	// ClaimWithBodyWithResponse Claim a coupon
 	//
@@ -20918,6 +21672,40 @@ func (r CampaignBalanceResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CampaignBalanceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PutCampaignBudgetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r PutCampaignBudgetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutCampaignBudgetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutCampaignBudgetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutCampaignBudgetResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -22625,6 +23413,74 @@ func (r UploadPictureResponse) ContentType() string {
 	return ""
 }
 
+type DeletePictureResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r DeletePictureResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeletePictureResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeletePictureResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeletePictureResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DescribePictureResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r DescribePictureResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DescribePictureResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DescribePictureResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DescribePictureResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetSenderResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -24216,6 +25072,122 @@ func (r TestWebhookResponse) ContentType() string {
 	return ""
 }
 
+type ListBrowsersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BrowsersAnswerBody
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListBrowsersResponse) GetJSON200() *BrowsersAnswerBody {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListBrowsersResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListBrowsersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListBrowsersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListBrowsersResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PutBrowserResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Browser
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutBrowserResponse) GetJSON200() *Browser {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r PutBrowserResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutBrowserResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutBrowserResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutBrowserResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RemoveBrowserResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r RemoveBrowserResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveBrowserResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveBrowserResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RemoveBrowserResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ClaimResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -25523,7 +26495,7 @@ func (r GetOpeningCalendarResponse) ContentType() string {
 
 // ListBudgetsWithResponse List budgets
 //
-// Of shops, and of drops that have not ended more than a week ago.
+// Of shops, and of drops and campaigns that have not ended more than a week ago.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -25708,6 +26680,36 @@ func (c *ClientWithResponses) CampaignBalanceWithResponse(ctx context.Context, i
 		return nil, err
 	}
 	return ParseCampaignBalanceResponse(rsp)
+}
+
+// PutCampaignBudgetWithBodyWithResponse Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *ClientWithResponses) PutCampaignBudgetWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error) {
+	rsp, err := c.PutCampaignBudgetWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutCampaignBudgetResponse(rsp)
+}
+
+// PutCampaignBudgetWithResponse Set the budget of a campaign
+//
+// Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/campaigns/{id}/budget (the `PutCampaignBudget` operationId).
+func (c *ClientWithResponses) PutCampaignBudgetWithResponse(ctx context.Context, id string, body PutCampaignBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutCampaignBudgetResponse, error) {
+	rsp, err := c.PutCampaignBudget(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutCampaignBudgetResponse(rsp)
 }
 
 // CancelCampaignWithBodyWithResponse Cancel a campaign; its remaining recipients are skipped
@@ -26579,6 +27581,51 @@ func (c *ClientWithResponses) UploadPictureWithBodyWithResponse(ctx context.Cont
 	return ParseUploadPictureResponse(rsp)
 }
 
+// DeletePictureWithResponse Delete a picture that is not in use
+//
+// A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /admin/shops/{number}/pictures/{hash} (the `DeletePicture` operationId).
+func (c *ClientWithResponses) DeletePictureWithResponse(ctx context.Context, number string, hash string, reqEditors ...RequestEditorFn) (*DeletePictureResponse, error) {
+	rsp, err := c.DeletePicture(ctx, number, hash, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeletePictureResponse(rsp)
+}
+
+// DescribePictureWithBodyWithResponse Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *ClientWithResponses) DescribePictureWithBodyWithResponse(ctx context.Context, number string, hash string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error) {
+	rsp, err := c.DescribePictureWithBody(ctx, number, hash, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDescribePictureResponse(rsp)
+}
+
+// DescribePictureWithResponse Change what a picture is said to show
+//
+// Texts that have the picture keep their own description.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
+func (c *ClientWithResponses) DescribePictureWithResponse(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error) {
+	rsp, err := c.DescribePicture(ctx, number, hash, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDescribePictureResponse(rsp)
+}
+
 // GetSenderWithResponse Get the sender of a shop's mails
 //
 // Returns a wrapper object for the known response body format(s).
@@ -27365,6 +28412,66 @@ func (c *ClientWithResponses) TestWebhookWithResponse(ctx context.Context, id st
 		return nil, err
 	}
 	return ParseTestWebhookResponse(rsp)
+}
+
+// ListBrowsersWithResponse List the user's browsers that get push messages
+//
+// The one that registered first comes first. With the key for subscribing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /browsers (the `ListBrowsers` operationId).
+func (c *ClientWithResponses) ListBrowsersWithResponse(ctx context.Context, params *ListBrowsersParams, reqEditors ...RequestEditorFn) (*ListBrowsersResponse, error) {
+	rsp, err := c.ListBrowsers(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListBrowsersResponse(rsp)
+}
+
+// PutBrowserWithBodyWithResponse Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *ClientWithResponses) PutBrowserWithBodyWithResponse(ctx context.Context, params *PutBrowserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error) {
+	rsp, err := c.PutBrowserWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutBrowserResponse(rsp)
+}
+
+// PutBrowserWithResponse Register the browser for push messages
+//
+// With the subscription that the browser's PushManager returned; <dropbell-push> does it. May be repeated. The channel webpush then reaches this browser as well as the user's phones. A browser has one user: registering it takes it from the user who had it before. A user has at most 20; the ones that registered first go. Browsers whose subscription has ended are forgotten as soon as their push service says so.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /browsers (the `PutBrowser` operationId).
+func (c *ClientWithResponses) PutBrowserWithResponse(ctx context.Context, params *PutBrowserParams, body PutBrowserJSONRequestBody, reqEditors ...RequestEditorFn) (*PutBrowserResponse, error) {
+	rsp, err := c.PutBrowser(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutBrowserResponse(rsp)
+}
+
+// RemoveBrowserWithResponse Remove one of the user's browsers
+//
+// As when the user turns notifications off. 204 also if there is no such browser.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /browsers/{id} (the `RemoveBrowser` operationId).
+func (c *ClientWithResponses) RemoveBrowserWithResponse(ctx context.Context, id string, params *RemoveBrowserParams, reqEditors ...RequestEditorFn) (*RemoveBrowserResponse, error) {
+	rsp, err := c.RemoveBrowser(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveBrowserResponse(rsp)
 }
 
 // ClaimWithBodyWithResponse Claim a coupon
@@ -28257,6 +29364,22 @@ func ParseCampaignBalanceResponse(rsp *http.Response) (*CampaignBalanceResponse,
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParsePutCampaignBudgetResponse parses an HTTP response from a PutCampaignBudgetWithResponse call
+func ParsePutCampaignBudgetResponse(rsp *http.Response) (*PutCampaignBudgetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutCampaignBudgetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil
@@ -29318,6 +30441,38 @@ func ParseUploadPictureResponse(rsp *http.Response) (*UploadPictureResponse, err
 	return response, nil
 }
 
+// ParseDeletePictureResponse parses an HTTP response from a DeletePictureWithResponse call
+func ParseDeletePictureResponse(rsp *http.Response) (*DeletePictureResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeletePictureResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseDescribePictureResponse parses an HTTP response from a DescribePictureWithResponse call
+func ParseDescribePictureResponse(rsp *http.Response) (*DescribePictureResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DescribePictureResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseGetSenderResponse parses an HTTP response from a GetSenderWithResponse call
 func ParseGetSenderResponse(rsp *http.Response) (*GetSenderResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -30283,6 +31438,74 @@ func ParseTestWebhookResponse(rsp *http.Response) (*TestWebhookResponse, error) 
 		}
 		response.JSON202 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseListBrowsersResponse parses an HTTP response from a ListBrowsersWithResponse call
+func ParseListBrowsersResponse(rsp *http.Response) (*ListBrowsersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListBrowsersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BrowsersAnswerBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutBrowserResponse parses an HTTP response from a PutBrowserWithResponse call
+func ParsePutBrowserResponse(rsp *http.Response) (*PutBrowserResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutBrowserResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Browser
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveBrowserResponse parses an HTTP response from a RemoveBrowserWithResponse call
+func ParseRemoveBrowserResponse(rsp *http.Response) (*RemoveBrowserResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveBrowserResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

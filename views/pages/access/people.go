@@ -3,22 +3,43 @@ package access
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dropbell/domain/staff"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
-func shopsText(ctx context.Context, shops []int64) string {
+// shopsText names the shops of a member, with their numbers.
+func (p Staff) shopsText(ctx context.Context, shops []int64) string {
 	if len(shops) == 0 {
 		return ui.T(ctx, "staff.all_shops")
 	}
 	words := make([]string, len(shops))
-	for i, s := range shops {
-		words[i] = strconv.FormatInt(s, 10)
+	for i, number := range shops {
+		words[i] = "#" + parts.ID(number)
+		for _, s := range p.Shops {
+			if s.Number == number {
+				words[i] = s.Name + " (" + words[i] + ")"
+			}
+		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, ui.T(ctx, "ui.list_join"))
+}
+
+// shops are the shops to tick. A shop of the member that the list does not have stays ticked.
+func (p MemberForm) shops(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "shops", Label: ui.T(ctx, "field.shops"), Help: ui.T(ctx, "help.shops"), Error: ui.ErrorOf(ctx, p.Errors, "shops")}
+	for _, s := range p.Shops {
+		c.Options = append(c.Options, ui.Option{Value: parts.ID(s.Number), Label: s.Name + " (#" + parts.ID(s.Number) + ")"})
+	}
+	for _, number := range strings.FieldsFunc(p.Values["shops"], func(r rune) bool { return r == ',' || r == ' ' }) {
+		if !slices.ContainsFunc(c.Options, func(o ui.Option) bool { return o.Value == number }) {
+			c.Options = append(c.Options, ui.Option{Value: number, Label: "#" + number})
+		}
+		c.Values = append(c.Values, number)
+	}
+	return c
 }
 
 func (p MemberForm) title(ctx context.Context) string {

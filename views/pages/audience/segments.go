@@ -85,6 +85,24 @@ func opOptions(ctx context.Context, f segment.Field) []ui.Option {
 	return list
 }
 
+// picks are the values that a condition can have besides the chosen ones; nil = they are typed.
+func (p SegmentForm) picks(ctx context.Context, kind segment.Value, chosen []string) []ui.Option {
+	add := ui.Option{Label: ui.T(ctx, "segments.add_value")}
+	switch kind {
+	case segment.Languages:
+		return parts.LanguageChoice(ctx, ui.ChoiceProps{Options: []ui.Option{add}}, nil, chosen...).Options
+	case segment.Zones:
+		list := []ui.Option{add}
+		for _, zone := range p.Zones {
+			if !slices.Contains(chosen, zone) {
+				list = append(list, ui.Option{Value: zone, Label: parts.ZoneName(ctx, zone)})
+			}
+		}
+		return list
+	}
+	return nil
+}
+
 // estimateText describes the approximate number of members.
 func estimateText(ctx context.Context, e *segment.Estimate) string {
 	switch {

@@ -31,8 +31,14 @@ type Approval struct {
 	Previews Texts
 	// Reason is the typed reason; Error and Errors say why the decision was refused.
 	Reason string
-	Error  string
-	Errors []fault.Field
+	// AudienceNames has the name of the audience.
+	AudienceNames AudienceNames
+	// Names are the names of the drops of the rule.
+	Names parts.DropNames
+	// ReachTyped is the typed number of users.
+	ReachTyped string
+	Error      string
+	Errors     []fault.Field
 }
 
 func (p Approval) url(below string) string { return parts.CampaignURL(p.Campaign.ID, below) }
@@ -99,20 +105,8 @@ func (p Approval) costText(ctx context.Context, users int64) string {
 	return ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency))
 }
 
-// users returns the reach from which costs are computed: the present reach, or the reach of the
-// request if the present reach is unknown.
-func (p Approval) users() int64 {
-	if p.Reach != nil {
-		return p.Reach.Users
-	}
-	if r := p.latest(); r != nil {
-		return r.Reach.Users
-	}
-	return 0
-}
-
 func (p Approval) takesText(ctx context.Context) string {
-	if d := p.Now.Takes(p.users()); d > 0 {
+	if d := p.Now.Takes(p.Users()); d > 0 {
 		return ui.T(ctx, "approval.takes", ui.From(ctx).Locale.Duration(d))
 	}
 	return ""
@@ -142,9 +136,9 @@ func (p Approval) rows(ctx context.Context) []approvalRow {
 	field("name", "name", func(s campaign.Snapshot) string { return s.Name })
 	field("shop_number", "shop", func(s campaign.Snapshot) string { return p.shopText(ctx, s.Shop) })
 	field("channel", "channel", func(s campaign.Snapshot) string { return ui.T(ctx, "channel."+s.Channel.String()) })
-	field("audience", "audience", func(s campaign.Snapshot) string { return snapshotAudience(ctx, s) })
+	field("audience", "audience", func(s campaign.Snapshot) string { return p.snapshotAudience(ctx, s) })
 	if base.Rule != nil || now.Rule != nil {
-		add("rule", ui.T(ctx, "approval.rule"), func(s campaign.Snapshot) string { return frozenText(ctx, s.Rule) })
+		add("rule", ui.T(ctx, "approval.rule"), func(s campaign.Snapshot) string { return p.frozenText(ctx, s.Rule) })
 	}
 	for _, t := range campaign.Texts(base.Content, now.Content) {
 		list = append(list, approvalRow{textLabel(ctx, t), t.Before, t.After, t.Before != t.After})
@@ -192,11 +186,11 @@ func numberOr(n int64, none string) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func snapshotAudience(ctx context.Context, s campaign.Snapshot) string {
+func (p Approval) snapshotAudience(ctx context.Context, s campaign.Snapshot) string {
 	if s.Rule != nil {
 		return ui.T(ctx, "campaign.audience."+string(s.Audience.Kind)) + ": " + s.Rule.Name + " (" + ui.T(ctx, "approval.rule_version", s.Rule.Version) + ")"
 	}
-	text := audienceText(ctx, s.Audience)
+	text := audienceText(ctx, s.Audience, p.AudienceNames)
 	if s.Audience.Kind == campaign.Named { // the recipients, as far as there is room
 		const shown = 20
 		ids := make([]string, 0, shown)
@@ -212,14 +206,14 @@ func snapshotAudience(ctx context.Context, s campaign.Snapshot) string {
 }
 
 // frozenText reads a rule aloud, a line a condition.
-func frozenText(ctx context.Context, f *campaign.FrozenRule) string {
+func (p Approval) frozenText(ctx context.Context, f *campaign.FrozenRule) string {
 	switch {
 	case f == nil:
 		return parts.OrDash("")
 	case f.Kind == segment.ByList:
 		return ui.T(ctx, "approval.rule_list")
 	}
-	return strings.Join(parts.RuleLines(ctx, f.Rule, ""), "\n")
+	return strings.Join(parts.RuleLines(ctx, f.Rule, "", p.Names), "\n")
 }
 
 func textLabel(ctx context.Context, t campaign.TextPair) string {
@@ -229,7 +223,7 @@ func textLabel(ctx context.Context, t campaign.TextPair) string {
 	}
 	label := ui.T(ctx, key)
 	if t.Locale != "" {
-		label += " (" + t.Locale + ")"
+		label += " (" + parts.LanguageName(ctx, t.Locale) + ")"
 	}
 	if t.Variant > 0 {
 		label += " · " + ui.T(ctx, "campaign.preview.b")

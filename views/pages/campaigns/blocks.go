@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
@@ -111,13 +110,11 @@ func (p CampaignForm) testMinutesChoice(ctx context.Context) ui.ChoiceProps {
 	return c
 }
 
-// channelReach says how many users of the audience each channel reaches.
-func (p CampaignForm) channelReach(ctx context.Context) string {
-	var list []string
-	for _, c := range delivery.AllChannels() {
-		if n, known := p.Reaches[c]; known && p.Channels.Has(c) {
-			list = append(list, ui.T(ctx, "channel."+c.String())+" "+ui.Num(ctx, n))
-		}
+// channelReach says how many users of the audience the channel reaches; "" while the audience is not
+// chosen.
+func (p CampaignForm) channelReach(ctx context.Context, c delivery.Channel) string {
+	if n, known := p.Reaches[c]; known && p.Channels.Has(c) {
+		return ui.N(ctx, "campaign.audience.members", n)
 	}
-	return strings.Join(list, " · ")
+	return ""
 }

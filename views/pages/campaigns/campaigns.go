@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
@@ -18,6 +19,8 @@ import (
 // Campaigns is the list of campaigns.
 type Campaigns struct {
 	List []campaign.Status
+	// Audiences are the names of their audiences.
+	Audiences AudienceNames
 	// The filter of the list, as typed.
 	Search   string
 	States   []campaign.State
@@ -48,6 +51,10 @@ type Campaign struct {
 	Requests []campaign.Request
 	// SegmentNow is the present rule of the campaign's segment; nil for other audiences.
 	SegmentNow *campaign.FrozenRule
+	// AudienceNames has the name of the audience.
+	AudienceNames AudienceNames
+	// Names are the names of the drops of the rule.
+	Names parts.DropNames
 	// Recipients are the first few.
 	Recipients CampaignRecipients
 	// Carrier is the state of the campaign's channel.
@@ -137,15 +144,27 @@ func campaignTone(s campaign.State) ui.Tone {
 }
 
 // audienceText describes the audience of a campaign in a few words.
-func audienceText(ctx context.Context, a campaign.Audience) string {
+func audienceText(ctx context.Context, a campaign.Audience, names AudienceNames) string {
 	if a.Kind == campaign.Named {
 		return ui.N(ctx, "campaign.audience.named", int64(len(a.Users)))
 	}
 	text := ui.T(ctx, "campaign.audience."+string(a.Kind))
-	if a.ID != 0 {
-		text += " " + strconv.FormatInt(a.ID, 10)
+	if a.ID == 0 {
+		return text
 	}
-	return text
+	number := "#" + strconv.FormatInt(a.ID, 10)
+	if name := names[AudienceKey(a)]; name != "" {
+		return text + ": " + name + " (" + number + ")"
+	}
+	return text + " " + number
+}
+
+// AudienceNames are the names of the segments and drops of audiences, by [AudienceKey].
+type AudienceNames map[string]string
+
+// AudienceKey identifies a segment or a drop of an audience.
+func AudienceKey(a campaign.Audience) string {
+	return AudienceOf(a.Kind, strconv.FormatInt(a.ID, 10))
 }
 
 // etaText is when each recipient will have an outcome.
@@ -202,6 +221,14 @@ type CampaignForm struct {
 	RequestKey string
 	// Reaches is about how many users of the audience each channel reaches.
 	Reaches map[delivery.Channel]int64
+	// Readers is about how many users of the audience read each language; nil while it is unknown.
+	Readers *message.Readers
+	// Shown and ShownB are the chosen tabs of the languages; see [ShownLanguage].
+	Shown, ShownB string
+	// Pictures is the library of the shop.
+	Pictures parts.Pictures
+	// Everybody is about how many users there are; nil if it is unknown.
+	Everybody *campaign.Reach
 }
 
 // Action is the address that the form is sent to.
@@ -243,7 +270,7 @@ func (p CampaignForm) field(ctx context.Context, name, kind string, required boo
 func (p CampaignForm) channelChoice(ctx context.Context) ui.ChoiceProps {
 	c := ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "campaign.field.channel"), Help: ui.T(ctx, "campaign.help.channel"), Value: p.Values["channel"], Error: ui.ErrorOf(ctx, p.Errors, "channel"), Required: true}
 	for _, ch := range delivery.AllChannels() {
-		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels)})
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels), Help: p.channelReach(ctx, ch), HelpID: "reach-" + ch.String()})
 	}
 	return c
 }
@@ -256,7 +283,11 @@ func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 			continue
 		}
 		if slices.Contains(p.Kinds, k) {
-			c.Options = append(c.Options, ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))})
+			o := ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))}
+			if k == campaign.Everybody && p.Everybody != nil {
+				o.Label += " · " + ui.N(ctx, "campaign.audience.members", p.Everybody.Users)
+			}
+			c.Options = append(c.Options, o)
 		}
 	}
 	for _, s := range p.Segments {

@@ -38,11 +38,21 @@ func (p CampaignForm) templateField(ctx context.Context, name string, required b
 	return f
 }
 
+// A TemplateChoice is a name that a field for templates offers. Reserved is about how many users have
+// reserved a reminder and Holds how many have an unused coupon, where the field is about an audience.
+type TemplateChoice struct {
+	template.Template
+	Reserved, Holds *int64
+}
+
 // TemplateChoices are the names that a field for templates offers.
-type TemplateChoices []template.Template
+type TemplateChoices []TemplateChoice
 
 // choiceHint distinguishes templates with the same name.
-func choiceHint(ctx context.Context, t template.Template) string {
-	l := ui.From(ctx).Locale
-	return t.ShopName + " · " + l.DateTime(t.OpensAt, t.Zone()) + " · " + l.T("state."+string(t.State(ui.From(ctx).Now)))
+func choiceHint(ctx context.Context, t TemplateChoice) string {
+	l, counts := ui.From(ctx).Locale, ""
+	if t.Reserved != nil && t.Holds != nil {
+		counts = l.T("campaign.audience.of_drop", *t.Reserved, *t.Holds) + " · "
+	}
+	return counts + t.ShopName + " · " + l.DateTime(t.OpensAt, t.Zone()) + " · " + l.T("state."+string(t.State(ui.From(ctx).Now)))
 }

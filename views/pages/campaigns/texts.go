@@ -85,7 +85,7 @@ func (p Texts) as(ctx context.Context) string { return ui.T(ctx, "message.as", p
 func (t CampaignText) label(ctx context.Context) string {
 	label := ui.T(ctx, "campaign.preview.default")
 	if t.Locale != "" {
-		label = t.Locale
+		label = parts.LanguageName(ctx, t.Locale)
 	}
 	if t.Variant > 0 {
 		label += " · " + ui.T(ctx, "campaign.preview.b")
@@ -105,6 +105,7 @@ func (p Texts) userField(ctx context.Context) ui.FieldProps {
 	return f
 }
 
-func (p Texts) languageField(ctx context.Context) ui.FieldProps {
-	return p.readerField(ctx, "preview_language", p.Language)
+func (p Texts) languageChoice(ctx context.Context) ui.ChoiceProps {
+	return parts.LanguageChoice(ctx, ui.ChoiceProps{Name: "preview_language", Label: ui.T(ctx, "campaign.field.preview_language"), Help: ui.T(ctx, "campaign.help.preview_language"), Value: p.Language,
+		Error: ui.ErrorOf(ctx, p.Errors, "preview_language"), Options: []ui.Option{{Label: ui.T(ctx, "campaign.preview.all_languages")}}}, nil)
 }

@@ -63,7 +63,7 @@ func (p Channels) Page() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "nav.channels"), Active: "channels", Lead: ui.T(ctx, "channels.lead"), Actions: ui.LiveSwitch()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "nav.channels"), Active: "channels", Lead: ui.T(ctx, "channels.lead"), Live: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1002,6 +1002,9 @@ func testTone(t testmessage.ChannelTest) ui.Tone {
 
 // testText names the kind of recipient; the address itself is not kept.
 func testText(ctx context.Context, t testmessage.ChannelTest) string {
+	if t.Provider == testmessage.Unsaved {
+		return ui.T(ctx, "tests.unsaved")
+	}
 	if t.ByUser {
 		return ui.T(ctx, "tests.to_user")
 	}

@@ -141,7 +141,7 @@ func (p DeadLetters) Page() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "nav.dead_letters"), Active: "dead_letters", Lead: ui.T(ctx, "letters.lead"), Actions: p.Jobs.liveSwitch()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "nav.dead_letters"), Active: "dead_letters", Lead: ui.T(ctx, "letters.lead"), Live: p.Jobs.Running()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

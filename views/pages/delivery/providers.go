@@ -47,6 +47,9 @@ type ProviderForm struct {
 	// ReportsURL is where the provider is to send its reports; empty = nowhere.
 	ReportsURL string
 	RequestKey string
+	// Recipient gets the message by which the form is tried; Tried is its outcome.
+	Recipient string
+	Tried     parts.Try
 }
 
 func providerURL(id int64) string { return fmt.Sprintf("/providers/%d", id) }
@@ -108,6 +111,14 @@ func (f ProviderForm) action() string {
 	return providerURL(f.ID)
 }
 
+// tryURL is where the values of the form are tried.
+func (f ProviderForm) tryURL() string { return f.action() + "/try" }
+
+func (f ProviderForm) channel() delivery.Channel {
+	c, _ := f.Kind.Channel()
+	return c
+}
+
 func (f ProviderForm) title(ctx context.Context) string {
 	if f.ID == 0 {
 		return ui.T(ctx, "provider.new_of", kindName(ctx, f.Kind))
@@ -119,10 +130,7 @@ func kindName(ctx context.Context, k provider.Kind) string {
 	return ui.T(ctx, "provider.kind."+string(k))
 }
 
-func (f ProviderForm) sms() bool {
-	c, _ := f.Kind.Channel()
-	return c == delivery.SMS
-}
+func (f ProviderForm) sms() bool { return f.channel() == delivery.SMS }
 
 // orderHelp explains the order of the kind's providers.
 func (f ProviderForm) orderHelp(ctx context.Context) string {
@@ -162,6 +170,14 @@ func (f ProviderForm) fieldLabel(ctx context.Context, name string) string {
 	return parts.FieldLabel(ctx, name)
 }
 
+// errorLabel is the label of a field with an error.
+func (f ProviderForm) errorLabel(ctx context.Context, name string) string {
+	if name == "recipient" {
+		return ui.T(ctx, "tests.recipient")
+	}
+	return f.fieldLabel(ctx, name)
+}
+
 func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldProps {
 	p := ui.FieldProps{Name: field.Name, Label: f.fieldLabel(ctx, field.Name), Value: f.Values[field.Name], Error: ui.ErrorOf(ctx, f.Errors, field.Name), Required: field.Required, Autocomplete: "off"}
 	p.Help = f.help(ctx, field)
@@ -174,7 +190,7 @@ func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldP
 			p.Type, p.Autocomplete = "password", "new-password"
 		}
 		if f.set(field.Name) {
-			p.Required, p.Help = false, ui.T(ctx, "provider.secret_set")
+			p.Required, p.Help = false, ui.T(ctx, "provider.secret_set")+" "+p.Help
 		}
 	}
 	return p

@@ -76,6 +76,25 @@ type Webhooks struct {
 	Examples []Example
 }
 
+// Components is the page about the web components for pages of shops.
+type Components struct {
+	// Markup is of a shop's page, Worker is the shop's file of the service worker.
+	Markup, Worker string
+}
+
+// ComponentsAt returns the page about the components of the server at address.
+func ComponentsAt(address string) Components {
+	element := func(name, more string) string {
+		return "<dropbell-" + name + more + ` token-url="/dropbell-token"></dropbell-` + name + ">\n"
+	}
+	return Components{
+		Markup: `<script type="module" src="` + address + `/components/v1.js"></script>` + "\n\n" + element("countdown", ` template="42"`) +
+			element("reserve", ` template="42" minutes="10"`) + element("claim", ` template="42"`) + element("push", "") + element("inbox", ""),
+		Worker: "// https://shop.example/dropbell-push.js\nself.dropbell = { title: \"Tea House\", icon: \"/icon-192.png\", url: \"/\" };\n" +
+			`importScripts("` + address + `/components/v1-push.js");`,
+	}
+}
+
 // page is one of the pages, as the menu has it.
 type page struct{ key, url, title, description string }
 
@@ -83,6 +102,7 @@ var pages = []page{
 	{"reference", "/docs", "docs.reference", "docs.reference.about"},
 	{"start", "/docs/start", "docs.start", "docs.start.about"},
 	{"webhooks", "/docs/webhooks", "docs.webhooks", "docs.webhooks.about"},
+	{"components", "/docs/components", "docs.components", "docs.components.about"},
 }
 
 // languages are the languages of examples, rules the sections before the operations.
@@ -90,6 +110,9 @@ var (
 	languages   = []string{"curl", "JavaScript", "Python", "Go"}
 	rules       = []string{"address", "credentials", "format", "repeating", "limits"}
 	hookAnswers = []string{"ok", "refused", "gone", "later", "other"}
+	// elements are the web components, pushStates the states of dropbell-push.
+	elements   = []string{"countdown", "reserve", "claim", "push", "inbox"}
+	pushStates = []string{"off", "on", "denied", "unsupported", "ios", "unavailable", "signed-out"}
 )
 
 // explained are the fields with their meaning in the viewer's language.

@@ -3,6 +3,7 @@ package drops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -40,6 +41,16 @@ func (p Balance) slots() []balanceSlot {
 		}
 	}
 	return list
+}
+
+// archived reports whether the rows of some slots were removed after their retention.
+func (p Balance) archived() bool {
+	return slices.ContainsFunc(p.Lines, func(l BalanceLine) bool { return l.Archived })
+}
+
+// archived reports whether the slot's rows were removed after their retention.
+func (s balanceSlot) archived() bool {
+	return slices.ContainsFunc(s.lines, func(l BalanceLine) bool { return l.Archived })
 }
 
 // figure names a number of the line.

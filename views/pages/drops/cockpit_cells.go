@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -62,6 +63,49 @@ func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 	c["sum.lost"], c["sum.lost_note"] = l.Number(sum.Dead+sum.Expired), l.T("cockpit.lost_note", sum.Dead, sum.Expired)
 	c["sum.late"], c["sum.late_note"] = quantile(ctx, late, 0.99), l.T("cockpit.median", quantile(ctx, late, 0.5))
 	c["sum.rate"] = parts.Rate(ctx, perSecond)
+	c.Flag("sum.sent.none", sum.Expected() == 0)
+	c.Flag("sum.flight.none", sum.InFlight+failed == 0)
+	c.Flag("sum.lost.none", sum.Dead+sum.Expired == 0)
+	c.Flag("sum.late.none", late.Messages() == 0)
+	c.Flag("sum.rate.none", perSecond == 0)
+	p.hiddenCells(ctx, c)
+}
+
+// hiddenCells name the channels and count the slots that are hidden because they have nothing.
+func (p Cockpit) hiddenCells(ctx context.Context, c ui.Cells) {
+	l := ui.From(ctx).Locale
+	var idle []string
+	for _, ch := range p.shown() {
+		if p.idle(ch) {
+			idle = append(idle, l.T("channel."+ch.String()))
+		}
+	}
+	c["idle"] = l.N("cockpit.idle", int64(len(idle)), strings.Join(idle, l.T("ui.list_join")))
+	c.Flag("idle.none", len(idle) == 0)
+	var unbooked int64
+	for _, r := range p.Snapshot.Rows {
+		if p.unbooked(r) {
+			unbooked++
+		}
+	}
+	c["unbooked"] = l.N("cockpit.unbooked", unbooked)
+	c.Flag("unbooked.none", unbooked == 0)
+}
+
+// idle reports whether the channel has neither bookings nor messages, and no trouble.
+func (p Cockpit) idle(ch delivery.Channel) bool {
+	return p.current(ch).Reserved == 0 && p.waiting(ch) == 0 && !p.troubled(ch)
+}
+
+// troubled reports whether messages of the channel have to wait, or may have to.
+func (p Cockpit) troubled(ch delivery.Channel) bool {
+	tone, _ := parts.ChannelState(p.Channels[ch])
+	return ui.Severity(tone) < ui.Severity(ui.Good)
+}
+
+// unbooked reports whether the slot is ahead and has no bookings.
+func (p Cockpit) unbooked(r reminder.CockpitRow) bool {
+	return r.State == reminder.Waiting && r.Booked() == 0 && !r.Overdue(p.At)
 }
 
 func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRow) {
@@ -75,6 +119,7 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 		c[fmt.Sprintf("m%s.%d", row, i)] = laneLate(ctx, lane)
 		c[fmt.Sprintf("m%s.%d.end", row, i)] = laneEnd(ctx, r, lane)
 	}
+	c.Flag(key+".none", p.unbooked(r))
 	standing := r.Standing(p.At)
 	c[key], c[key+".class"] = ui.StandingText(ctx, standing), "badge is-"+string(ui.StandingTone(standing))
 	c[key+".row"] = "cockpit-slot slot-" + string(r.State)
@@ -115,7 +160,16 @@ func (p Cockpit) channelCells(ctx context.Context, c ui.Cells, ch delivery.Chann
 	c.SetSpark(key+".spark", values[:], most)
 	c[key+".rate"] = parts.Rate(ctx, p.Pulse.Now(ch))
 	c[key+".spark.text"] = l.T("cockpit.spark", parts.Rate(ctx, most))
+	c.Flag(key+".rate.none", p.Pulse.Now(ch) == 0)
+	c.Flag(key+".spark.none", most == 0)
 	c[key+".forecast"] = p.forecastText(ctx, ch)
+	c.Flag(key+".idle", p.idle(ch))
+	c.Flag(key+".p50.none", lane.Late.Messages() == 0)
+	c.Flag(key+".p99.none", lane.Late.Messages() == 0)
+	c.Flag(key+".flight.none", lane.InFlight == 0)
+	c.Flag(key+".retry.none", lane.Failed == 0)
+	c.Flag(key+".dead.none", lane.Dead+lane.Expired == 0)
+	c.Flag(key+".forecast.none", c[key+".forecast"] == "–")
 	c[key+".note"] = parts.ChannelNote(ctx, s, p.At, p.Zone())
 	c.Flag(key+".note.none", c[key+".note"] == "")
 	c.Flag(key+".pause.none", s.Paused || !s.Configured)

@@ -11,6 +11,12 @@ func (p TemplateForm) err(ctx context.Context, name string) string {
 	return ui.ErrorOf(ctx, p.Errors, name)
 }
 
+// advanced reports whether the section of advanced fields is open.
+func (p TemplateForm) advanced(ctx context.Context) bool {
+	held := p.Values["hold_out_percent"]
+	return p.Values["claim_mode"] == "gate" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent") != ""
+}
+
 // ambiguous reports whether the named time was refused because it occurs twice, or one of its two
 // instants was already chosen.
 func (p TemplateForm) ambiguous(name string) bool {

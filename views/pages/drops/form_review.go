@@ -139,7 +139,7 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 		return amount(t.Threshold)
 	case "max_off":
 		return amount(t.MaxOff)
-	case "percent_off":
+	case "percent_off", "hold_out_percent":
 		return parts.PercentTyped(typed)
 	case "opens_at":
 		return when(t.OpensAt)

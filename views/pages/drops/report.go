@@ -3,6 +3,7 @@ package drops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"dropbell/domain/claim"
@@ -158,16 +159,31 @@ func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth
 	sold = ui.TimeChart{ID: "sales", Label: ui.T(ctx, "chart.sales", t.Name), Value: ui.T(ctx, "claims.issued"), None: ui.T(ctx, "claims.none"), Zone: t.Zone(),
 		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: ui.Sold(sales)}, Marks: during(marksOf(ctx, events), sales),
 		Spans: []ui.Span{{Label: ui.T(ctx, "chart.first_minute"), To: time.Minute}, {Label: ui.T(ctx, "chart.first_minutes"), To: 10 * time.Minute}}}
+	shown := besideFor * max(sales.EndAfter(t.OpensAt), time.Minute/besideFor)
 	for _, e := range earlier {
 		name := e.Template.Name + " · " + ui.From(ctx).Locale.Day(e.Template.OpensAt, t.Zone())
 		if len(e.Growth) > 1 {
 			booked.Earlier = append(booked.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: e.Growth})
 		}
 		if len(e.Sales.Points) > 0 {
-			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: ui.Sold(e.Sales)})
+			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: until(ui.Sold(e.Sales), e.Template.OpensAt.Add(shown))})
 		}
 	}
 	return booked, sold
+}
+
+// besideFor is how many times as long as the drop's own coupons lasted the earlier drops are drawn,
+// at least a minute. A drop that sold for hours would press a drop of seconds to the margin.
+const besideFor = 4
+
+// until returns the points until the instant, and at least the first two.
+func until(points []reminder.Growth, end time.Time) []reminder.Growth {
+	for i, g := range points {
+		if i > 1 && g.At.After(end) {
+			return points[:i]
+		}
+	}
+	return points
 }
 
 // marksOf are the events in words.
@@ -192,8 +208,13 @@ func during(list []ui.ChartMark, c claim.Curve) (within []ui.ChartMark) {
 	return within
 }
 
+// charts show the earlier drops. A chosen drop stands instead of them.
 func (p drawn) charts(ctx context.Context) (booked, sold ui.TimeChart) {
-	return ChartsOf(ctx, p.Template, p.Growth, p.Sales, p.Events, p.Earlier)
+	earlier := p.Earlier
+	if o := p.Other; o != nil && !slices.ContainsFunc(earlier, func(e report.Past) bool { return e.Template.ID == o.Template.ID }) {
+		earlier = []report.Past{*o}
+	}
+	return ChartsOf(ctx, p.Template, p.Growth, p.Sales, p.Events, earlier)
 }
 
 func lifeOptions(ctx context.Context) (list []ui.Option) {
@@ -246,7 +267,7 @@ func barsOf(list []report.Figures, value func(report.Figures) int64, text func(r
 		if bars[i].text, bars[i].note = text(f); value == nil {
 			continue
 		}
-		bars[i].width = parts.Unit(1000 * float64(value(f)) / float64(max(1, most)))
+		bars[i].width = parts.Unit(1000 * float64(max(0, value(f))) / float64(max(1, most)))
 	}
 	return bars
 }
@@ -257,12 +278,26 @@ type trendColumn struct {
 	bars        []trendBar
 }
 
+// currencies returns the number of currencies of the drops.
+func (p Trend) currencies() int {
+	all := map[string]bool{}
+	for _, f := range p.List {
+		all[f.Template.Currency] = true
+	}
+	return len(all)
+}
+
 func (p Trend) columns(ctx context.Context) []trendColumn {
 	sent := func(f report.Figures) int64 { return f.Progress.Sent }
 	opened := func(f report.Figures) int64 { return f.Opened }
 	issued := func(f report.Figures) int64 { return f.Issued }
 	used := func(f report.Figures) int64 { return f.Tally.Used }
 	taken := func(f report.Figures) int64 { return int64(f.Tally.Discounted) }
+	orders := func(f report.Figures) int64 { return f.Money.Orders() }
+	revenue := func(f report.Figures) int64 { return int64(f.Money.Revenue()) }
+	if p.currencies() > 1 { // the lengths of bars would compare currencies
+		taken, revenue = nil, nil
+	}
 	return []trendColumn{
 		{"stat.sent", "sent", barsOf(p.List, sent, func(f report.Figures) (string, string) {
 			return ui.Num(ctx, f.Progress.Sent), outOf(ctx, f.Progress.Sent, f.Progress.Expected())
@@ -278,6 +313,10 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 		})},
 		{"report.taken", "", barsOf(p.List, taken, func(f report.Figures) (string, string) {
 			return ui.From(ctx).Locale.Money(f.Tally.Discounted, f.Template.Currency), ""
+		})},
+		{"money.orders", "orders", barsOf(p.List, orders, func(f report.Figures) (string, string) { return ui.Num(ctx, f.Money.Orders()), "" })},
+		{"money.revenue", "revenue", barsOf(p.List, revenue, func(f report.Figures) (string, string) {
+			return ui.From(ctx).Locale.Money(f.Money.Revenue(), f.Template.Currency), ""
 		})},
 	}
 }

@@ -107,29 +107,75 @@ const (
 	resultsHeight = 160
 )
 
-// lines returns the figure's line over the drops, the earliest first, and the line over the drops
-// before, as SVG paths, and the highest number. Each drop has the place of the drop that opened as
-// many drops earlier.
-func (p Trend) lines(s series) (now, before string, top int64) {
-	lists := [2][]report.Figures{p.of(s, p.List), p.of(s, p.Before)}
-	for _, list := range lists {
-		for _, f := range list {
-			top = max(top, s.value(f))
+// A column is one drop's figure in the drawing, with the drop and its figure in words. The column
+// of a place without a drop has no words.
+type column struct {
+	x, y, width, height float64
+	day, words          string
+}
+
+// A resultsDrawing is the figure of the last drops as columns, the earliest first, and the figure
+// of the drops before as a dashed stroke over the column of the drop that opened as many drops
+// later. before is an SVG path. top is the amount at the upper edge.
+type resultsDrawing struct {
+	columns []column
+	before  string
+	top     int64
+}
+
+// note says which drops the drawing shows.
+func (p Trend) note(ctx context.Context, s series) string {
+	note := ui.N(ctx, "results.chart_note", int64(len(p.of(s, p.List))))
+	if before := len(p.of(s, p.Before)); before > 0 {
+		note += " " + ui.N(ctx, "results.chart_before", int64(before))
+	}
+	return note
+}
+
+func (p Trend) drawing(ctx context.Context, s series) (d resultsDrawing) {
+	now, before := p.of(s, p.List), p.of(s, p.Before)
+	var most int64
+	for _, f := range slices.Concat(now, before) {
+		most = max(most, s.value(f))
+	}
+	d.top = scaleTop(most)
+	height := func(f report.Figures) float64 {
+		return float64(max(0, s.value(f))) / float64(d.top) * resultsHeight
+	}
+	places := max(len(now), len(before))
+	step := float64(resultsWidth) / float64(max(1, places))
+	// The latest drop is the first of the list and has the last place.
+	left := func(i int) float64 { return float64(places-1-i) * step }
+	for i := places - 1; i >= 0; i-- {
+		c := column{x: left(i) + step*.2, y: resultsHeight, width: step * .6}
+		if i < len(now) {
+			f := now[i]
+			c.height = height(f)
+			c.y -= c.height
+			c.day, c.words = ui.From(ctx).Locale.Day(f.Template.OpensAt, f.Template.Zone()), dropAndDay(ctx, f.Template)+": "+p.text(ctx, s, s.value(f))
+		}
+		d.columns = append(d.columns, c)
+	}
+	var strokes strings.Builder
+	for i, f := range before {
+		fmt.Fprintf(&strokes, "M%.1f %.1fh%.1f", left(i)+step*.1, resultsHeight-height(f), step*.8)
+	}
+	d.before = strokes.String()
+	return d
+}
+
+func tenths(f float64) string { return fmt.Sprintf("%.1f", f) }
+
+// scaleTop returns the least of 1, 2, 4 and 10 times a power of ten that is at least n: half of it
+// can be read as well. It returns at least 2.
+func scaleTop(n int64) int64 {
+	for power := int64(1); ; power *= 10 {
+		for _, factor := range []int64{2, 4, 10} {
+			if rounded := factor * power; rounded >= n {
+				return rounded
+			}
 		}
 	}
-	var paths [2]string
-	places := max(len(lists[0]), len(lists[1]), 2)
-	for i, list := range lists {
-		var b strings.Builder
-		for j := range list {
-			k := len(list) - 1 - j // the earliest drop is the last of the list
-			x := float64(places-1-k) / float64(places-1) * resultsWidth
-			y := resultsHeight - float64(max(0, s.value(list[k])))/float64(max(1, top))*(resultsHeight-8)
-			fmt.Fprintf(&b, "%c%.1f %.1f", "ML"[min(j, 1)], x, y)
-		}
-		paths[i] = b.String()
-	}
-	return paths[0], paths[1], top
 }
 
 func (p Trend) ticked(t template.Template) bool { return slices.Contains(p.beside, parts.ID(t.ID)) }

@@ -100,7 +100,9 @@ func (s Sales) sold(ctx context.Context) ui.TimeChart {
 	return sold
 }
 
-func (s Sales) url() string { return fmt.Sprintf("/templates/%d/claims", s.Template.ID) }
+func (s Sales) url() string {
+	return compared(fmt.Sprintf("/templates/%d/claims", s.Template.ID), s.With)
+}
 
 func (s Sales) availableNote(ctx context.Context) string {
 	switch {

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/picture"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -27,11 +28,8 @@ type Library struct {
 	First, Next string
 }
 
-// LibraryURL is the page of the shop's pictures.
-func LibraryURL(shop int64) string { return "/shops/" + strconv.FormatInt(shop, 10) + "/pictures" }
-
 // URL is the address of the page.
-func (p Library) URL() string { return LibraryURL(p.Shop.Number) }
+func (p Library) URL() string { return parts.LibraryURL(p.Shop.Number) }
 
 func (p Library) crumbs(ctx context.Context) []ui.Crumb {
 	return []ui.Crumb{{Label: ui.T(ctx, "nav.shops"), URL: "/shops"}, {Label: p.Shop.Name, URL: "/shops/" + strconv.FormatInt(p.Shop.Number, 10) + "/message"}}
@@ -58,18 +56,4 @@ func (p Library) useName(ctx context.Context, u picture.Use) string {
 		return ui.T(ctx, "pictures.use_shop")
 	}
 	return u.Name
-}
-
-// Offered is a picture of the library that a mail can have.
-type Offered struct {
-	Address, Alt  string
-	Width, Height int
-}
-
-func offers(ctx context.Context, list []Offered) []ui.Option {
-	options := []ui.Option{{Label: ui.T(ctx, "pictures.choose_none")}}
-	for _, o := range list {
-		options = append(options, ui.Option{Value: o.Address, Label: fmt.Sprintf("%s (%d × %d)", o.Alt, o.Width, o.Height)})
-	}
-	return options
 }

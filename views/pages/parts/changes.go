@@ -124,7 +124,7 @@ func (l changeLine) value(ctx context.Context, text, currency string, zone *time
 	case "rule":
 		var rule segment.Rule
 		if json.Unmarshal([]byte(text), &rule) == nil {
-			text = strings.Join(RuleLines(ctx, rule, ""), " ")
+			text = strings.Join(RuleLines(ctx, rule, "", nil), " ")
 		}
 	}
 	var list []string
@@ -149,7 +149,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 	switch field {
 	case "amount_off", "threshold", "max_off":
 		return locale.Money(money.Amount(n), currency)
-	case "percent_off", "hold_out":
+	case "percent_off", "hold_out", "hold_out_percent":
 		return locale.Percent(n, 100)
 	case "valid_hours":
 		return ui.T(ctx, "duration.hours", n)

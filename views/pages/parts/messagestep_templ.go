@@ -139,7 +139,7 @@ func (p MessageStep) Fields() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "message_language", Label: FieldLabel(ctx, "message_language"), Help: ui.T(ctx, "help.message_language"), Value: p.Language, Error: ui.ErrorOf(ctx, p.Errors, "message_language"), Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Select(LanguageChoice(ctx, ui.ChoiceProps{Name: "message_language", Label: FieldLabel(ctx, "message_language"), Help: ui.T(ctx, "help.message_language"), Value: p.Language, Error: ui.ErrorOf(ctx, p.Errors, "message_language"), Required: true}, nil)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

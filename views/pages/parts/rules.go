@@ -11,17 +11,18 @@ import (
 // emSpace sets inner rules off; browsers drop ordinary spaces before a line.
 const emSpace = "\u2003"
 
-// RuleLines writes a rule as lines of text, each part of it indented further.
-func RuleLines(ctx context.Context, r segment.Rule, indent string) []string {
+// RuleLines writes a rule as lines of text, each part of it indented further. Drops without a name
+// are shown by their numbers.
+func RuleLines(ctx context.Context, r segment.Rule, indent string, names DropNames) []string {
 	switch {
 	case r.Match == "":
-		return []string{indent + "• " + conditionText(ctx, r.Condition)}
+		return []string{indent + "• " + conditionText(ctx, r.Condition, names)}
 	case len(r.Rules) == 0:
 		return []string{indent + ui.T(ctx, "segments.everybody."+string(r.Match))}
 	}
 	list := []string{indent + ui.T(ctx, "segments.match."+string(r.Match))}
 	for _, sub := range r.Rules {
-		list = append(list, RuleLines(ctx, sub, indent+emSpace)...)
+		list = append(list, RuleLines(ctx, sub, indent+emSpace, names)...)
 	}
 	return list
 }
@@ -52,19 +53,34 @@ func choiceText(ctx context.Context, name string) string {
 	return ui.T(ctx, "channel."+name)
 }
 
+// DropNames are the names of drops by their ids.
+type DropNames map[string]string
+
+// ValueText names a value of a condition: a channel, a language or a drop with its number.
+func ValueText(ctx context.Context, kind segment.Value, value string, names DropNames) string {
+	switch kind {
+	case segment.ContactKind, segment.ChannelName:
+		return choiceText(ctx, value)
+	case segment.Languages:
+		return LanguageName(ctx, value)
+	case segment.TemplateIDs:
+		if name, ok := names[value]; ok {
+			return name + " (#" + value + ")"
+		}
+	}
+	return value
+}
+
 // conditionText reads a condition aloud.
-func conditionText(ctx context.Context, c segment.Condition) string {
+func conditionText(ctx context.Context, c segment.Condition, names DropNames) string {
 	what := ui.T(ctx, "segments.field."+string(c.Field))
 	if c.Name != "" {
 		what = ui.T(ctx, "letters.quoted", c.Name)
 	}
 	v, _ := segment.ValueOf(c.Field, c.Op)
-	values := c.Values
-	if choices := ValueChoices(ctx, v); choices != nil {
-		values = nil
-		for _, name := range c.Values {
-			values = append(values, choiceText(ctx, name))
-		}
+	var values []string
+	for _, value := range c.Values {
+		values = append(values, ValueText(ctx, v, value, names))
 	}
 	op, value := OpText(ctx, c.Field, c.Op), strings.Join(values, ", ")
 	if strings.Contains(op, "…") { // the value stands inside

@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// RuleText reads a rule aloud.
-func RuleText(r segment.Rule) templ.Component {
+// RuleText reads a rule aloud, with the names of drops.
+func RuleText(r segment.Rule, names DropNames) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -40,9 +40,9 @@ func RuleText(r segment.Rule) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 string
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(conditionText(ctx, r.Condition))
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(conditionText(ctx, r.Condition, names))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/parts/rules.templ`, Line: 11, Col: 56}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/parts/rules.templ`, Line: 11, Col: 63}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 			if templ_7745c5c3_Err != nil {
@@ -93,7 +93,7 @@ func RuleText(r segment.Rule) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = RuleText(sub).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = RuleText(sub, names).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

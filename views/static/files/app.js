@@ -27,6 +27,7 @@
       if (el.textContent !== text) el.textContent = text;
       el.classList.toggle("is-near", left > 0 && left < 300000);
     }
+    document.dispatchEvent(new CustomEvent("dropbell:tick", { detail: now }));
   }
   setInterval(tick, 250);
 
@@ -270,10 +271,10 @@
     const status = e.detail.ctx.response.status;
     if (shut(status)) shown(status); else retry();
   });
-  // Opened details stay open.
-  htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches("details") && change.attrName === "open") });
+  // Opened details stay open, and the present moment stays drawn.
+  htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches("details") && change.attrName === "open" || el.matches(".wave-now")) });
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); told(); });
-  document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; });
+  document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; tick(); });
   document.addEventListener("dropbell:signed-out", ended);
   // Not while a dialog is open or loading: the reload would lose it.
   document.addEventListener("dropbell:reload", () => {

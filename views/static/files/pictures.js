@@ -10,7 +10,8 @@
     form.append("alt", alt?.value.trim() || file.name.replace(/\.[^.]*$/, ""));
     form.append("file", file);
     const call = new XMLHttpRequest(); // fetch does not report how much has been sent
-    call.open("POST", box.dataset.dropPicture);
+    const shop = box.closest("form")?.elements.namedItem("shop")?.value; // of a form whose shop can change
+    call.open("POST", shop ? `/shops/${shop}/pictures` : box.dataset.dropPicture);
     call.setRequestHeader("Accept", "application/json");
     call.responseType = "json";
     call.upload.onprogress = (e) => { if (e.lengthComputable) progress.value = 100 * e.loaded / e.total; };
@@ -36,7 +37,9 @@
 
   const boxOf = (e) => e.target.closest?.("[data-drop-picture]");
   const fileOf = (data) => [...(data?.files ?? [])].find((f) => f.type.startsWith("image/"));
-  for (const hint of document.querySelectorAll("[data-drop-here]")) hint.hidden = false;
+  const hint = () => { for (const el of document.querySelectorAll("[data-drop-here]")) el.hidden = false; };
+  hint();
+  document.addEventListener("htmx:after:swap", hint); // blocks come with parts of a page
 
   document.addEventListener("dragover", (e) => {
     const box = boxOf(e);

@@ -68,10 +68,12 @@
     if (to) go(to);
   });
 
-  // reach focuses a field, also inside a closed fold; of a group the first enabled field.
+  // reach focuses a field, also inside a closed fold or below another tab; of a group the first enabled field.
   function reach(el) {
     const fold = el.closest("details");
     if (fold) fold.open = true;
+    const tab = document.getElementById(el.closest("[data-tab]")?.dataset.tab);
+    if (tab) tab.checked = true;
     const inner = "input:not([type=hidden], :disabled), select, textarea";
     (el.matches(inner) ? el : el.querySelector("[aria-invalid=true]") ?? el.querySelector(inner))?.focus();
   }

@@ -1,4 +1,4 @@
-// Package audience holds the part of the API about users: their preferences, phones and
+// Package audience holds the part of the API about users: their preferences, phones, browsers and
 // verified numbers, imports and erasure, segments and lists.
 package audience
 
@@ -17,6 +17,9 @@ type Deps struct {
 	Uploads  pipeline.Uploads
 	// Phones verifies the phone numbers of users.
 	Phones *verification.Service
+	// PushKey is the public key with which browsers subscribe, in base64url; empty = browsers get
+	// no push messages.
+	PushKey string
 }
 
 type handlers struct {
@@ -31,6 +34,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h := &handlers{pl, d, pl.Limiter("codes-from", codesPerAddress)}
 	h.preferenceRoutes()
 	h.deviceRoutes()
+	h.browserRoutes()
 	h.phoneRoutes()
 	h.importRoute()
 	h.eraseRoutes()

@@ -13,6 +13,8 @@ import (
 type Timeline struct {
 	Reservation Reservation `json:"reservation"`
 	Steps       []Step      `json:"steps" nullable:"false" doc:"In the order of time; expected steps come last."`
+	// RowsRemovedAt is absent while the rows are there.
+	RowsRemovedAt *time.Time `json:"rows_removed_at,omitempty" doc:"When the drop's reservations and outcomes were removed after their retention: the steps that they told are missing."`
 }
 
 // Step is one thing that happened or is expected.
@@ -40,7 +42,7 @@ func (h *handlers) explainRoutes() {
 		Summary: "Explain the outcomes of the user's reminders",
 		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
 			"provider's answer, outcome and reason; steps still to come have the kind expected.",
-		Codes: []string{"template_not_found", "not_reserved"}}, h.explain)
+		Codes: []string{"template_not_found", "not_reserved", "rows_removed"}}, h.explain)
 }
 
 func (h *handlers) explain(ctx context.Context, in *struct {
@@ -54,7 +56,7 @@ func (h *handlers) explain(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body Timeline }{Timeline{reservationJSON(t.View), pipeline.Each(t.Steps, stepJSON)}}, nil
+	return &struct{ Body Timeline }{Timeline{reservationJSON(t.View), pipeline.Each(t.Steps, stepJSON), t.RowsRemovedAt}}, nil
 }
 
 // stepJSON leaves out the staff member of the step: users need not know the staff.

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/money"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
+	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
 )
 
@@ -52,17 +53,18 @@ type WithoutCoupon struct {
 type DropMoney struct {
 	TemplateID string `json:"template_id" example:"1"`
 	Sums
-	DiscountShare float64       `json:"discount_share" doc:"discount ÷ ordered, to a thousandth." minimum:"0" maximum:"1" example:"0.1"`
-	Return        *float64      `json:"return,omitempty" doc:"revenue ÷ discount, rounded down to a thousandth; absent without a discount." example:"9"`
-	Reminders     int64         `json:"reminders" doc:"Reminders sent about the present opening." example:"3683"`
-	Messages      int64         `json:"messages" doc:"Reminders, corrections and notices sent." example:"3900"`
-	PerReminder   int64         `json:"revenue_per_reminder" example:"1495"`
-	PerMessage    int64         `json:"revenue_per_message" example:"1412"`
-	SMSParts      int64         `json:"sms_parts" example:"300"`
-	SMSMicros     int64         `json:"sms_cost_micros" doc:"What they cost by the price list, in millionths of a unit of sms_currency." example:"13500000"`
-	SMSCurrency   string        `json:"sms_currency,omitempty" doc:"Absent without a price list." example:"CNY"`
-	Without       WithoutCoupon `json:"without_coupon" doc:"Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now."`
-	Hours         []HourSums    `json:"hours" nullable:"false" doc:"The drop's orders by hour, the earliest first, without hours without orders."`
+	DiscountShare float64          `json:"discount_share" doc:"discount ÷ ordered, to a thousandth." minimum:"0" maximum:"1" example:"0.1"`
+	Return        *float64         `json:"return,omitempty" doc:"revenue ÷ discount, rounded down to a thousandth; absent without a discount." example:"9"`
+	Reminders     int64            `json:"reminders" doc:"Reminders sent about the present opening." example:"3683"`
+	Messages      int64            `json:"messages" doc:"Reminders, corrections and notices sent." example:"3900"`
+	PerReminder   int64            `json:"revenue_per_reminder" example:"1495"`
+	PerMessage    int64            `json:"revenue_per_message" example:"1412"`
+	SMSParts      int64            `json:"sms_parts" example:"300"`
+	SMSMicros     int64            `json:"sms_cost_micros" doc:"What they cost by the price list, in millionths of a unit of sms_currency." example:"13500000"`
+	SMSCurrency   string           `json:"sms_currency,omitempty" doc:"Absent without a price list." example:"CNY"`
+	Without       WithoutCoupon    `json:"without_coupon" doc:"Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now."`
+	Increment     *parts.Increment `json:"increment,omitempty" doc:"What the reminders brought: users with a reservation who were reminded against those who were held out. Absent for a drop that holds nobody out."`
+	Hours         []HourSums       `json:"hours" nullable:"false" doc:"The drop's orders by hour, the earliest first, without hours without orders."`
 }
 
 // ShopMoney is what shops earned over some days.
@@ -110,6 +112,9 @@ func (h *handlers) dropMoney(ctx context.Context, id int64) (*struct{ Body DropM
 	d := DropMoney{TemplateID: pipeline.Decimal(id), Sums: sumsJSON(m.Sums), DiscountShare: float64(m.DiscountShare()) / 1000, Reminders: m.Reminders, Messages: m.Messages,
 		PerReminder: n(m.PerReminder()), PerMessage: n(m.PerMessage()), SMSParts: m.SMS.Parts, SMSMicros: m.SMS.Micros, SMSCurrency: m.SMS.Currency,
 		Without: WithoutCoupon{m.Without.Reported, m.Without.Orders, n(m.Without.Amount), n(m.Without.Basket())}, Hours: hoursJSON(hours)}
+	if m.Increment != nil {
+		d.Increment = new(parts.IncrementOf(*m.Increment))
+	}
 	if r, ok := m.Return(); ok {
 		part := float64(r) / 1000
 		d.Return = &part

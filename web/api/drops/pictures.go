@@ -19,6 +19,7 @@ import (
 // Picture is a picture of a shop's library.
 type Picture struct {
 	ID        string    `json:"id" example:"7"`
+	Hash      string    `json:"hash" doc:"The SHA-256 of the stored file, by which the picture is described and deleted." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 	Address   string    `json:"address" doc:"Permanent: what is behind it never changes." example:"https://drops.example.com/pictures/10/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.png"`
 	Type      string    `json:"type" example:"image/png"`
 	Width     int       `json:"width" example:"1200"`
@@ -36,7 +37,7 @@ type PictureList struct {
 }
 
 func (h *handlers) picture(p picture.Picture) Picture {
-	return Picture{ID: pipeline.Decimal(p.ID), Address: strings.TrimRight(h.PublicURL(), "/") + p.Path(), Type: p.ContentType(), Width: p.Width, Height: p.Height, Bytes: p.Bytes,
+	return Picture{ID: pipeline.Decimal(p.ID), Hash: p.Hash, Address: strings.TrimRight(h.PublicURL(), "/") + p.Path(), Type: p.ContentType(), Width: p.Width, Height: p.Height, Bytes: p.Bytes,
 		Name: p.Name, Alt: p.Alt, CreatedAt: p.At.UTC()}
 }
 
@@ -57,6 +58,41 @@ func (h *handlers) pictureRoutes() {
 				op.Responses["201"] = &huma.Response{Description: "The stored picture.", Content: map[string]*huma.MediaType{
 					"application/json": {Schema: h.Schemas().Schema(reflect.TypeFor[Picture](), true, "")}}}
 			}}), h.uploadPicture)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/shops/{number}/pictures/{hash}", "describe-picture", "Change what a picture is said to show",
+		pipeline.Route{Status: http.StatusNoContent, Description: "Texts that have the picture keep their own description.", Codes: []string{"picture_not_found"}, Example: `{"alt":"Two moon cakes"}`}), h.describePicture)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodDelete, "/admin/shops/{number}/pictures/{hash}", "delete-picture", "Delete a picture that is not in use",
+		pipeline.Route{Status: http.StatusNoContent, Description: "A picture that a current text of the shop, of a drop or of a campaign has is not deleted. Mails that were sent with it show its description from then on.",
+			Codes: []string{"picture_not_found", "picture_in_use", "picture_store"}}), h.deletePicture)
+}
+
+// PicturePath names a picture of a shop.
+type PicturePath struct {
+	ShopPath
+	Hash string `path:"hash" pattern:"^[0-9a-f]{64}$" doc:"The hash of the picture." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+}
+
+// PictureText says what a picture shows.
+type PictureText struct {
+	Alt string `json:"alt" minLength:"1" maxLength:"200" doc:"What the picture shows, for readers who do not see it." example:"Two moon cakes"`
+}
+
+func (h *handlers) describePicture(ctx context.Context, in *struct {
+	PicturePath
+	Body PictureText
+}) (*struct{}, error) {
+	number, err := pipeline.ParseID("path.number", in.Number)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.Pictures.Describe(ctx, pipeline.ActorOf(ctx), number, in.Hash, in.Body.Alt)
+}
+
+func (h *handlers) deletePicture(ctx context.Context, in *PicturePath) (*struct{}, error) {
+	number, err := pipeline.ParseID("path.number", in.Number)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.Pictures.Delete(ctx, pipeline.ActorOf(ctx), number, in.Hash)
 }
 
 func (h *handlers) listPictures(ctx context.Context, in *struct {

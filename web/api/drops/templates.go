@@ -50,6 +50,7 @@ type BalanceLine struct {
 	Twice      int64         `json:"twice" doc:"Users in more than one batch."`
 	Difference int64         `json:"difference"`
 	parts.Reported
+	Archived bool `json:"archived,omitempty" doc:"The rows were removed after their retention: counted are the totals that were kept, which must still add up."`
 }
 
 type templateAnswer = pipeline.Versioned[Template]
@@ -172,6 +173,11 @@ func (h *handlers) balance(ctx context.Context, id int64) (*struct{ Body Balance
 	if err != nil {
 		return nil, err
 	}
+	kept, err := h.Board.KeptBalance(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	lines = append(kept, lines...)
 	l, err := h.Ledgers.Ledger(ctx, id)
 	if err != nil {
 		return nil, err
@@ -191,5 +197,5 @@ func (h *handlers) balance(ctx context.Context, id int64) (*struct{ Body Balance
 
 func balanceJSON(l reminder.BalanceLine) BalanceLine {
 	return BalanceLine{Slot: int(l.Slot.Slot), Minutes: l.Slot.Slot.Minutes(), DueAt: l.Slot.DueAt.UTC(), State: string(l.Slot.State),
-		Channel: l.Channel.String(), Counted: parts.AccountOf(l.Counted), Kept: parts.AccountOf(l.Kept), Twice: l.Twice, Difference: l.Difference(), Reported: parts.ReportedOf(l.Reported)}
+		Channel: l.Channel.String(), Counted: parts.AccountOf(l.Counted), Kept: parts.AccountOf(l.Kept), Twice: l.Twice, Difference: l.Difference(), Reported: parts.ReportedOf(l.Reported), Archived: l.Archived}
 }

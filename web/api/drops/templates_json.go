@@ -36,6 +36,7 @@ type TemplateWish struct {
 	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where messages lead to."`
 	NoticeWish
 	StaffNote
+	HoldOut
 }
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
@@ -52,6 +53,11 @@ type TemplateMove struct {
 // StaffNote is what members of the staff tell each other about a template.
 type StaffNote struct {
 	Note string `json:"note,omitempty" doc:"For staff only; users never see it. At most 500 characters." example:"Approved by Ann"`
+}
+
+// HoldOut is the share of a drop's users who get no reminder.
+type HoldOut struct {
+	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no reminder, so that its effect can be measured. Fixed once the drop is published." example:"10"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.
@@ -86,6 +92,7 @@ type Template struct {
 	ClaimURL     string     `json:"claim_url,omitempty"`
 	NoticeWish
 	StaffNote
+	HoldOut
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`

@@ -206,3 +206,111 @@ test("a countdown tells the opening, and nothing that a reminder tells", async (
   await pass(600_000);
   assert.deepEqual([ends.getAttribute("state"), ends.told.length], ["cancelled", 0]);
 });
+
+// A browser with a push service. It remembers what the page asked of it.
+const key = Buffer.alloc(65, 7).toString("base64url");
+function browser(t, { permission = "default", answer = "granted", ...more } = {}) {
+  const b = { held: undefined, asked: 0, ...more };
+  const made = (endpoint, options) => ({ endpoint, options, getKey: (name) => new Uint8Array(name === "auth" ? 16 : 65).buffer, unsubscribe: async () => { b.held = undefined; } });
+  b.subscribe = (endpoint, publicKey = key) => { b.held = made(endpoint, { applicationServerKey: Uint8Array.from(Buffer.from(publicKey, "base64url")).buffer }); return b.held; };
+  const registration = { active: {}, pushManager: { getSubscription: async () => b.held ?? null, subscribe: async (o) => {
+    assert.equal(o.userVisibleOnly, true);
+    return b.subscribe("https://push.example/mine", Buffer.from(o.applicationServerKey).toString("base64url"));
+  } } };
+  const serviceWorker = { getRegistration: async (scope) => { b.scope = scope; return b.registered || b.held ? registration : undefined; }, register: async (script, { scope }) => { b.registered = [script, scope]; } };
+  class Notification { static permission = permission; static async requestPermission() { b.asked++; return Notification.permission = answer; } }
+  b.permit = (p) => { Notification.permission = p; };
+  const { navigator } = globalThis;
+  Object.defineProperty(globalThis, "navigator", { value: { language: "en", serviceWorker, ...b.navigator }, configurable: true });
+  Object.assign(globalThis, { Notification });
+  if (!b.bare) Object.assign(window, { PushManager: class {}, Notification });
+  t.after(() => {
+    Object.defineProperty(globalThis, "navigator", { value: navigator, configurable: true });
+    delete window.PushManager;
+    delete window.Notification;
+  });
+  return b;
+}
+const idOf = async (endpoint) => Buffer.from(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(endpoint))).toString("hex").slice(0, 32);
+
+// becomes waits for a state: hashes are computed outside of this file's time.
+async function becomes(element, state) {
+  for (let i = 0; i < 500 && element.getAttribute("state") !== state; i++) await pass(1);
+  await settle();
+  assert.equal(element.getAttribute("state"), state);
+}
+
+test("a press asks, subscribes with the server's key and registers; another press ends all of it", async (t) => {
+  const known = [];
+  begin({ "GET /browsers": () => json(200, { public_key: key, browsers: known }),
+    "PUT /browsers": async (init) => { const id = await idOf(JSON.parse(init.body).endpoint); known.push({ id }); return json(200, { id }); } });
+  server["DELETE /browsers/" + await idOf("https://push.example/mine")] = () => { known.length = 0; return new Response(null, { status: 204 }); };
+  const b = browser(t), push = show(t, "push", { worker: "/sw.js", scope: "/offers/" });
+  await pass(100);
+  assert.deepEqual([push.getAttribute("state"), push.button.textContent, b.asked], ["off", "Notify me in this browser", 0]);
+  press(push);
+  await becomes(push, "on");
+  assert.deepEqual([push.getAttribute("state"), push.button.textContent, push.button.getAttribute("aria-pressed"), b.asked], ["on", "Notifications are on", "true", 1]);
+  assert.deepEqual([b.registered, b.scope, push.told.map((e) => e.type)], [["/sw.js", "/offers/"], "/offers/", ["dropbell-subscribed"]]);
+  press(push);
+  await becomes(push, "off");
+  assert.deepEqual([push.getAttribute("state"), b.held, known.length, push.told.at(-1).type], ["off", undefined, 0, "dropbell-unsubscribed"]);
+});
+
+test("notifications are on only for the user and the key that the browser subscribed with", async (t) => {
+  const b = browser(t, { permission: "granted" });
+  b.subscribe("https://push.example/mine");
+  const known = { public_key: key, browsers: [] };
+  begin({ "GET /browsers": known, "PUT /browsers": { id: "x" } });
+  const push = show(t, "push");
+  await becomes(push, "off"); // another user's
+  known.browsers = [{ id: await idOf("https://push.example/mine") }];
+  refresh();
+  await becomes(push, "on");
+  known.public_key = Buffer.alloc(65, 8).toString("base64url");
+  refresh();
+  await becomes(push, "off");
+  press(push);
+  await becomes(push, "on");
+  assert.deepEqual([push.getAttribute("state"), Buffer.from(b.held.options.applicationServerKey)[0]], ["on", 8]);
+});
+
+test("each reason for which there are no notifications is said", async (t) => {
+  for (const [wanted, options, text, answers = {}] of [
+    ["denied", { permission: "denied" }, "Allow them for this page"],
+    ["unsupported", { bare: true }, "shows no notifications"],
+    ["ios", { bare: true, navigator: { standalone: false } }, "home screen"],
+    ["unavailable", {}, "", { "GET /browsers": () => json(422, { code: "channel_unavailable" }) }],
+    ["signed-out", {}, "", { "GET /browsers": () => json(401, { code: "unauthenticated" }) }],
+    ["failed", {}, "did not work", { "GET /browsers": () => json(500, { code: "internal" }) }],
+  ]) {
+    await t.test(wanted, async (t) => {
+      begin({ "GET /browsers": { public_key: key, browsers: [] }, ...answers });
+      browser(t, options);
+      const push = show(t, "push");
+      await pass(100);
+      assert.equal(push.getAttribute("state"), wanted);
+      assert.ok(push.status.textContent.includes(text) && (text || !push.status.textContent), push.status.textContent);
+    });
+  }
+});
+
+test("a question that was refused, or a server that does not answer, turns nothing on", async (t) => {
+  begin({ "GET /browsers": { public_key: key, browsers: [] }, "PUT /browsers": () => json(500, { code: "internal" }) });
+  const b = browser(t, { answer: "denied" }), push = show(t, "push");
+  await pass(100);
+  press(push);
+  await pass(100);
+  assert.deepEqual([push.getAttribute("state"), b.registered, push.told.length], ["denied", undefined, 0]);
+  b.permit("granted");
+  refresh();
+  await pass(100);
+  Notification.requestPermission = async () => "granted";
+  press(push);
+  await pass(100);
+  assert.deepEqual([push.getAttribute("state"), push.status.textContent, push.told.length], ["off", "That did not work. Please try again.", 0]);
+  server["PUT /browsers"] = { id: "x" };
+  server["GET /browsers"] = { public_key: key, browsers: [{ id: await idOf("https://push.example/mine") }] };
+  press(push);
+  await becomes(push, "on"); // with the same subscription
+});

@@ -54,6 +54,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	return append(slices.Concat(h.securityRoutes(), h.passwordLinkRoutes()), []shell.Route{
 		shell.Open(shell.Get("/signin", "", h.signInForm)),
 		shell.Open(shell.Post("/signin", "", h.signIn)),
+		shell.Open(shell.Get(forgotPath, "", h.forgotForm)),
+		shell.Open(shell.Post(forgotPath, "", h.forgotPassword)),
 		shell.Open(shell.Get("/signin/second", "", h.secondForm)),
 		shell.Open(shell.Post("/signin/second", "", h.secondStep)),
 		shell.Open(shell.Get("/signin/oidc", "", h.beginSingleSignOn)),

@@ -27,11 +27,19 @@ func (h *handlers) listStaff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, http.StatusOK, accesspages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: h.Staff.PasswordsOff}.Page())
+	shops, err := h.Shops.Shops(r.Context())
+	if err != nil {
+		return err
+	}
+	return h.Show(w, r, http.StatusOK, accesspages.Staff{List: list, Shops: shops, Policy: policy, PolicyFixed: fixed, PasswordsOff: h.Staff.PasswordsOff}.Page())
 }
 
 func (h *handlers) newMember(w http.ResponseWriter, r *http.Request) error {
-	return h.Show(w, r, http.StatusOK, accesspages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: h.Staff.PasswordsOff}.Page())
+	shops, err := h.Shops.Shops(r.Context())
+	if err != nil {
+		return err
+	}
+	return h.Show(w, r, http.StatusOK, accesspages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, Shops: shops, PasswordsOff: h.Staff.PasswordsOff}.Page())
 }
 
 func (h *handlers) createMember(w http.ResponseWriter, r *http.Request) error {
@@ -68,6 +76,9 @@ func (h *handlers) editMember(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := accesspages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
 	f.Member, f.PasswordsOff = m, h.Staff.PasswordsOff
+	if f.Shops, err = h.Shops.Shops(r.Context()); err != nil {
+		return err
+	}
 	_, f.Link = h.SecretOnce(w, r, memberPath(id))
 	if f.SignIns, err = h.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
 		return err
@@ -141,10 +152,11 @@ func memberValues(m staff.Member) map[string]string {
 // memberForm reads the form of a member. was holds the member's stored values; nil for a new
 // member.
 func memberForm(r *http.Request, was map[string]string, known []template.Shop) (typedMember, staff.MemberInput) {
-	f := typedMember{MemberForm: accesspages.MemberForm{Values: map[string]string{}, Was: was}}
+	f := typedMember{MemberForm: accesspages.MemberForm{Values: map[string]string{}, Was: was, Shops: known}}
 	for _, name := range []string{"email", "name", "role", "shops", "disabled"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
+	f.Values["shops"] = strings.Join(r.PostForm["shops"], ", ")
 	f.Errors = shell.Merge(r, f.Values, was)
 	f.overtaken, f.Disabled = len(f.Errors) > 0, f.Values["disabled"] != ""
 	shops, ok := shell.TypedShops(f.Values["shops"], known)

@@ -26,7 +26,8 @@ func TestStaffPages(t *testing.T) {
 	g.Shop(11)
 	b.Post("/staff", consoletest.MemberTyped("Ada@Example.com", "marketer")).To("/staff/2")
 	link := b.LinkShown("/staff/2")
-	b.Get("/staff").Is(200).Has("ada@example.com", "10, 11")
+	b.Get("/staff").Is(200).Has("ada@example.com", "Shop 10 (#10), Shop 11 (#11)")
+	b.Get("/staff/2").Is(200).Has(`name="shops" value="10" checked`, `name="shops" value="11" checked`, "Shop 10 (#10)")
 	b.Post("/staff", consoletest.MemberTyped("ada@example.com", "viewer")).Is(422).Has("This e-mail address is already in use.")
 
 	ada := g.Browser()

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
+	"dropbell/domain/timeline"
 	"dropbell/domain/user"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
@@ -31,6 +32,7 @@ type Deps struct {
 	People *user.Service
 	// Users finds users.
 	Users     reminder.Users
+	Timeline  *timeline.Service
 	Segments  *segment.Service
 	Reminders *reminder.Service
 	Inbox     *inbox.Service

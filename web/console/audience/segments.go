@@ -61,6 +61,7 @@ func (h *handlers) showSegment(w http.ResponseWriter, r *http.Request) error {
 	}
 	if g.Kind == segment.ByRules {
 		p.Estimate, p.Later = h.estimateOrLater(r, g.Rule)
+		p.Names = h.DropNames(r, g.Rule.Templates())
 	} else if p.Files, err = h.listFiles(r, g.ID); err != nil {
 		return err
 	}
@@ -90,7 +91,9 @@ func (h *handlers) estimate(r *http.Request, rule segment.Rule) *segment.Estimat
 
 func (h *handlers) newSegment(w http.ResponseWriter, r *http.Request) error {
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{audiencepages.BlankCondition()}}
-	return h.Show(w, r, http.StatusOK, audiencepages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
+	p := audiencepages.SegmentForm{Rule: rule, RequestKey: rand.Text()}
+	h.offerValues(r, &p)
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 func (h *handlers) createSegment(w http.ResponseWriter, r *http.Request) error {
@@ -110,8 +113,19 @@ func (h *handlers) editSegment(w http.ResponseWriter, r *http.Request) error {
 	}
 	if g.Kind == segment.ByRules {
 		p.Estimate, p.Later = h.estimateOrLater(r, p.Rule)
+		h.offerValues(r, &p)
 	}
 	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+// offerValues adds what the conditions of the form can be chosen from. Names that cannot be looked up
+// in time are typed.
+func (h *handlers) offerValues(r *http.Request, p *audiencepages.SegmentForm) {
+	names, err := h.Segments.AttributeNames(r.Context(), shell.Actor(r))
+	if err != nil && fault.KindOf(err) == 0 {
+		h.Log.ErrorContext(r.Context(), "names of attributes not read", "error", err)
+	}
+	p.Attributes, p.Zones, p.Names = names, shell.Zones(""), h.DropNames(r, p.Rule.Templates())
 }
 
 func (h *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
@@ -135,8 +149,14 @@ func (h *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment
 	if version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64); version > 0 {
 		p.Segment.Version = version
 	}
-	if do := r.PostFormValue("do"); do != "save" {
+	do := r.PostFormValue("do")
+	if do != "save" {
 		p.Rule = changeRule(p.Rule, do)
+	}
+	if g.Kind != segment.ByList {
+		h.offerValues(r, &p)
+	}
+	if do != "save" {
 		if err := p.Rule.Check(); err == nil {
 			p.Estimate = h.estimate(r, p.Rule)
 		} else if do == "estimate" { // the member has not finished the tree yet
@@ -322,20 +342,23 @@ func readValues(kind segment.Value, typed []string) []string {
 	return list
 }
 
-// changeRule applies a button of the tree: "condition:r.0", "group:r", "remove:r.0.1". Any other
-// text changes nothing.
+// changeRule applies a button of the tree: "condition:r.0", "group:r", "remove:r.0.1",
+// "without:r.0.1:de". Any other text changes nothing.
 func changeRule(rule segment.Rule, do string) segment.Rule {
 	what, path, _ := strings.Cut(do, ":")
+	path, value, _ := strings.Cut(path, ":")
 	steps := strings.Split(path, ".")
 	if steps[0] != "r" {
 		return rule
 	}
-	return changeAt(rule, steps[1:], what)
+	return changeAt(rule, steps[1:], what, value)
 }
 
-func changeAt(rule segment.Rule, steps []string, what string) segment.Rule {
+func changeAt(rule segment.Rule, steps []string, what, value string) segment.Rule {
 	if len(steps) == 0 {
 		switch {
+		case rule.Match == "" && what == "without":
+			rule.Condition.Values = slices.DeleteFunc(slices.Clone(rule.Condition.Values), func(v string) bool { return v == value })
 		case rule.Match == "":
 		case what == "condition":
 			rule.Rules = append(slices.Clone(rule.Rules), audiencepages.BlankCondition())
@@ -353,6 +376,6 @@ func changeAt(rule segment.Rule, steps []string, what string) segment.Rule {
 		rule.Rules = slices.Delete(rule.Rules, i, i+1)
 		return rule
 	}
-	rule.Rules[i] = changeAt(rule.Rules[i], steps[1:], what)
+	rule.Rules[i] = changeAt(rule.Rules[i], steps[1:], what, value)
 	return rule
 }

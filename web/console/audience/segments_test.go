@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -62,10 +63,10 @@ func TestSegmentPages(t *testing.T) {
 	if n := g.Number(`select count(*) from segments where name = 'Once'`) + g.Number(`select count(*) from audit where action = 'segment.create'`); n != 3 {
 		t.Errorf("%d segments and records, want one of each and a record of the other", n)
 	}
-	b.Get(at).Is(200).Has("All of these hold", "“tier” is gold", "Language is one of zh, fr", at+"?estimate=1", "No campaign uses this segment").HasNot("1 customer")
+	b.Get(at).Is(200).Has("All of these hold", "“tier” is gold", "Language is one of Chinese, French", at+"?estimate=1", "No campaign uses this segment").HasNot("1 customer")
 	b.Get(at + "?estimate=1").Is(200).Has("1 customer").HasNot(`hx-trigger="load"`)
 	b.Get(at + "/edit?estimate=1").Is(200).Has("1 customer")
-	edit := b.Get(at+"/edit").Is(200).Has(`value="zh, fr"`, at+"/edit?estimate=1").HasNot("1 customer")
+	edit := b.Get(at+"/edit").Is(200).Has(`name="r.1.0.value" value="zh"`, `name="r.1.0.value" value="fr"`, `<option value="tier">`, at+"/edit?estimate=1").HasNot("1 customer")
 	b.Post(at+"/edit", with("do", "save", "name", "Golden", "version", edit.Field("version"))).To(at)
 	b.Post(at+"/edit", with("do", "save", "name", "Other", "version", edit.Field("version"))).Is(http.StatusConflict).Has("Another person changed this segment", "<strong>Golden</strong>", "“tier” is gold", `value="Other"`)
 	b.Get(at+"?estimate=1").Is(200).Has("Golden", "2 customers")
@@ -87,6 +88,27 @@ func TestSegmentPages(t *testing.T) {
 			t.Errorf("%v: %d", junk, a.Status)
 		}
 	}
+}
+
+// Attributes, languages, time zones and drops of a condition are chosen by their names; each chosen
+// value can be removed.
+func TestValuesOfConditionsAreChosen(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Exec(`insert into users (id, attributes) values (1, '{"tier": "gold", "city": "Lyon"}'), (2, '{"tier": "gold"}'), (3, '{}')`)
+	b := g.As(staff.Marketer)
+	b.Get("/segments/new").Is(200).Has(`list="attributes"`, `<option value="city"></option><option value="tier"></option>`)
+	form := url.Values{"name": {"French"}, "r.match": {"all"}, "r.0.field": {"locale"}, "r.0.op": {"one_of"}, "r.0.kind": {"languages"}, "r.0.value": {"fr"}, "do": {"estimate"},
+		"r.1.field": {"reserved"}, "r.1.op": {"template"}, "r.1.kind": {"templates"}, "r.1.value": {d.Name},
+		"r.2.field": {"timezone"}, "r.2.op": {"one_of"}, "r.2.kind": {"zones"}, "r.2.value": {"Europe/Paris"}}
+	b.Post("/segments/new", form).Is(200).Has(`name="r.0.value" value="fr"`, "<span>French</span>", "Remove French", `<option value="de">German</option>`, fmt.Sprintf("<span>%s (#%d)</span>", d.Name, d.ID),
+		`name="r.2.value" value="Europe/Paris"`, `<option value="Asia/Tokyo">`)
+	form["r.0.value"] = []string{"fr", "de"}
+	form.Set("do", "without:r.0:fr")
+	b.Post("/segments/new", form).Is(200).Has("<span>German</span>").HasNot("<span>French</span>")
+	form.Set("do", "save")
+	at := b.Post("/segments/new", form).Is(http.StatusSeeOther).Header.Get("Location")
+	b.Get(at).Is(200).Has("Language is one of French, German", fmt.Sprintf("%s (#%d)", d.Name, d.ID))
 }
 
 func TestListPages(t *testing.T) {

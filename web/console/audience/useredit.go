@@ -33,7 +33,7 @@ func userFields() []string {
 
 // userForm shows the stored values of u.
 func userForm(u user.User) audiencepages.UserForm {
-	p := audiencepages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
+	p := audiencepages.UserForm{ID: u.ID, Zones: shell.Zones(u.Timezone), Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
 	if u.Quiet.From != u.Quiet.To {
 		p.Values["quiet_from"], p.Values["quiet_to"] = u.Quiet.Clock()
 	}
@@ -60,7 +60,7 @@ func withOff(p audiencepages.UserForm) map[string]string {
 
 // filledUser reads the form and merges the stored values.
 func filledUser(r *http.Request, stored audiencepages.UserForm) (p audiencepages.UserForm, both []fault.Field) {
-	p = audiencepages.UserForm{ID: stored.ID, Name: stored.Name, Values: map[string]string{}, Was: stored.Was, Off: r.PostForm["off"]}
+	p = audiencepages.UserForm{ID: stored.ID, Zones: shell.Zones(strings.TrimSpace(r.PostFormValue("timezone"))), Name: stored.Name, Values: map[string]string{}, Was: stored.Was, Off: r.PostForm["off"]}
 	for _, name := range userFields() {
 		p.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}

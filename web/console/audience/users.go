@@ -140,6 +140,9 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	if p.Received, err = h.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
+	if err := h.fillHistory(r, id, &p.History); err != nil {
+		return err
+	}
 	// Staff who are limited to shops see only data of these shops.
 	hidden := func(shop int64) bool { return !shell.Actor(r).Can(staff.View, shop) }
 	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })

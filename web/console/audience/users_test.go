@@ -37,7 +37,12 @@ func TestUserPage(t *testing.T) {
 		fmt.Sprintf(`href="/coupons/%d"`, elsewhere), fmt.Sprintf(`href="/coupons/%d"`, coupons[10]), `href="/coupons?by=user&amp;q=1001"`, "¥10 off",
 		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "Being delivered",
 		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 Limit reached 1 of 1 in 24 hours")
-	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least", fmt.Sprintf(`href="/coupons/%d"`, coupons[0]))
+	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least")
+	for n, id := range map[int]int64{1: coupons[0], 2: coupons[10]} { // in the timeline, and in the list of the ten newest
+		if got := strings.Count(page.Body, fmt.Sprintf(`href="/coupons/%d"`, id)); got != n {
+			t.Errorf("coupon %d is linked %d times, want %d", id, got, n)
+		}
+	}
 
 	// A member limited to one shop sees the data of that shop. A member who may not change users is
 	// not offered the form.

@@ -22,11 +22,15 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 		return campaignpages.Approval{}, err
 	}
 	ctx := r.Context()
-	p := campaignpages.Approval{Reason: shell.Reason(r)}
+	p := campaignpages.Approval{Reason: shell.Reason(r), ReachTyped: r.PostFormValue("reach_typed")}
 	if p.Review, err = h.Approvals.Review(ctx, shell.Actor(r), id); err != nil {
 		return p, err
 	}
 	by := shell.Actor(r)
+	p.AudienceNames = h.audienceNames(r, p.Now.Audience)
+	if p.Now.Rule != nil {
+		p.Names = h.DropNames(r, p.Now.Rule.Rule.Templates())
+	}
 	p.Zone, p.Mine = h.ShopZone(p.Campaign.ShopTimezone), p.MayDecide(by)
 	p.Asks, p.Withdraws = p.MayAsk(by), p.MayWithdraw(by)
 	if p.Grants, err = h.grantsOf(ctx, p.Review); err != nil {
@@ -85,6 +89,13 @@ func requestOf(r *http.Request) int64 {
 
 func (h *handlers) approveCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.decided(w, r, "campaign.done.approve", func(id int64) (campaign.Campaign, error) {
+		v, err := h.Approvals.Review(r.Context(), shell.Actor(r), id)
+		if err == nil {
+			err = v.CheckReach(shell.Actor(r), requestOf(r), typedReach(r), h.Now())
+		}
+		if err != nil {
+			return v.Campaign, err
+		}
 		return h.Approvals.Approve(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }

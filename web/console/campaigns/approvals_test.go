@@ -46,7 +46,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	li.Get(page).Is(200).Has("has refused to approve it", "not in Chinese")
 	li.Post(page+"/edit", consoletest.CampaignForm("version", "3", "l0_language", "zh-CN", "l0_title", "你好", "l0_body", "来")).To(page)
 	li.Post(page+"/ask", url.Values{"reason": {"now in Chinese"}}).To(page)
-	again := ada.Get(page+"/approval").Is(200).Has("now in Chinese", "Title (zh-CN)", "<ins>你好</ins>", "2 fields have changed.")
+	again := ada.Get(page+"/approval").Is(200).Has("now in Chinese", "Title (Chinese (China))", "<ins>你好</ins>", "2 fields have changed.")
 	request = again.Field("request")
 	// It is changed while Ada looks at it.
 	li.Post(page+"/edit", consoletest.CampaignForm("version", "5", "body", "Come and pay nothing")).To(page)
@@ -58,7 +58,8 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	for _, odd := range []string{"", "x", "-1", "999999", "99999999999999999999"} {
 		ada.Post(page+"/approve", url.Values{"request": {odd}}).Is(http.StatusConflict)
 	}
-	ada.Post(page+"/approve", url.Values{"request": {request}, "reason": {"fine now"}}).To(page)
+	ada.Post(page+"/approve", url.Values{"request": {request}, "reason": {"fine now"}}).Is(http.StatusUnprocessableEntity).Has("type the number of customers", "Type 20 to send to all customers")
+	ada.Post(page+"/approve", url.Values{"request": {request}, "reason": {"fine now"}, "reach_shown": {"20"}, "reach_typed": {"20"}}).To(page)
 	ada.Get(page).Is(200).Has("Scheduled", "Approved by")
 	ada.Get(page+"/approval").Is(200).Has("Approved", "fine now").HasNot(`name="request"`)
 	ada.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusConflict)
@@ -150,7 +151,7 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Maximum recipients without approval: was changed to 5", "More than 5 recipients need approval")
 	drafts("lowered")
 	// The opposite case: approval was required, and is no longer required.
-	form = url.Values{"version": {again.Field("version")}, "alone_up_to": {again.Field("alone_up_to")}}
+	form = again.Form(page + "/publish")
 	g.Exec(`update campaign_limits set approval_above = 0`)
 	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("was lifted since this page was loaded").HasNot("need approval by a second person")
 	drafts("lifted")

@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -24,6 +25,26 @@ func typedBlocks(r *http.Request, v map[string]string) {
 		campaignpages.SetBlocks(v, of, list)
 		v[of.Field("new_block")] = typed(of.Field("new_block"))
 	}
+}
+
+// choosePictures puts the pictures chosen from the library into the image blocks of the form. A
+// description that was typed stays.
+func (h *handlers) choosePictures(r *http.Request, f *campaignpages.CampaignForm) (err error) {
+	shop, _ := strconv.ParseInt(f.Values["shop"], 10, 64) // without a shop there is no library
+	if f.Pictures, err = h.Messages.Pictures(r, shop); err != nil {
+		return err
+	}
+	for _, of := range campaignpages.Places(f.Values) {
+		list := campaignpages.BlocksIn(f.Values, of)
+		for i, b := range list {
+			chosen, ok := f.Pictures.Picked(r.PostFormValue(of.Block(i, "picture")))
+			if ok && b.Type == message.Image {
+				list[i].URL, list[i].Text = chosen.Address, cmp.Or(b.Text, chosen.Alt)
+			}
+		}
+		campaignpages.SetBlocks(f.Values, of, list)
+	}
+	return nil
 }
 
 // changeBlocks applies a button to the blocks of a text: "a:start", "b0:add", "a:up-1", "a:down-1",

@@ -43,6 +43,8 @@ type Deps struct {
 type Messages interface {
 	// Reader returns the user with the number, or for 0 a made-up person in the zone.
 	Reader(r *http.Request, id user.ID, zone *time.Location) (user.User, error)
+	// Pictures is the library of the shop, empty for members who may not change it.
+	Pictures(r *http.Request, shop int64) (pageparts.Pictures, error)
 	// Own is where the member can be reached.
 	Own(r *http.Request) (pageparts.Own, error)
 	// Send sends the draft of a text to the member over the channel. shop is the shop of the text

@@ -52,7 +52,7 @@ func TestCampaignForATemplateByName(t *testing.T) {
 func TestCampaignFormNamesWhatIsWrong(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
-	b.Post("/campaigns", consoletest.CampaignForm("audience", "user_ids", "audience_value", "1001, 10x2 <b>")).Is(http.StatusUnprocessableEntity).Has("Which ones : “10x2” is not a number")
+	b.Post("/campaigns", consoletest.CampaignForm("audience", "user_ids", "audience_value", "1001, 10x2 <b>")).Is(http.StatusUnprocessableEntity).Has("Numbers of customers : “10x2” is not a number")
 	past := consoletest.CampaignForm()
 	past.Set("starts_at", g.Now().Add(-48*time.Hour).Format("2006-01-02T15:04"))
 	past.Set("ends_at", g.Now().Add(-24*time.Hour).Format("2006-01-02T15:04"))

@@ -1,8 +1,14 @@
 package campaigns_test
 
 import (
+	"bytes"
+	"image"
+	"image/png"
+	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +54,51 @@ func TestMailsOfCampaignsAreComposed(t *testing.T) {
 	b.Get(page+"/edit").Is(200).Has(`value="https://shop.example/cup.png"`, `value="https://shop.example/tea"`)
 }
 
+// A block of a campaign takes its picture from the library of the shop, and no picture of a shop that
+// the member may not change.
+func TestPicturesInBlocksOfACampaign(t *testing.T) {
+	g := consoletest.New(t)
+	g.Shop(10)
+	b := g.As(staff.Marketer, 10)
+	var file bytes.Buffer
+	g.Must(png.Encode(&file, image.NewNRGBA(image.Rect(0, 0, 40, 20))))
+	b.Upload("/shops/10/pictures", "cup.png", file.String(), "alt", "A cup").To("/shops/10/pictures")
+	address := regexp.MustCompile(`/pictures/10/[0-9a-f]{64}\.png`).FindString(b.Get("/shops/10/pictures").Is(200).Body)
+	form := consoletest.CampaignForm("channel", "email", "shop", "10", "link", "https://shop.example/tea", "body", "", "blocks", "a:up-0",
+		"a_block0_type", "image", "a_block0_url", "", "a_block0_text", "")
+	b.Post("/campaigns", form).Is(200).Has(`data-drop-picture="/shops/10/pictures"`, `data-address="f-a_block0_url"`, `<option value="https://drop.example`+address)
+	form.Del("blocks")
+	form.Set("a_block0_picture", "https://drop.example"+address)
+	form.Set("shop", "")
+	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("must be an https address").HasNot(`data-drop-picture`)
+	form.Set("shop", "10")
+	page := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
+	b.Get(page+"/edit").Is(200).Has(`value="https://drop.example`+address+`"`, `value="A cup"`)
+	b.Get("/shops/10/pictures").Is(200).Has(`href="` + page + `"`)
+}
+
+// A picture dropped on an image block is uploaded to the shop that is chosen in the form.
+func TestAPictureIsDroppedOnACampaign(t *testing.T) {
+	g := consoletest.New(t)
+	g.Shop(10)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Marketer))
+	form := consoletest.CampaignForm("channel", "email", "shop", "10", "link", "https://shop.example/tea", "body", "", "a_block0_type", "image", "a_block0_url", "https://shop.example/a.png", "a_block0_text", "A cup")
+	page := g.As(staff.Marketer).Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
+	b.Open(g.Server.URL + page + "/edit#step-2")
+	b.Step("2 · Message and coupon")
+	consoletest.Evaluate[any](b, `(async () => {
+		const canvas = document.createElement("canvas");
+		canvas.width = 40;
+		const blob = await new Promise((done) => canvas.toBlob(done, "image/png")), data = new DataTransfer();
+		data.items.add(new File([blob], "tea.png", { type: "image/png" }));
+		document.querySelector(".picture-chooser").dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: data }));
+		return true;
+	})()`)
+	consoletest.Within(t, "the address of the dropped picture", func() bool { return strings.Contains(b.Value("#f-a_block0_url"), "/pictures/10/") })
+	b.Accessible("a mail of a campaign with a picture")
+}
+
 // A link that leads nowhere is an error in the form, and in the dialog of a draft whose drop has lost
 // its claim page.
 func TestEmptyLinksAreShown(t *testing.T) {
@@ -78,9 +129,17 @@ func TestATestIsPlanned(t *testing.T) {
 	b.Get(page+"/edit").Is(200).Has(`name="test_share"`, `value="20"`, `name="test_early" value="1" checked`)
 	b.Get(page+"/publish").Is(200).Has("Type 12 to send to all customers", `name="reach_shown" value="12"`)
 	publish := b.Publishing(page)
-	publish.Set("reach_shown", "12")
-	b.Post(page+"/publish", publish).Is(http.StatusUnprocessableEntity).Has("type the number of customers")
+	for _, missing := range [][]string{{"reach_typed"}, {"reach_typed", "reach_shown"}, {"reach_shown"}} {
+		form := maps.Clone(publish)
+		for _, name := range missing {
+			form.Del(name)
+		}
+		b.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("type the number of customers", "Type 12 to send to all customers")
+	}
+	if n := g.Number(`select count(*) from campaigns where state <> 'draft'`); n != 0 {
+		t.Error("the campaign is published without the number")
+	}
 	publish.Set("reach_typed", "1 2")
 	b.Post(page+"/publish", publish).Is(http.StatusSeeOther)
-	b.Post("/campaigns/preview", url.Values{"audience": {"all"}, "channel": {"email"}}).Is(200).Has("E-mail 12")
+	b.Post("/campaigns/preview", url.Values{"audience": {"all"}, "channel": {"email"}}).Is(200).Has(`<hx-partial hx-target="#reach-email">12 customers</hx-partial>`, `<hx-partial hx-target="#reach-sms">0 customers</hx-partial>`)
 }

@@ -135,8 +135,12 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 		return err
 	}
 	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r, before), shops
+	f.Shown, f.ShownB = r.PostFormValue(campaignpages.ShownLanguage), r.PostFormValue(campaignpages.ShownLanguageB)
 	h.replan(r, f.Values, shops)
 	earlier := earlierForm(r, f.Values, before)
+	if err := h.choosePictures(r, &f); err != nil {
+		return err
+	}
 	if r.PostFormValue("again") != "" {
 		return h.showCampaignForm(w, r, http.StatusOK, f)
 	}
@@ -192,11 +196,13 @@ func (h *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, 
 
 // typedFields names the inputs that the broken rules are about.
 func typedFields(list []fault.Field, v map[string]string) []fault.Field {
-	tags := typedTags(v)
+	tags := campaignpages.Tags(v)
 	for i, f := range list {
 		switch {
 		case f.Name == "audience."+string(campaign.Reserved), f.Name == "audience."+string(campaign.Holds):
 			list[i].Name = "audience_template"
+		case f.Name == "audience."+string(campaign.Segment), f.Name == "audience."+string(campaign.List):
+			list[i].Name = "audience"
 		case strings.HasPrefix(f.Name, "audience."):
 			list[i].Name = "audience_value"
 		case f.Name == "shop_number":
@@ -213,14 +219,26 @@ func typedFields(list []fault.Field, v map[string]string) []fault.Field {
 // mostSegments is how many segments, the last changed first, the form names.
 const mostSegments = 100
 
-func (h *handlers) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
+// segmentsOffered returns the segments that the form names, among them the chosen one.
+func (h *handlers) segmentsOffered(r *http.Request, chosen campaign.Audience) ([]segment.Segment, error) {
 	if h.Segments == nil {
 		return nil, nil
 	}
-	return h.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Limit: mostSegments})
+	list, err := h.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Limit: mostSegments})
+	if err != nil || chosen.Kind != campaign.Segment && chosen.Kind != campaign.List || slices.ContainsFunc(list, func(s segment.Segment) bool { return s.ID == chosen.ID }) {
+		return list, err
+	}
+	s, err := h.Segments.Segment(r.Context(), shell.Actor(r), chosen.ID)
+	if fault.KindOf(err) != 0 { // it does not exist, or is not shown to the member
+		return list, nil
+	}
+	return append(list, s), err
 }
 
 func (h *handlers) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f campaignpages.CampaignForm) error {
+	if err := h.choosePictures(r, &f); err != nil {
+		return err
+	}
 	if err := h.completeCampaignForm(r, &f); err != nil {
 		return err
 	}
@@ -332,7 +350,7 @@ func (h *handlers) readAudience(r *http.Request, v map[string]string, broken *fa
 		return a
 	}
 	if a.Kind == campaign.Segment || a.Kind == campaign.List {
-		a.ID = h.Named(r, shell.Segments, "audience_value", v["audience_value"], broken)
+		a.ID = h.Named(r, shell.Segments, "audience", v["audience_value"], broken)
 		return a
 	}
 	words := strings.FieldsFunc(v["audience_value"], func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n，；", r) })

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
@@ -71,18 +72,39 @@ func earlierForm(r *http.Request, v map[string]string, stored delivery.Copy) boo
 // languagesChanged answers the buttons that add a language to the form or remove a language: it
 // shows the form as typed, and stores nothing.
 func (h *handlers) languagesChanged(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, do string) error {
-	if do == "add" {
+	if tag, add := strings.CutPrefix(do, "add"); add {
 		if f.Added = campaignpages.Languages(f.Values) < delivery.MaxLanguages; f.Added {
-			campaignpages.WithLanguage(f.Values)
+			f.Shown = strconv.Itoa(campaignpages.Languages(f.Values))
+			campaignpages.WithLanguage(f.Values, cmp.Or(strings.TrimPrefix(tag, ":"), strings.TrimSpace(r.PostFormValue("new_language"))))
 		}
 	} else if i, err := strconv.Atoi(do); err == nil {
+		f.Shown = ""
 		campaignpages.WithoutLanguage(f.Values, i)
 	}
 	if !shell.Partial(r) {
 		return h.showCampaignForm(w, r, http.StatusOK, f)
 	}
+	spec, _ := h.readCampaign(r, f.Values, f.Shops)
+	if err := h.countReaders(r, &f, spec.Audience); err != nil {
+		return err
+	}
 	w.Header().Set("HX-Trigger", "dropbell:check") // the previews and the review follow
 	return h.Show(w, r, http.StatusOK, f.LanguagesChanged())
+}
+
+// countReaders adds the readers of the audience by language. They are not known without an audience,
+// and where counting takes too long.
+func (h *handlers) countReaders(r *http.Request, f *campaignpages.CampaignForm, a campaign.Audience) error {
+	locales, err := h.Campaigns.Locales(r.Context(), shell.Actor(r), a)
+	if fault.KindOf(err) != 0 {
+		return nil
+	}
+	if err == nil {
+		tags := slices.DeleteFunc(campaignpages.Tags(f.Values), func(tag string) bool { return tag == "" })
+		readers := message.ReadersOf(tags, locales)
+		f.Readers = &readers
+	}
+	return err
 }
 
 // languageValues writes the texts in further languages into v. The tags in order come first.
@@ -120,23 +142,13 @@ func languageValues(v map[string]string, c delivery.Copy, order []string) {
 // has.
 func aligned(theirs, mine map[string]string, c delivery.Copy) {
 	var order []string
-	for _, tag := range typedTags(mine) {
+	for _, tag := range campaignpages.Tags(mine) {
 		order = append(order, cmp.Or(tag, "\x00")) // no campaign has a text in it
 	}
 	languageValues(theirs, c, order)
 	for campaignpages.Languages(mine) < campaignpages.Languages(theirs) {
-		campaignpages.WithLanguage(mine)
+		campaignpages.WithLanguage(mine, "")
 	}
-}
-
-// typedTags returns the tags of the further languages in v, in canonical form; "" where the typed
-// text is no tag.
-func typedTags(v map[string]string) []string {
-	tags := make([]string, campaignpages.Languages(v))
-	for i := range tags {
-		tags[i], _ = message.Canonical(v[campaignpages.LanguageField(i, campaignpages.LanguageTag)])
-	}
-	return tags
 }
 
 // readCopy reads the texts in all languages; errors of a tag are added to broken. A further
@@ -153,7 +165,7 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 	if b := text("title_b", "body_b", 1, -1); !b.Empty() {
 		second[""] = b
 	}
-	tags := typedTags(v)
+	tags := campaignpages.Tags(v)
 	if len(tags) > delivery.MaxLanguages {
 		broken.Add(campaignpages.LanguageField(delivery.MaxLanguages, campaignpages.LanguageTag), "rule.languages", "at most %d languages besides the default one", delivery.MaxLanguages)
 	}
@@ -196,7 +208,7 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 }
 
 // typedField returns the input that a rule about the content concerns: the names of rules end with
-// the language of the text. The tags are the tags of [typedTags].
+// the language of the text. The tags are the tags of [campaignpages.Tags].
 func typedField(f fault.Field, tags []string) string {
 	rest, isB := strings.CutPrefix(f.Name, "variant_b.")
 	part, tag, _ := strings.Cut(rest, ".")

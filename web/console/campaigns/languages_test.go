@@ -41,12 +41,12 @@ func TestAFormFromBeforeAnUpgrade(t *testing.T) {
 	form.Set("l1_body_b", "Ven ya")
 	page := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
 	old := consoletest.CampaignForm(append(two, "title", "Good day", "title_zh", "您好", "body_zh", "来吧")...)
-	a := b.Post(page+"/edit", old).Is(422).Has("Language (es)", "this form was opened before an upgrade", "Good day", "您好")
+	a := b.Post(page+"/edit", old).Is(422).Has("Language (Spanish)", "this form was opened before an upgrade", "Good day", "您好")
 	b.Post(page+"/edit", a.Form(page+"/edit")).To(page)
 	if got, want := stored(g, page), "1  Good day; 1 es Hola; 1 zh-CN 您好; 2  Hi; 2 es Buenos días"; got != want {
 		t.Errorf("stored %s, want %s", got, want)
 	}
-	a = b.Post("/campaigns", consoletest.CampaignForm("title_zh", "您好", "body_zh", "来吧")).Is(422).Has("Language (zh-CN)")
+	a = b.Post("/campaigns", consoletest.CampaignForm("title_zh", "您好", "body_zh", "来吧")).Is(422).Has("Language (Chinese (China))")
 	chinese := b.Post("/campaigns", a.Form("/campaigns")).Is(http.StatusSeeOther).Header.Get("Location")
 	b.Post(chinese+"/edit", consoletest.CampaignForm("version", "1", "title_zh", "", "body_zh", "")).To(chinese) // the Chinese text is removed in it
 	if got, want := stored(g, chinese), "1  Hello {{name|you}}"; got != want {
@@ -102,7 +102,7 @@ func TestTooManyLanguages(t *testing.T) {
 	form.Del("languages")
 	language(form, "50", "fr", "Salut", "Viens")
 	language(form, "51", "es", "Hola", "Ven")
-	b.Post("/campaigns", form).Is(422).Has("Language (fr)", "at most 50 languages").HasNot(`name="l51_language"`)
+	b.Post("/campaigns", form).Is(422).Has("Language (French)", "at most 50 languages").HasNot(`name="l51_language"`)
 }
 
 // A marketer writes a campaign in several languages with plain forms. The buttons for languages
@@ -130,12 +130,12 @@ func TestACampaignInManyLanguages(t *testing.T) {
 	language(form, "1", "de-AT", "Hola", "Ven")
 	b.Post("/campaigns", form).Is(422).Has("is in the form twice")
 	language(form, "1", "es", "", "Ven {{nmae}}")
-	b.Post("/campaigns", form).Is(422).Has("Title (es)", "Text (es)", "is not a variable", "#f-l1_body")
+	b.Post("/campaigns", form).Is(422).Has("Title (Spanish)", "Text (Spanish)", "is not a variable", "#f-l1_body")
 	language(form, "1", "", "Hola", "Ven")
 	b.Post("/campaigns", form).Is(422).Has("Language (New language)", "is required")
 	language(form, "1", "es", "Hola", "Ven")
 	form.Set("l1_title_b", "Buenos días")
-	b.Post("/campaigns", form).Is(422).Has("Second text (es)")
+	b.Post("/campaigns", form).Is(422).Has("Second text (Spanish)")
 	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-l1_body_b"`)
 	form.Set("l1_body_b", "Ven ya")
 	language(form, "2", "", "", "") // nothing is typed in it
@@ -143,8 +143,8 @@ func TestACampaignInManyLanguages(t *testing.T) {
 	if got, want := stored(g, page), "1  Hello {{name|you}}; 1 de-AT Hallo {{name|du}}; 1 es Hola; 2  Hi; 2 es Buenos días"; got != want {
 		t.Errorf("stored %s, want %s", got, want)
 	}
-	b.Get(page).Is(200).Has("de-AT", "Hallo Robin Chen", "es · second version", "Buenos días")
-	b.Get(page + "/publish").Is(200).Has("Besides the default language it is written in: de-AT, es.")
+	b.Get(page).Is(200).Has("Austrian German", "Hallo Robin Chen", "Spanish · second version", "Buenos días")
+	b.Get(page + "/publish").Is(200).Has("Besides the default language it is written in: Austrian German, Spanish.")
 
 	copied := b.Get("/campaigns/new?from=" + page[len("/campaigns/"):]).Is(200).Form("/campaigns")
 	copied.Set("name", "Again")
@@ -164,11 +164,35 @@ func TestACampaignInManyLanguages(t *testing.T) {
 	language(theirs, "1", "fr", "Salut", "Viens")
 	b.Post(page+"/edit", theirs).To(page)
 	mine.Set("body", "Come soon")
-	conflict := b.Post(page+"/edit", mine).Is(http.StatusConflict).Has("Title (de-AT)", "Salut", "Come soon").HasNot("Title (es)")
+	conflict := b.Post(page+"/edit", mine).Is(http.StatusConflict).Has("Title (Austrian German)", "Salut", "Come soon").HasNot("Title (Spanish)")
 	b.Post(page+"/edit", conflict.Form(page+"/edit")).To(page)
 	if got, want := stored(g, page), "1  Hello {{name|you}}; 1 de-AT Hallo {{name|du}}; 1 es Hola; 2  Hi; 2 es Buenos días"; got != want {
 		t.Errorf("my version is not taken: %s", got)
 	}
 	b.Do(http.MethodPost, "/campaigns", consoletest.CampaignForm("languages", "99")).Is(200)
 	g.As(staff.Viewer).Post("/campaigns", consoletest.CampaignForm("languages", "add")).Is(http.StatusForbidden)
+}
+
+// Languages are added by their names: from the list, or with one button for a language in which readers
+// of the audience lack a text. The tab that was shown stays, and the tab of a text with an error comes
+// first.
+func TestLanguagesAreChosenByName(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id, locale) select i, (array['en', 'de-AT', 'de', 'zh-CN', ''])[i % 5 + 1] from generate_series(1, 50) i`)
+	b := g.As(staff.Marketer)
+	form := consoletest.CampaignForm("languages", "add", "new_language", "fr")
+	a := b.Post("/campaigns", form).Is(200).Has(`name="l0_language" value="fr"`, `<strong>French</strong>`, "0 readers", "50 readers", "missing for 20 readers", `value="add:de"`,
+		`<option value="de">German · 20 readers</option>`, `<option value="it">Italian</option>`, `name="language_shown" value="0" id="tab-language_shown-0" checked`)
+	form = a.Form("/campaigns")
+	form.Set("languages", "add:de")
+	form = b.Post("/campaigns", form).Is(200).Has(`name="l1_language" value="de"`, "20 readers", "30 readers", `value="1" id="tab-language_shown-1" checked`).HasNot("missing for 20 readers").Form("/campaigns")
+	language(form, "0", "fr", "Salut", "")
+	language(form, "1", "de", "Hallo", "Komm")
+	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("Text (French)", `value="0" id="tab-language_shown-0" checked`)
+	b.Post("/campaigns/preview", form).Is(200).Has(`<hx-partial hx-target="#readers-0-0">30 readers</hx-partial>`, `<hx-partial hx-target="#readers-0-2">20 readers</hx-partial>`, `hx-target="#languages-missing"`)
+	form.Set("audience", "user_ids")
+	form.Set("audience_value", "1 2")
+	b.Post("/campaigns/preview", form).Is(200).Has(`<hx-partial hx-target="#readers-0-0">0 readers</hx-partial>`, `<hx-partial hx-target="#readers-0-2">2 readers</hx-partial>`)
+	b.Header.Set("Accept-Language", "zh-CN")
+	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("德语", "法语", "2 位读者")
 }

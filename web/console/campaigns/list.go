@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -31,6 +32,11 @@ func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	audiences := make([]campaign.Audience, len(p.List))
+	for i, c := range p.List {
+		audiences[i] = c.Audience
+	}
+	p.Audiences = h.audienceNames(r, audiences...)
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
@@ -53,6 +59,29 @@ func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.Li
 			return []any{s.ID, s.Shop, s.ShopName, s.Name, string(s.State), s.Channel.String(), string(s.Audience.Kind), s.StartsAt, s.EndsAt,
 				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight}
 		})}, nil
+}
+
+// audienceNames returns the names of the segments and drops of the audiences, as far as the viewer may
+// see them; without a name the number is shown.
+func (h *handlers) audienceNames(r *http.Request, list ...campaign.Audience) campaignpages.AudienceNames {
+	names := campaignpages.AudienceNames{}
+	for _, a := range list {
+		key := campaignpages.AudienceKey(a)
+		if _, known := names[key]; known || a.ID == 0 {
+			continue
+		}
+		names[key] = ""
+		if campaignpages.OfTemplate(string(a.Kind)) {
+			if t, err := shell.VisibleTemplate(r, h.Templates, a.ID); err == nil && t != nil {
+				names[key] = t.Name
+			}
+		} else if h.Segments != nil {
+			if s, err := h.Segments.Segment(r.Context(), shell.Actor(r), a.ID); err == nil {
+				names[key] = s.Name
+			}
+		}
+	}
+	return names
 }
 
 func (h *handlers) loadCampaign(r *http.Request) (campaign.Status, error) {
@@ -106,6 +135,10 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	}
 	if p.SegmentNow, err = h.Campaigns.SegmentRule(ctx, st.Audience); err != nil {
 		return err
+	}
+	p.AudienceNames = h.audienceNames(r, st.Audience)
+	if rule := cmp.Or(st.Rule, p.SegmentNow); rule != nil {
+		p.Names = h.DropNames(r, rule.Rule.Templates())
 	}
 	if p.Earlier, err = h.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
 		return err

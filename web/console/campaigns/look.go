@@ -43,8 +43,12 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	f := campaignpages.CampaignForm{Values: typedCampaign(r, delivery.Copy{}), Shops: shops}
+	f.Shown, f.ShownB = r.PostFormValue(campaignpages.ShownLanguage), r.PostFormValue(campaignpages.ShownLanguageB)
 	f.ID, _ = strconv.ParseInt(r.PostFormValue(campaignpages.EditedField), 10, 64) // without one it is a new campaign
 	earlierForm(r, f.Values, delivery.Copy{})
+	if err := h.choosePictures(r, &f); err != nil {
+		return err
+	}
 	f.Replanned = h.replan(r, f.Values, shops)
 	spec, broken := h.readCampaign(r, f.Values, shops)
 	if f.Errors, err = h.campaignFaults(r, f.Values, spec, broken); err != nil {
@@ -88,10 +92,10 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 		}
 	}
 	f.Channels, f.Kinds = h.Channels.Set(), h.Campaigns.Audiences
-	if f.Segments, err = h.segmentsOffered(r); err != nil {
+	spec, _ := h.readCampaign(r, f.Values, f.Shops)
+	if f.Segments, err = h.segmentsOffered(r, spec.Audience); err != nil {
 		return err
 	}
-	spec, _ := h.readCampaign(r, f.Values, f.Shops)
 	f.Spec, f.Zone = spec, h.zoneOf(spec.Shop, f.Shops)
 	ctx, by := r.Context(), shell.Actor(r)
 	if n, exact, err := h.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
@@ -99,7 +103,15 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	} else if fault.KindOf(err) == 0 {
 		return err
 	}
+	if n, exact, err := h.Campaigns.Estimate(ctx, by, campaign.Audience{Kind: campaign.Everybody}); err == nil {
+		f.Everybody = &campaign.Reach{Users: n, Exact: exact, At: h.Now()}
+	} else if fault.KindOf(err) == 0 {
+		return err
+	}
 	if f.Reach != nil {
+		if err := h.countReaders(r, f, spec.Audience); err != nil {
+			return err
+		}
 		if f.Reaches, err = h.Campaigns.Reaches(ctx, by, spec.Audience, h.VerifiedOnly); err != nil && fault.KindOf(err) == 0 {
 			return err
 		}

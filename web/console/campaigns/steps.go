@@ -46,7 +46,7 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 		if n, exact, err := h.Campaigns.Estimate(r.Context(), shell.Actor(r), st.Audience); err == nil {
 			points = append(points, reachPoint(l, n, exact))
 			if st.Audience.Kind == campaign.Everybody && submit != "" {
-				hidden, typed = append(hidden, [2]string{"reach_shown", strconv.FormatInt(n, 10)}), campaignpages.TypedReach(n, r.PostFormValue("reach_typed"))
+				typed = campaignpages.TypedReach(n, r.PostFormValue("reach_typed"))
 			}
 			if unknown == nil && above > 0 && n > above {
 				points = append(points, l.T("campaign.confirm.publish.ask", above))
@@ -90,14 +90,24 @@ func (h *handlers) emptyLink(r *http.Request, st campaign.Status) string {
 	return ""
 }
 
-// digits returns the digits of a typed number, without the marks between thousands.
-func digits(typed string) string {
-	return strings.Map(func(r rune) rune {
-		if r < '0' || r > '9' {
-			return -1
+// typedReach returns the number of users that a form showed for sending to everybody, and the typed
+// number, which may have marks between thousands.
+func typedReach(r *http.Request) (t campaign.TypedReach) {
+	number := func(text string) *int64 {
+		digits := strings.Map(func(r rune) rune {
+			if r < '0' || r > '9' {
+				return -1
+			}
+			return r
+		}, shell.Narrow(text))
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return nil
 		}
-		return r
-	}, shell.Narrow(typed))
+		return &n
+	}
+	t.Shown, t.Typed = number(r.PostFormValue("reach_shown")), number(r.PostFormValue("reach_typed"))
+	return t
 }
 
 // shownAbove returns the number of users above which approval is required, as the form showed it;
@@ -116,8 +126,8 @@ func languagePoints(r *http.Request, c delivery.Copy) []string {
 	var names []string
 	for _, v := range c.Variants {
 		for _, tag := range tagsOf(v) {
-			if tag != "" && !slices.Contains(names, tag) {
-				names = append(names, tag)
+			if name := l.LanguageName(tag); tag != "" && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}
@@ -175,17 +185,8 @@ func (h *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	step := r.PathValue("step")
-	if shown := r.PostFormValue("reach_shown"); step == string(campaign.Publishing) && digits(r.PostFormValue("reach_typed")) != shown {
-		st, err := h.loadCampaign(r)
-		if err != nil {
-			return err
-		}
-		e := &fault.Fields{}
-		e.Add("audience", "rule.reach_typed", "type the number of users, %s, to send to everybody", shown)
-		return h.refuseCampaignStep(w, r, st, e)
-	}
 	st, outcome, err := h.Campaigns.Take(r.Context(), shell.Actor(r), id, campaign.Wish{Step: campaign.Transition(step),
-		Version: shell.ShownVersion(r), AloneUpTo: shownAbove(r), Reason: shell.Reason(r)})
+		Version: shell.ShownVersion(r), AloneUpTo: shownAbove(r), Reach: typedReach(r), Reason: shell.Reason(r)})
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
 		return h.refuseCampaignStep(w, r, st, err)
 	}

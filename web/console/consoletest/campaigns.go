@@ -2,24 +2,28 @@ package consoletest
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
-	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
-	"dropbell/domain/event"
 	"dropbell/domain/staff"
 )
 
-// Publishing is the form that the question before a publication sends.
+// Publishing is the form that the question before a publication sends, with the number that sending
+// to everybody asks for.
 func (b *Browser) Publishing(page string) url.Values {
 	b.Helper()
 	q := b.Get(page + "/publish").Is(200)
-	return url.Values{"version": {q.Field("version")}, "alone_up_to": {q.Field("alone_up_to")}}
+	f := url.Values{"version": {q.Field("version")}, "alone_up_to": {q.Field("alone_up_to")}}
+	if strings.Contains(q.Body, `name="reach_shown"`) {
+		f.Set("reach_shown", q.Field("reach_shown"))
+		f.Set("reach_typed", q.Field("reach_shown"))
+	}
+	return f
 }
 
 // Plan puts a draft of the shop (0 = none) on the calendar.
@@ -28,22 +32,6 @@ func (g *Fixture) Plan(name string, shop int64, at string) {
 	g.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
 		values ($1, nullif($2::bigint, 0), 0, '{"variants":[{"percent":100,"texts":{"":{"title":"a","body":"b"}}}]}', '{"kind":"all"}',
 			$3::timestamptz, $3::timestamptz + interval '1 hour', 'draft', 'x', 'x')`, name, shop, at)
-}
-
-// immediateWire makes batches of the published messages at once.
-type immediateWire struct{ store campaignsdb.Campaigns }
-
-func (b immediateWire) Publish(ctx context.Context, ms []campaign.Message) error {
-	for _, m := range ms {
-		var r event.CampaignRanges
-		if err := json.Unmarshal(m.Payload, &r); err != nil {
-			return err
-		}
-		if _, err := b.store.StoreBatches(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // SentOut returns a campaign that has been sent to n users, in two versions and a hold-out group.
@@ -60,7 +48,7 @@ func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	g.Must(err)
 	_, err = g.Campaigns.Do(ctx, staff.System(), c.ID, 0, campaign.Publishing, "")
 	g.Must(err)
-	launcher := &campaign.Launcher{Store: store, Wire: immediateWire{store}, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
+	launcher := &campaign.Launcher{Store: store, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
 	g.Must(launcher.Start(ctx, c.ID))
 	g.Must(launcher.Cut(ctx, c.ID))
 	d := &delivery.Service{Store: g.Stores.Batches, Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,

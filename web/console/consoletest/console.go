@@ -36,6 +36,9 @@ func SamplePath(pattern, id string) string {
 	if strings.Contains(pattern, "requeue") {
 		step = "requeue"
 	}
+	if strings.Contains(pattern, "reissue") {
+		step = "reissue"
+	}
 	if strings.Contains(pattern, "release") {
 		step = "release"
 	}

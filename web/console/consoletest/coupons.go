@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
@@ -108,7 +109,7 @@ func (g *Fixture) Gives(t template.Template, userID int64) int64 {
 // Locks lets an order lock the coupon.
 func (g *Fixture) Locks(id int64, order string) {
 	g.Helper()
-	s := &coupon.Service{Store: g.Stores.CouponSteps, LockFor: time.Hour}
+	s := &coupon.Service{Store: pgtest.Payments(g.T, g.DB), LockFor: time.Hour}
 	_, err := s.Lock(g.Context(), "key:1 Till", id, coupon.Order{ID: order, Amount: 50000})
 	g.Must(err)
 }
@@ -126,7 +127,7 @@ func (g *Fixture) WorkGrants() {
 	defer gate.Close()
 	store := g.Stores.Grants
 	runners := map[string]job.Runner{
-		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: tables.Lists{Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}}, Gate: gate, Random: rand.Uint64},
+		coupon.GrantKind:    &coupon.Granter{Admin: &coupon.Admin{Store: g.Stores.CouponSteps}, Store: store, Lists: tables.Lists{Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}}, Gate: gate, Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Admin{Store: g.Stores.CouponSteps}}}
 	w := &job.Worker{Store: g.Stores.Jobs, Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
 	due, err := g.Stores.Jobs.DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)

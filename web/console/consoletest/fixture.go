@@ -335,7 +335,8 @@ func (g *Fixture) providers() consoledelivery.Providers {
 	if err != nil {
 		g.Fatal(err)
 	}
-	return consoledelivery.Providers{Service: &provider.Service{Store: g.Stores.Providers, Box: box, Keyed: true, Check: judged, IsCountry: func(c string) bool { return len(c) == 2 }},
+	service := &provider.Service{Store: g.Stores.Providers, Box: box, Keyed: true, Check: judged, IsCountry: func(c string) bool { return len(c) == 2 }}
+	return consoledelivery.Providers{Service: service, Trials: &testmessage.Trials{Store: g.Stores.ChannelTests, Providers: service, Now: g.Now, Sender: trialSender},
 		Circuits:   func(context.Context, []provider.Provider) (map[int64]delivery.Circuit, error) { return nil, nil },
 		ReportsURL: func(p provider.Provider) string { return "" }}
 }

@@ -8,14 +8,19 @@ import (
 )
 
 // Form returns the values that a browser would send for the page's form with the action, if its
-// user changed nothing and pressed no button with a name.
+// user changed nothing and pressed no button with a name. A form that changes something comes before
+// a form that only chooses what is shown.
 func (a Answer) Form(action string) url.Values {
 	a.Helper()
 	root, err := html.Parse(strings.NewReader(a.Body))
 	if err != nil {
 		a.Fatal(err)
 	}
-	form := nodeWith(root, func(n *html.Node) bool { return n.Data == "form" && attribute(n, "action") == action })
+	ofAction := func(n *html.Node) bool { return n.Data == "form" && attribute(n, "action") == action }
+	form := nodeWith(root, func(n *html.Node) bool { return ofAction(n) && attribute(n, "method") == "post" })
+	if form == nil {
+		form = nodeWith(root, ofAction)
+	}
 	if form == nil {
 		a.Fatalf("%s: there is no form for %s", a.What, action)
 	}

@@ -25,6 +25,8 @@ type Deps struct {
 	Notices NoticeCalendar
 	Tallies Tallies
 	Sales   *Sales
+	// Patience is how long a page waits for the worker that gives a coupon.
+	Patience time.Duration
 }
 
 // handlers answer the requests of this package's pages.
@@ -38,7 +40,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.showGrantJobs()
-	return []shell.Route{
+	return append(h.giftRoutes(), []shell.Route{
 		shell.Live(time.Second, shell.Get("/templates/{id}/claims", staff.View, h.showClaims)),
 		shell.Report(shell.Get("/grants", staff.View, h.listGrants)),
 		shell.Report(shell.Get("/grants.csv", staff.View, shell.CSV(h.Shell, h.exportedGrants))),
@@ -66,5 +68,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/coupons/{id}/{step:release|revoke}", staff.View, h.confirmCouponStep),
 		shell.Post("/coupons/{id}/{step:release|revoke}", staff.View, h.takeCouponStep),
 		shell.Get("/notices", staff.View, h.showNotices),
-	}
+	}...)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
@@ -85,7 +86,7 @@ func TestImpossibleCouponSteps(t *testing.T) {
 	b.Post(page+"/revoke", url.Values{"reason": {"x"}}).Is(http.StatusConflict).Has("An order holds it.")
 	b.Get(page + "/release?order=A-1").Is(200)
 	g.Locks(used, "A-3")
-	_, err := (&coupon.Service{Store: g.Stores.CouponSteps}).Confirm(t.Context(), "key:1 Till", used, "A-3")
+	_, err := (&coupon.Service{Store: pgtest.Payments(t, g.DB)}).Confirm(t.Context(), "key:1 Till", used, "A-3")
 	g.Must(err)
 	refused(fmt.Sprintf("/coupons/%d/release?order=A-3", used), "Order A-3 has used this coupon.")
 	refused(fmt.Sprintf("/coupons/%d/revoke", used), "It has been used.")

@@ -149,7 +149,11 @@ func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
+	again, err := h.Coupons.Given(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return h.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, Again: again, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
 		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
 }
 

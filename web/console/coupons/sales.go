@@ -55,6 +55,8 @@ type SalesDeps struct {
 // Histories reads the events and earlier drops shown with curves, and what drops earned.
 type Histories interface {
 	History(ctx context.Context, t template.Template) (report.History, error)
+	// PastOf returns the figures and curves of a drop that another drop is compared with.
+	PastOf(ctx context.Context, t template.Template) (report.Past, error)
 	// MoneyOf returns what the drop earned.
 	MoneyOf(ctx context.Context, t template.Template) (report.Money, error)
 }
@@ -71,6 +73,7 @@ type recentSales struct {
 	sales   *shell.Recent[droppages.Sales]
 	history *shell.Recent[report.History]
 	money   *shell.Recent[report.Money]
+	past    *shell.Recent[report.Past]
 }
 
 // NewSales returns the sales of all templates.
@@ -99,6 +102,13 @@ func (d *Sales) recently(t template.Template) *recentSales {
 				}
 				return d.Histories.MoneyOf(ctx, now)
 			}),
+			past: shell.NewRecent(historyLife, func(ctx context.Context) (report.Past, error) {
+				now, err := d.Templates.Template(ctx, staff.System(), t.ID)
+				if err != nil {
+					return report.Past{}, err
+				}
+				return d.Histories.PastOf(ctx, now)
+			}),
 		}
 	}
 	return d.recent[t.ID]
@@ -123,6 +133,13 @@ func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, 
 	s.Template = t
 	s.Money.BudgetURL, s.Money.ExportURL = fmt.Sprintf("/budgets?scope=drop&subject=%d", t.ID), fmt.Sprintf("/templates/%d/money.csv", t.ID)
 	return &s, err
+}
+
+// Compare sets the drop that the sales are compared with, instead of the shop's earlier drops.
+func (d *Sales) Compare(ctx context.Context, s *droppages.Sales, with template.Template) error {
+	past, err := d.recently(with).past.Get(ctx)
+	s.Earlier, s.With = []report.Past{past}, with.ID
+	return err
 }
 
 // look reads the gate or the database, whichever decides the claims. An accepted claim is in the
@@ -169,6 +186,13 @@ func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
 	if !shell.Partial(r) { // the address was opened as a page
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
+	}
+	with, err := shell.Compared(r, h.Templates, t)
+	if err == nil && with != nil {
+		err = h.Sales.Compare(r.Context(), s, *with)
+	}
+	if err != nil {
+		return err
 	}
 	return h.Show(w, r, http.StatusOK, droppages.ClaimsCard(*s))
 }

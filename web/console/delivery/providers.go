@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/fault"
+	"dropbell/domain/testmessage"
 	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -20,6 +21,8 @@ import (
 // Providers are the providers that staff configure.
 type Providers struct {
 	*provider.Service
+	// Trials try the settings of a form.
+	Trials *testmessage.Trials
 	// Circuits returns the circuit breakers of the providers, by id.
 	Circuits func(ctx context.Context, list []provider.Provider) (map[int64]delivery.Circuit, error)
 	// ReportsURL is where a provider is to send its reports; empty = nowhere.
@@ -62,7 +65,7 @@ func (h *handlers) newProvider(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := kind.Channel(); !ok {
 		return h.Show(w, r, http.StatusOK, deliverypages.ProviderKinds{}.Page())
 	}
-	return h.providerForm(w, r, http.StatusOK, deliverypages.ProviderForm{Kind: kind, Values: map[string]string{"order": "0", "weight": "1"}, Enabled: true, RequestKey: rand.Text()})
+	return h.providerForm(w, r, http.StatusOK, deliverypages.ProviderForm{Kind: kind, Recipient: ownAddress(r, kind), Values: map[string]string{"order": "0", "weight": "1"}, Enabled: true, RequestKey: rand.Text()})
 }
 
 func (h *handlers) providerForm(w http.ResponseWriter, r *http.Request, status int, f deliverypages.ProviderForm) error {
@@ -79,7 +82,7 @@ func (h *handlers) providerForm(w http.ResponseWriter, r *http.Request, status i
 // typedProvider reads the form of a provider of a kind. A text that is no number becomes a number
 // out of bounds.
 func typedProvider(r *http.Request, kind provider.Kind) (deliverypages.ProviderForm, provider.Input) {
-	f := deliverypages.ProviderForm{Kind: kind, Values: map[string]string{}, Enabled: r.PostFormValue("enabled") != "", RequestKey: r.PostFormValue("request_key")}
+	f := deliverypages.ProviderForm{Kind: kind, Values: map[string]string{}, Enabled: r.PostFormValue("enabled") != "", Recipient: r.PostFormValue("recipient"), RequestKey: r.PostFormValue("request_key")}
 	in := provider.Input{Kind: kind, Spec: provider.Spec{Enabled: f.Enabled, Settings: map[string]string{}}, Secrets: map[string]string{}}
 	for _, name := range []string{"name", "order", "weight", "countries", "shop_number"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
@@ -148,7 +151,7 @@ func (h *handlers) editProvider(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := deliverypages.ProviderForm{ID: p.ID, Version: p.Version, Kind: p.Kind, Set: p.Secrets, Enabled: p.Enabled, ReportsURL: h.Providers.ReportsURL(p),
+	f := deliverypages.ProviderForm{ID: p.ID, Version: p.Version, Kind: p.Kind, Set: p.Secrets, Enabled: p.Enabled, Recipient: ownAddress(r, p.Kind), ReportsURL: h.Providers.ReportsURL(p),
 		Values: map[string]string{"name": p.Name, "order": strconv.Itoa(p.Order), "weight": strconv.Itoa(p.Weight), "countries": strings.Join(p.Countries, ", ")}}
 	for name, v := range p.Settings {
 		f.Values[name] = v
@@ -164,6 +167,13 @@ func (h *handlers) saveProvider(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	f, in := h.typedChange(r, p)
+	p, err = h.Providers.Change(r.Context(), shell.Actor(r), p.ID, f.Version, in)
+	return h.savedProvider(w, r, f, p, err)
+}
+
+// typedChange reads the form of a provider that is stored.
+func (h *handlers) typedChange(r *http.Request, p provider.Provider) (deliverypages.ProviderForm, provider.Input) {
 	f, in := typedProvider(r, p.Kind)
 	f.ID, f.Version, f.Set, f.ReportsURL = p.ID, shell.ShownVersion(r), p.Secrets, h.Providers.ReportsURL(p)
 	for _, field := range p.Kind.Fields() {
@@ -171,8 +181,48 @@ func (h *handlers) saveProvider(w http.ResponseWriter, r *http.Request) error {
 			f.Values[field.Name] = p.Settings[field.Name]
 		}
 	}
-	p, err = h.Providers.Change(r.Context(), shell.Actor(r), p.ID, f.Version, in)
-	return h.savedProvider(w, r, f, p, err)
+	return f, in
+}
+
+// ownAddress is the member's own address for a test message; empty = the kind does not send to mail
+// addresses.
+func ownAddress(r *http.Request, kind provider.Kind) string {
+	if kind != provider.SMTP {
+		return ""
+	}
+	return shell.Frame(r).Member.Email
+}
+
+// tryProvider sends a test message with the values of the form and stores none of them. Without
+// scripts the answer is the form, whose secrets have to be typed again.
+func (h *handlers) tryProvider(w http.ResponseWriter, r *http.Request) error {
+	f, in := typedProvider(r, provider.Kind(r.PostFormValue("kind")))
+	if r.PathValue("id") != "" {
+		p, err := h.loadProvider(r)
+		if err != nil {
+			return err
+		}
+		f, in = h.typedChange(r, p)
+	}
+	t, err := h.Providers.Trials.Try(r.Context(), shell.Actor(r), f.ID, f.Version, in, testmessage.TestWish{Recipient: f.Recipient, Locale: shell.Frame(r).Locale.Tag})
+	f.Errors = shell.FieldsOf(err)
+	kind := fault.KindOf(err)
+	switch {
+	case f.Errors != nil:
+		f.Tried = pageparts.Try{Tone: ui.Warn, Refused: true, Text: shell.Say(r, "provider.try.correct")}
+	case kind == fault.Conflict || kind == fault.Throttled || errors.Is(err, fault.ErrStale):
+		f.Tried = pageparts.Try{Tone: ui.Warn, Refused: true, Text: ui.FaultText(r.Context(), err)}
+	case err != nil:
+		return err
+	case t.Result == testmessage.TestDelivered:
+		f.Tried = pageparts.Try{Tone: ui.Good, Text: shell.Say(r, "provider.try.delivered", f.Recipient, pageparts.Brief(r.Context(), t.Took))}
+	default:
+		f.Tried = pageparts.Try{Tone: ui.Bad, Text: shell.Say(r, "provider.try."+string(t.Result), f.Recipient, ui.Answered(r.Context(), t.Detail))}
+	}
+	if shell.Partial(r) {
+		return h.Show(w, r, http.StatusOK, f.Outcome())
+	}
+	return h.providerForm(w, r, http.StatusOK, f)
 }
 
 func (h *handlers) confirmProvider(w http.ResponseWriter, r *http.Request) error {

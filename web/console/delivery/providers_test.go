@@ -1,12 +1,16 @@
 package delivery_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
 
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/field"
 	"dropbell/domain/staff"
+	"dropbell/views/i18n"
 	"dropbell/web/console/consoletest"
 )
 
@@ -68,4 +72,64 @@ func TestAMiniProgramIsAProvider(t *testing.T) {
 	b.Post("/providers", form).To("/providers")
 	b.Get("/providers").Is(200).Has("Tea House", "WeChat mini program", "All shops, order 0").HasNot("very secret")
 	b.Get("/providers/1/edit").Is(200).Has("wx0123456789abcdef", "Set. Leave empty").HasNot("very secret")
+}
+
+// TestAFormIsTried tests the settings of a form before they are saved: nothing is stored, the
+// provider's answer is shown without the secret that it repeats, and what is missing is named.
+func TestAFormIsTried(t *testing.T) {
+	g := consoletest.New(t)
+	status := http.StatusUnauthorized
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"results":[{"status":"accepted"}],"error":"unknown `+r.Header.Get("Authorization")+`"}`)
+	}))
+	t.Cleanup(gateway.Close)
+	form := url.Values{"kind": {"json"}, "name": {"Gateway"}, "order": {"0"}, "weight": {"1"}, "url": {gateway.URL}, "token": {"s3cret-token"}, "recipient": {"+4915207770123"}}
+	m := g.Hire(staff.Operator)
+	b, parts := g.Browser(), g.As(staff.Operator).Htmx()
+	b.SignIn(m.Email)
+	b.Get("/providers/new?kind=smtp").Is(200).Has("Test before saving", `formaction="/providers/try"`, `name="recipient"`, `value="`+m.Email+`"`, "Create SMTP credentials")
+	g.As(staff.Marketer).Post("/providers/try", form).Is(403)
+
+	parts.Post("/providers/try", form).Is(200).Has("Not sent to +4915207770123", "Check the values above", "HTTP 401").HasNot("s3cret", "<form")
+	b.Post("/providers/try", form).Is(200).Has("Not sent to +4915207770123", "enter them once more", `value="Gateway"`).HasNot("s3cret")
+	status = http.StatusOK
+	parts.Post("/providers/try", form).Is(200).Has("The provider took the message for +4915207770123").HasNot("s3cret")
+	form.Set("recipient", "nobody")
+	form.Del("token")
+	parts.Post("/providers/try", form).Is(200).Has("Nothing was sent", `href="#f-token"`, `href="#f-recipient"`)
+	if n := g.Number(`select count(*) from providers`); n != 0 {
+		t.Errorf("%d providers were stored", n)
+	}
+	b.Get("/channels/sms/test").Is(200).Has("With settings that were not saved")
+
+	form.Set("token", "s3cret-token")
+	b.Post("/providers", form).To("/providers")
+	page := b.Get("/providers/1/edit").Is(200).Has(`formaction="/providers/1/try"`)
+	edit := url.Values{"version": {page.Field("version")}, "name": {"Gateway"}, "order": {"0"}, "weight": {"1"}, "url": {gateway.URL}, "recipient": {"+4915207770123"}}
+	parts.Post("/providers/1/try", edit).Is(200).Has("The provider took the message") // with the stored token
+	edit.Set("version", "77")
+	parts.Post("/providers/1/try", edit).Is(200).HasNot("took the message")
+	if n := g.Number(`select count(*) from audit a where a::text like '%s3cret%'`); n != 0 {
+		t.Error("the audit log has a secret")
+	}
+}
+
+// TestEveryFieldSaysWhereItIsFound in both languages.
+func TestEveryFieldSaysWhereItIsFound(t *testing.T) {
+	texts, err := i18n.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range provider.Channels() {
+		for _, k := range provider.Kinds(c) {
+			for _, f := range k.Fields() {
+				for _, l := range texts.All() {
+					if key := "provider.help." + string(k) + "." + f.Name; !f.Derived && !l.Has(key) && (f.Name != "url" || f.Required) {
+						t.Errorf("%s has no %s", l.Tag, key)
+					}
+				}
+			}
+		}
+	}
 }

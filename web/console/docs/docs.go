@@ -1,5 +1,6 @@
 // Package docs holds the pages about the HTTP API: the reference, which is made from the OpenAPI
-// document, the first steps, and the requests of the webhook channel. The pages need no sign-in.
+// document, the first steps, the requests of the webhook channel, and the web components. The pages
+// need no sign-in.
 package docs
 
 import (
@@ -36,6 +37,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Open(shell.Get(Path, "", h.showReference)),
 		shell.Open(shell.Get(Path+"/start", "", h.showFirstSteps)),
 		shell.Open(shell.Get(Path+"/webhooks", "", h.showWebhooks)),
+		shell.Open(shell.Get(Path+"/components", "", h.showComponents)),
 	}
 }
 
@@ -50,6 +52,10 @@ func (h *handlers) showFirstSteps(w http.ResponseWriter, r *http.Request) error 
 
 func (h *handlers) showWebhooks(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, webhooks().Page())
+}
+
+func (h *handlers) showComponents(w http.ResponseWriter, r *http.Request) error {
+	return h.Show(w, r, http.StatusOK, docpages.ComponentsAt(h.address(r)).Page())
 }
 
 // address is where the reader reaches this server.

@@ -19,6 +19,11 @@ func (h *handlers) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	kept, err := h.Board.KeptBalance(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	lines = append(kept, lines...)
 	off, err := h.Figures.Off(r.Context(), t.ID)
 	if err != nil {
 		return err

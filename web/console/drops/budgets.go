@@ -36,6 +36,16 @@ func (h *handlers) drawBudgets(w http.ResponseWriter, r *http.Request, status in
 			return err
 		}
 		p.Drop = &t
+	} else if bad == nil && p.Values["scope"] == string(budget.Campaign) {
+		t, _, err := h.Budgets.GivenBy(r.Context(), shell.Actor(r), id)
+		if err != nil {
+			return err
+		}
+		c, err := h.Budgets.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+		if err != nil {
+			return err
+		}
+		p.Campaign, p.Values["currency"] = c.Name, t.Currency
 	}
 	return h.Show(w, r, status, p.Page())
 }
@@ -60,6 +70,16 @@ func (h *handlers) setBudget(w http.ResponseWriter, r *http.Request) error {
 		p.Values["currency"] = t.Currency
 		set = func(amount money.Amount) error {
 			return h.Budgets.SetDrop(r.Context(), shell.Actor(r), t.ID, amount, p.Values["reason"])
+		}
+	}
+	if p.Values["scope"] == string(budget.Campaign) {
+		t, _, err := h.Budgets.GivenBy(r.Context(), shell.Actor(r), subject)
+		if err != nil {
+			return err
+		}
+		p.Values["currency"] = t.Currency
+		set = func(amount money.Amount) error {
+			return h.Budgets.SetCampaign(r.Context(), shell.Actor(r), subject, amount, p.Values["reason"])
 		}
 	}
 	amount := rd.Amount("amount", p.Values["currency"])

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/template"
 	campaignpages "dropbell/views/pages/campaigns"
 	"dropbell/web/console/shell"
@@ -29,5 +30,23 @@ func (h *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(templatesOf(rows)).Part())
+	var list campaignpages.TemplateChoices
+	for _, row := range rows {
+		c := campaignpages.TemplateChoice{Template: row.Template}
+		if r.Form.Has("audience_template") {
+			c.Reserved, c.Holds = h.users(r, campaign.Reserved, row.ID), h.users(r, campaign.Holds, row.ID)
+		}
+		list = append(list, c)
+	}
+	return h.Show(w, r, http.StatusOK, list.Part())
+}
+
+// users returns about how many users the audience of the template has; nil if that is not known or
+// not told to the member.
+func (h *handlers) users(r *http.Request, kind campaign.AudienceKind, template int64) *int64 {
+	n, _, err := h.Audiences.Estimate(r.Context(), shell.Actor(r), campaign.Audience{Kind: kind, ID: template})
+	if err != nil {
+		return nil
+	}
+	return &n
 }

@@ -248,6 +248,11 @@ func (h *handlers) wave(r *http.Request, p droppages.Template) (*droppages.WaveC
 	}
 	spans, err := h.Cockpits.SlotSpans(r.Context(), c.Chosen.ID)
 	c.Wave = reminder.WaveOf(spans)
+	due := c.Chosen.DueAt
+	if c.Chosen.PlannedAt.After(due) {
+		due = c.Chosen.PlannedAt
+	}
+	c.Minute, c.Later = reminder.MinuteOf(spans, due)
 	return &c, err
 }
 

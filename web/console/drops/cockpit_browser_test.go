@@ -1,6 +1,7 @@
 package drops_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,9 +31,10 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#slot-12").mark = "the same"`)
 
 	g.Sending(d, 12, 0, 1000, 0)
-	b.Sees("#slot-12", "Sending", "0 of 1,000", "fired +42 ms")
+	b.Sees("#slot-12", "Sending", "0 of 1,000", "started +42 ms")
 	g.Sending(d, 12, 0, 1000, 400)
 	b.Sees("#slot-12", "400 of 1,000", "median ≤ 100 ms")
+	b.Click("#channel-app summary")
 	b.Sees("#channel-app", "400 of 1,000", "600")
 	b.Sees(".verdict", "Sending: 400 of 1,000 are sent (40%).")
 	b.Sees(".cockpit-count", "55-minute reminders in")
@@ -67,6 +69,7 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	watcher.Sees("#channel-email", "Ready")
 	b.SignIn(g, g.Hire(staff.Operator))
 	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Click("#channel-email summary")
 	b.Press("#channel-email", "Pause E-mail")
 	b.Sees("#dialog", "Pause E-mail?", "All staff see your reason.")
 	b.Accessible("the question")
@@ -74,7 +77,12 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	b.Sees("#dialog", "is required")
 	b.Fill("#dialog #f-reason", "provider is down")
 	b.Press("#dialog", "Pause")
-	b.Sees("main", "E-mail is paused.", "Resume E-mail", "provider is down (paused by The operator")
+	b.Sees("main", "E-mail is paused.", "provider is down (paused by The operator")
+	unfold := func() {
+		consoletest.Evaluate[bool](b, `document.querySelector("#channel-email details").open = true`)
+	}
+	unfold()
+	b.Sees("#channel-email", "Resume E-mail")
 	watcher.Sees("#channel-email", "Paused", "provider is down")
 	watcher.Sees(".verdict", "E-mail is paused. Messages waiting: 600.")
 	if strings.Contains(watcher.Text("#channel-email"), "Resume") {
@@ -82,8 +90,77 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	}
 	b.Press("#channel-email", "Resume E-mail")
 	b.Press("#dialog", "Resume")
+	b.Sees("#channel-email", "Ready")
+	unfold()
 	b.Sees("#channel-email", "Ready", "Pause E-mail")
 	watcher.Sees("#channel-email", "Ready")
+}
+
+// At the instant of a slot, and for a minute, the head, the title and the icon of the page change.
+// The instant is the server's, whose clock is an hour ahead of the browser's here. The strip shows the slot's messages
+// at the top of the page, and can be replayed after the minute.
+func TestTheMomentInTheBrowser(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Exec(`insert into bookings values ($1, 12, 1, 1000)`, d.ID)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Viewer))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	calm := consoletest.Evaluate[string](b, `document.title`)
+	icon := consoletest.Evaluate[string](b, `document.querySelector('link[rel="icon"]').href`)
+	if !strings.Contains(calm, d.Name) || b.Text("#drop-moment") != "" {
+		t.Errorf("an hour ahead the title is %q", calm)
+	}
+	g.Wait(time.Hour + 3*time.Second)
+	g.Sending(d, 12, 1, 1000, 400)
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Sees("#drop-moment", "Now: the 60-minute reminders are sent")
+	b.Sees("#wave", "Sending of the 60-minute reminders", "400 of 1,000")
+	if got := consoletest.Evaluate[string](b, `document.title`); got != "Now: the 60-minute reminders are sent · "+d.Name {
+		t.Errorf("the title is %q", got)
+	}
+	if consoletest.Evaluate[string](b, `document.querySelector('link[rel="icon"]').href`) == icon {
+		t.Error("the icon is the same")
+	}
+	if !consoletest.Evaluate[bool](b, `document.querySelector("#wave").getBoundingClientRect().top < document.querySelector("#journey").getBoundingClientRect().top`) {
+		t.Error("the strip is not at the top")
+	}
+	b.Accessible("the moment")
+	g.Wait(70 * time.Second)
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	consoletest.Within(t, "the end of the moment", func() bool { return consoletest.Evaluate[string](b, `document.title`) == calm })
+	if b.Text("#drop-moment") != "" || consoletest.Evaluate[string](b, `document.querySelector('link[rel="icon"]').href`) != icon {
+		t.Error("the moment does not end")
+	}
+}
+
+// On a phone the funnel, the verdict and the stock stand first, the actions are one bar at the bottom, and the
+// page is short.
+func TestALiveDropIsShortOnAPhone(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Sending(d, 12, 1, 1000, 400)
+	b := consoletest.NewTab(t)
+	b.Do(chromedp.EmulateViewport(390, 844))
+	b.SignIn(g, g.Hire(staff.Admin))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Sees(".verdict", "Sending: 400 of 1,000")
+	if height := consoletest.Evaluate[float64](b, `document.documentElement.scrollHeight`); height > 1700 {
+		t.Errorf("the page is %v pixels high", height)
+	}
+	if order := consoletest.Evaluate[string](b, `["#journey", ".cockpit-clock", "#claims", "#wave", ".drop-tabs", "#channel-email"].sort((a, b) =>
+		document.querySelector(a).getBoundingClientRect().top - document.querySelector(b).getBoundingClientRect().top).join(" ")`); order != "#journey .cockpit-clock #claims #wave .drop-tabs #channel-email" {
+		t.Errorf("from top to bottom: %s", order)
+	}
+	for _, y := range []int{0, 600} {
+		consoletest.Evaluate[chromedp.Void](b, fmt.Sprintf(`scrollTo(0, %d)`, y))
+		if !consoletest.Evaluate[bool](b, `(() => { const bar = document.querySelector("#drop-head .actions").getBoundingClientRect();
+			return bar.bottom > 700 && bar.bottom <= document.querySelector(".tabbar").getBoundingClientRect().top + 2; })()`) {
+			t.Errorf("scrolled by %d, the actions are not above the bar of tabs", y)
+		}
+	}
+	b.Press("#drop-head .actions", "Move opening")
+	b.Sees("#dialog", "Move the opening of")
 }
 
 func TestCockpitOnAPhone(t *testing.T) {

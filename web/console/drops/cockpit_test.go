@@ -43,9 +43,9 @@ func TestCockpitPage(t *testing.T) {
 	viewer.Get(cockpitURL(d.ID)).Is(200).Has("60-minute reminders in", "All well: 4,242 reminders are booked", "4,242 booked",
 		`data-countdown="`, "/cockpit/live").HasNot("Pause App")
 	g.Sending(d, 12, 1, 100, 40)
-	g.As(staff.Operator).Get(cockpitURL(d.ID)).Is(200).Has("Sending: 40 of 100 are sent (40%).", "fired +42 ms", "median ≤ 100 ms", "Pause E-mail", `href="/channels/email/pause?drop=1"`)
+	g.As(staff.Operator).Get(cockpitURL(d.ID)).Is(200).Has("Sending: 40 of 100 are sent (40%).", "started +42 ms", "median ≤ 100 ms", "Pause E-mail", `href="/channels/email/pause?drop=1"`)
 	g.Exec(`update slots set state = 'waiting', due_at = now() - interval '1 minute' where slot = 11`)
-	viewer.Get(cockpitURL(d.ID)).Is(200).Has("The slot 55 minutes before is due and has not fired.", "Overdue")
+	viewer.Get(cockpitURL(d.ID)).Is(200).Has("The reminders 55 minutes before are due and have not started.", "Overdue")
 }
 
 // Slots that a move put into the past are due from the move on: they are fired at once, and are not
@@ -55,15 +55,15 @@ func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
 	d := g.Reopen(g.Published(10, 2*time.Hour).ID, 7*time.Minute-2*time.Hour)
 	g.Exec(`insert into bookings values ($1, 12, 0, 4242), ($1, 1, 0, 17)`, d.ID)
 	viewer := g.As(staff.Viewer)
-	next := consoletest.Between(viewer.Get(shell.TemplateURL(d.ID)+"?tab=reminders").Is(200).HasNot("is due and has not fired.").Body, "Next reminders", "</div>")
+	next := consoletest.Between(viewer.Get(shell.TemplateURL(d.ID)+"?tab=reminders").Is(200).HasNot("are due and have not started.").Body, "Next reminders", "</div>")
 	if !strings.Contains(next, "17 reminders") {
 		t.Errorf("next are %q", next)
 	}
-	viewer.Get(cockpitURL(d.ID)).Is(200).Has("5-minute reminders in").HasNot("is due and has not fired.")
-	viewer.Get("/").Is(200).HasNot("has not fired")
+	viewer.Get(cockpitURL(d.ID)).Is(200).Has("5-minute reminders in").HasNot("are due and have not started.")
+	viewer.Get("/").Is(200).HasNot("have not started")
 	g.Exec(`update slots set planned_at = now() - interval '6 seconds' where slot = 11`)
 	for _, page := range []string{shell.TemplateURL(d.ID), cockpitURL(d.ID)} {
-		viewer.Get(page).Is(200).Has("The slot 55 minutes before is due and has not fired.").HasNot("The slot 60 minutes before is due")
+		viewer.Get(page).Is(200).Has("The reminders 55 minutes before are due and have not started.").HasNot("The reminders 60 minutes before are due")
 	}
 }
 

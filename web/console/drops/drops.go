@@ -4,18 +4,21 @@ package drops
 
 import (
 	"context"
-	"dropbell/domain/budget"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	"dropbell/domain/budget"
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
+	"dropbell/domain/message"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
+	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	droppages "dropbell/views/pages/drops"
@@ -57,6 +60,8 @@ type Users interface {
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
 	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)
+	// Compare sets the drop that the sales are compared with.
+	Compare(ctx context.Context, s *droppages.Sales, with template.Template) error
 	// Shards returns the distribution of coupons over the shards of a gate; nil for a template that
 	// has no gate.
 	Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error)
@@ -66,6 +71,12 @@ type Sales interface {
 type Limits interface {
 	// Form is the form about the limits of the shop, whose name is shown.
 	Form(r *http.Request, shop int64, name string) (droppages.ShopLimits, error)
+}
+
+// Audiences estimate the users of an audience.
+type Audiences interface {
+	// Estimate returns about how many users the audience has, and whether the number is exact.
+	Estimate(ctx context.Context, by staff.Actor, a campaign.Audience) (int64, bool, error)
 }
 
 // Deps are the dependencies of the pages of this package.
@@ -83,9 +94,12 @@ type Deps struct {
 	Webhooks     Webhooks
 	Sales        Sales
 	Limits       Limits
+	Audiences    Audiences
 	Reports      *report.Service
 	Budgets      *budget.Service
-	Looks        Looks
+	Texts        Texts
+	Approvals    Approvals
+	Alerts       Alerts
 	Setups       template.Setups
 	// Step is the step about messages in the form.
 	Step MessageStep
@@ -109,9 +123,24 @@ type MessageStep interface {
 	Save(r *http.Request, t template.Template) error
 }
 
-// Looks knows whether a member has ever looked at a drop's messages.
-type Looks interface {
+// Texts knows the messages of drops.
+type Texts interface {
+	// Looked reports whether a member has ever looked at the drop's messages.
 	Looked(ctx context.Context, template int64) (bool, error)
+	// Book returns the texts of the place as they are now.
+	Book(ctx context.Context, by staff.Actor, p message.Place) (*message.Book, error)
+}
+
+// Approvals knows which campaigns wait for the approval of a member.
+type Approvals interface {
+	// Awaiting returns the open requests that by may approve or refuse, the oldest first.
+	Awaiting(ctx context.Context, by staff.Actor, limit int) ([]campaign.Request, error)
+}
+
+// Alerts knows what staff were notified of.
+type Alerts interface {
+	// Lasting returns the member's unread alerts about conditions that last, the newest first.
+	Lasting(ctx context.Context, m staff.Member) ([]alert.Alert, error)
 }
 
 // handlers answer the requests of this package's pages.
@@ -166,6 +195,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),
 		shell.Get("/templates/{id}/cockpit/live", staff.View, h.streamCockpit),
 		shell.Live(time.Second, shell.Get("/templates/{id}/wave", staff.View, h.showWave)),
+		shell.Get("/templates/{id}/compare", staff.View, h.chooseOther),
 		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),

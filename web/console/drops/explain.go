@@ -28,7 +28,8 @@ func (h *handlers) explain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Timeline, err = h.Explainer.Explain(r.Context(), id, t.ID)
-	if errors.Is(err, reminder.ErrNotReserved) {
+	p.Removed = errors.Is(err, reminder.ErrRowsRemoved)
+	if p.Removed || errors.Is(err, reminder.ErrNotReserved) {
 		return h.Show(w, r, http.StatusNotFound, p.Page())
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ func (h *handlers) stored(w http.ResponseWriter, r *http.Request, t template.Tem
 	if r.PostFormValue("publish") == "" {
 		return h.Done(w, r, url, ui.Good, shell.Say(r, "done."+what, t.Name))
 	}
-	looked, err := h.Looks.Looked(r.Context(), t.ID)
+	looked, err := h.Texts.Looked(r.Context(), t.ID)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,33 @@ func TestThePictureOfADrop(t *testing.T) {
 		"Coupons used 0 10 · 25% of those claimed")
 }
 
+// Any drop that has opened and that the member may see can be chosen instead of the previous drop,
+// on every tab; the parts that keep themselves up to date keep the choice.
+func TestTheDropToCompareWithCanBeChosen(t *testing.T) {
+	g := consoletest.New(t)
+	first, second, d, other := g.Published(10, time.Hour), g.Published(10, time.Hour), g.Published(10, 3*time.Hour), g.Published(11, time.Hour)
+	for i, id := range []int64{first.ID, second.ID, other.ID} {
+		g.Exec(`update templates set name = $2, opens_at = opens_at - make_interval(hours => 3 + $3), closes_at = closes_at - make_interval(hours => 2 + $3), issued = 40 + $3, stock = 50 where id = $1`,
+			id, []string{"Latest", "Earlier", "Foreign"}[i], i)
+	}
+	g.Exec(`insert into claim_seconds (template_id, second, issued) select id, date_trunc('second', opens_at), 5 from templates where id in ($1, $2)`, second.ID, d.ID)
+	b, url := g.As(staff.Viewer, 10), shell.TemplateURL(d.ID)
+	b.Get(url+"?tab=claims").Is(200).Has("The one before: Latest", fmt.Sprintf(`href="%s/compare?tab=claims"`, url))
+	b.Get(url+"/compare?tab=claims").Is(200).Has("Compare with another drop", "The drop before", "Latest", "Earlier", `name="tab" value="claims"`).HasNot("Foreign")
+	with := fmt.Sprintf("&compare=%d", second.ID)
+	for _, tab := range []string{"live", "reminders", "claims", "coupons", "history"} {
+		b.Get(url+"?tab="+tab+with).Is(200).Has("The one before: Earlier", "41", `data-live="`+url+"?tab="+tab+fmt.Sprintf("&amp;compare=%d", second.ID)+`"`).HasNot("The one before: Latest")
+	}
+	b.Get(url+"?tab=claims"+with).Has(fmt.Sprintf(`data-live="%s/claims?compare=%d"`, url, second.ID), "Earlier · ")
+	for _, refused := range []int64{other.ID, d.ID, 999} {
+		b.Get(fmt.Sprintf("%s?tab=claims&compare=%d", url, refused)).Is(200).Has("The one before: Latest")
+	}
+	b.Get(shell.TemplateURL(999) + "/compare").Is(404)
+	g.As(staff.Viewer, 11).Get(url + "/compare").Is(403)
+	alone := g.Published(12, time.Hour)
+	g.As(staff.Viewer, 12).Get(shell.TemplateURL(alone.ID) + "/compare").Is(200).Has("No drop of yours has opened yet")
+}
+
 // Each tab has its own address; only the shown tab's content is read.
 func TestTabsOfADrop(t *testing.T) {
 	g := consoletest.New(t)
@@ -65,9 +92,11 @@ func TestWaveOfASlot(t *testing.T) {
 	live := shell.TemplateURL(d.ID) + "?tab=live"
 	b.Get(live).Is(200).Has(`id="wave" hidden`).HasNot("Replay")
 	g.Sending(d, 12, 1, 1000, 400)
+	b.Get(live).Is(200).Has("Sending of the 60-minute reminders", `<path class="wave-area"`, "E-mail 400 of 1,000", "Channel Sent Most in one second E-mail 400").HasNot("Replay")
+	g.Wait(2 * time.Minute) // what has gone by can be replayed
 	b.Get(live).Is(200).Has("Sending of the 60-minute reminders", "Replay", `<path class="wave-area"`, "Channel Sent Most in one second E-mail 400")
-	b.Get(live+"&slot=999&replay=1").Is(200).Has("Sending of the 60-minute reminders", "<animate ")
-	b.Get(live + "&slot=x").Is(200).HasNot("<animate ")
+	b.Get(live+"&slot=999&replay=1").Is(200).Has("Sending of the 60-minute reminders", "card wave is-replayed")
+	b.Get(live + "&slot=x").Is(200).HasNot("is-replayed")
 	b.Get(shell.TemplateURL(d.ID) + "/wave").To(live)
 	g.As(staff.Viewer, 11).Get(shell.TemplateURL(d.ID) + "/wave").Is(403)
 	b.Header.Set("HX-Request", "true")

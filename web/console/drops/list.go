@@ -213,7 +213,7 @@ func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if p.Sales, err = h.Sales.Of(r.Context(), t); err != nil {
 		return err
 	}
-	if p.Before, err = h.dropBefore(r.Context(), t); err != nil {
+	if err := h.compare(r, &p); err != nil {
 		return err
 	}
 	if err := h.fillTab(r, &p); err != nil {
@@ -273,34 +273,6 @@ func (h *handlers) fillReminders(r *http.Request, p *droppages.Template) (err er
 		p.Texts = h.texts.get(r.Context(), t)
 	}
 	return err
-}
-
-// dropBefore returns the previous drop of the same shop, nil if there is none. Its figures come
-// from the same counters as the figures of t.
-func (h *handlers) dropBefore(ctx context.Context, t template.Template) (*droppages.Journey, error) {
-	if t.Stored == template.Draft {
-		return nil, nil
-	}
-	until := t.OpensAt
-	if now := h.Now(); until.After(now) {
-		until = now
-	}
-	list, err := h.Templates.Templates(ctx, staff.System(), template.Query{Shops: []int64{t.ShopNumber}, To: &until, Descending: true, Limit: 3,
-		States: []template.State{template.Open, template.SoldOut, template.Paused, template.Closed}})
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(list, func(o template.Template) bool { return o.ID != t.ID && o.OpensAt.Before(t.OpensAt) })
-	if i < 0 {
-		return nil, nil
-	}
-	board, err := h.Board.Board(ctx, list[i].ID)
-	if err != nil {
-		return nil, err
-	}
-	sales, err := h.Sales.Of(ctx, list[i])
-	j := droppages.JourneyOf(droppages.Drop{Template: list[i], Board: board}, sales)
-	return &j, err
 }
 
 // templatePage is the part of the page that the board and the stock make.

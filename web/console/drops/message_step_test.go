@@ -55,7 +55,7 @@ func TestMessageStep(t *testing.T) {
 	if n := g.Number(`select count(*) from message_versions where template_id = 1 and kind = 'reminder' and language = 'de-AT'`); n != 5 {
 		t.Errorf("%d texts are stored", n)
 	}
-	b.Get("/templates/1/message?channel=sms&language=de-AT").Is(200).Has("Hallo {{user|du}}: {{description}}[[ {{link}}]]")
+	b.Get("/templates/1/message?language=de-AT").Is(200).Has("Hallo {{user|du}}: {{description}}[[ {{link}}]]")
 	b.Get("/templates/1/edit").Is(200).Has(`name="drop" value="1"`)
 	form.Set("drop", "1")
 	form.Set("version", b.Get("/templates/1/edit").Field("version"))

@@ -33,6 +33,11 @@ func (h *handlers) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if !shell.Partial(r) && !p.First {
+		if p.Tasks, err = h.tasks(r, p.Upcoming); err != nil {
+			return err
+		}
+	}
 	return h.Either(w, r, p.Live(), p.Page())
 }
 

@@ -95,7 +95,7 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 		if err != nil {
 			return p, err
 		}
-		looked, err := h.Looks.Looked(r.Context(), t.ID)
+		looked, err := h.Texts.Looked(r.Context(), t.ID)
 		if err != nil {
 			return p, err
 		}

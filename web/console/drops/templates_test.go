@@ -370,10 +370,32 @@ func TestOverview(t *testing.T) {
 	b.Get("/").Is(200).Has("7 failed messages of other drops, campaigns or notices await a decision", "Reminders due by the hour: at most")
 	g.As(staff.Viewer, 10).Get("/").Is(200).HasNot("a decision")
 	g.Wait(26 * time.Minute)
-	b.Get("/").Is(200).Has("“Moon cake night”: the slot 5 minutes before has not fired")
+	b.Get("/").Is(200).Has("“Moon cake night”: the reminders 5 minutes before have not started")
 	g.Wait(10 * time.Minute)
 	g.Exec(`update templates set opens_at = opens_at - interval '31 minutes'`) // the store goes by its own clock
 	b.Get("/").Is(200).Has("Open", "Left")
+}
+
+// The first page names the work that waits for the member: campaigns to approve, but not the
+// member's own, alerts that are not read, and drops that open soon with the built-in text.
+func TestOverviewNamesTheWorkThatWaits(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	g.Exec(`insert into users (id) select generate_series(1, 20)`)
+	asker, other := g.As(staff.Marketer), g.As(staff.Marketer)
+	page := asker.Do("POST", "/campaigns", consoletest.CampaignForm("name", "Spring tea")).Is(http.StatusSeeOther).Header.Get("Location")
+	asker.Get(page + "/publish").Is(200)
+	asker.Post(page+"/publish", asker.Publishing(page)).To(page)
+	other.Get("/").Is(200).Has("Waits for you", "Approve “Spring tea”: to", "All is well.", "“"+d.Name+"” opens soon and has no text of its own", fmt.Sprintf(`href="/templates/%d/message"`, d.ID))
+	asker.Get("/").Is(200).HasNot("Approve “Spring tea”")
+	for _, b := range []*consoletest.Browser{g.As(staff.Viewer), g.As(staff.Marketer, 11)} {
+		b.Get("/").Is(200).HasNot("Approve “Spring tea”", "has no text of its own")
+	}
+	g.Exec(`insert into alerts (kind, key, shop_number, template_id, name, count, path) values ('balance', 'balance:1', 10, $1, 'Moon', 3, '/templates/1/balance')`, d.ID)
+	other.Get("/").Is(200).Has(`href="/templates/1/balance"`)
+	other.Get("/alerts").Is(200)
+	other.Get("/").Is(200).HasNot(`href="/templates/1/balance"`)
 }
 
 // Days are days in the zone of the chosen shop: on the page, in the file and for bulk steps. The

@@ -17,24 +17,17 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// typedKey returns the key of the text that the page is about; an unknown key becomes the first
-// choice.
-func typedKey(r *http.Request) message.Key {
-	k := message.Key{Kind: message.Reminder, Channel: message.Email, Language: message.English}
+// typedKind returns the occasion that the page is about; an unknown one becomes the reminder.
+func typedKind(r *http.Request) message.Kind {
 	for _, kind := range message.Written() {
 		if r.FormValue("kind") == string(kind) {
-			k.Kind = kind
+			return kind
 		}
 	}
-	for _, c := range message.Channels() {
-		if r.FormValue("channel") == string(c) {
-			k.Channel = c
-		}
-	}
-	return k
+	return message.Reminder
 }
 
-// typedLanguage returns the language of the text: the typed language, by default the language of
+// typedLanguage returns the language of the texts: the chosen language, by default the language of
 // the shop. e gets a fault if the language does not exist.
 func typedLanguage(r *http.Request, book *message.Book, e *fault.Fields) string {
 	typed := strings.TrimSpace(r.FormValue("language"))
@@ -50,27 +43,29 @@ func typedLanguage(r *http.Request, book *message.Book, e *fault.Fields) string 
 	return message.BuiltInLanguage(ui.From(r.Context()).Locale.Tag)
 }
 
-// typedText is the text in the form's fields.
-func typedText(r *http.Request, c message.Channel) message.Text {
-	t := message.Text{Title: strings.TrimSpace(r.PostFormValue("title"))}
-	if c != message.Email {
-		t.Body = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n"))
-		return t
+// typedText is the text of the channel in the form's fields; false if the form has none.
+func typedText(r *http.Request, c message.Channel) (t message.Text, typed bool) {
+	line := func(name string) string {
+		return strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(messagepages.Field(c, name)), "\r\n", "\n"))
+	}
+	has := func(name string) bool { return r.PostForm.Has(messagepages.Field(c, name)) }
+	if t.Title = line("title"); c != message.Email {
+		t.Body = line("body")
+		return t, has("body")
 	}
 	for i := range message.MaxBlocks + 1 {
 		name := func(what string) string { return "b" + strconv.Itoa(i) + "_" + what }
-		if !r.PostForm.Has(name("type")) {
+		if !has(name("type")) {
 			break
 		}
-		t.Blocks = append(t.Blocks, message.Block{Type: message.BlockType(r.PostFormValue(name("type"))),
-			Text: strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name("text")), "\r\n", "\n")), URL: strings.TrimSpace(r.PostFormValue(name("url")))})
+		t.Blocks = append(t.Blocks, message.Block{Type: message.BlockType(line(name("type"))), Text: line(name("text")), URL: line(name("url"))})
 	}
-	return t
+	return t, has("title")
 }
 
-// page is the editor with the text that counts for the key.
+// page is the editor with the texts that count in the language.
 func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message.Book, error) {
-	p := messagepages.Editor{Title: a.title, Active: a.active, Crumbs: a.crumbs, URL: a.url, Place: a.place, Zone: a.zone,
+	p := messagepages.Editor{Title: a.title, Active: a.active, Crumbs: a.crumbs, URL: a.url, Place: a.place, Zone: a.zone, Kind: typedKind(r),
 		Reader: strings.TrimSpace(r.FormValue("user")), MayEdit: shell.Actor(r).Can(staff.ManageTemplates, a.place.Shop)}
 	book, err := h.Messages.Book(r.Context(), shell.Actor(r), a.place)
 	if err != nil {
@@ -80,22 +75,27 @@ func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message
 		return p, nil, err
 	}
 	e := &fault.Fields{}
-	k := typedKey(r)
-	k.Language = typedLanguage(r, book, e)
+	p.Language = typedLanguage(r, book, e)
 	h.NamedUser(r, p.Reader, e)
-	p.Channel, p.Errors, p.Languages = k.Channel, e.List, book.Languages(k.Kind, k.Channel)
-	p.Found, p.Written = book.Own(k)
-	if !p.Written { // begin with what readers of the language get now
-		p.Found = book.Find(k.Kind, k.Channel, k.Language)
-	}
-	p.Draft = message.Draft{Kind: k.Kind, Language: k.Language, Text: p.Found.Text}
-	if p.History, err = h.Messages.History(r.Context(), shell.Actor(r), a.place, k, historyLength); err != nil {
-		return p, nil, err
-	}
-	if len(p.History) > 0 {
-		p.BasedOn = p.History[0].ID
+	p.Errors = e.List
+	for _, c := range message.Channels() {
+		t := messagepages.Text{Channel: c}
+		if t.Found, t.Written = book.Own(p.Key(c)); !t.Written { // begin with what readers of the language get now
+			t.Found = book.Find(p.Kind, c, p.Language)
+		}
+		t.Text, t.Was = t.Found.Text, messagepages.Mark(t.Found.Text)
+		if t.History, err = h.Messages.History(r.Context(), shell.Actor(r), a.place, p.Key(c), historyLength); err != nil {
+			return p, nil, err
+		}
+		if len(t.History) > 0 {
+			t.BasedOn = t.History[0].ID
+		}
+		p.Texts = append(p.Texts, t)
 	}
 	if p.Own, err = h.own(r); err != nil {
+		return p, nil, err
+	}
+	if err := h.languages(r, a, book, &p); err != nil {
 		return p, nil, err
 	}
 	return p, book, h.surroundings(r, a, book, &p)
@@ -104,11 +104,18 @@ func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message
 // surroundings completes the page by the names of a drop or the settings of a shop.
 func (h *handlers) surroundings(r *http.Request, a about, book *message.Book, p *messagepages.Editor) error {
 	if a.place.Template != 0 {
-		p.Coupon = book.Settings().Coupon
+		p.Coupon, p.Name = book.Settings().Coupon, &messagepages.Name{}
 		for _, v := range book.Names() {
-			p.Names = append(p.Names, messagepages.Name{Language: v.Key.Language, Title: v.Text.Title, Description: v.Text.Body})
+			if v.Key.Language == p.Language {
+				*p.Name = messagepages.Name{Title: v.Text.Title, Description: v.Text.Body}
+			}
 		}
-		return nil
+		p.Name.Was = messagepages.Mark(nameText(*p.Name))
+		last, err := h.Messages.History(r.Context(), shell.Actor(r), a.place, nameKey(p.Language), 1)
+		if len(last) > 0 {
+			p.Name.BasedOn = last[0].ID
+		}
+		return err
 	}
 	s := book.Settings()
 	p.Settings = &messagepages.Settings{Values: settingValues(s)}
@@ -147,15 +154,15 @@ func (h *handlers) draw(w http.ResponseWriter, r *http.Request, status int, a ab
 	if err != nil {
 		return err
 	}
-	p.Previews = h.previews(r, a, book, p.Channel, p.Draft, to)
+	p.Previews = h.previews(r, a, book, p, to)
 	if shell.Partial(r) {
 		return h.Show(w, r, status, p.Side())
 	}
 	return h.Show(w, r, status, p.Page())
 }
 
-// change does the action of the pressed button with the typed text; without a button it shows the
-// preview.
+// change does the action of the pressed button with the typed texts; without a button it shows the
+// previews. The value of a button is the action, or a channel and the action on its text.
 func (h *handlers) change(w http.ResponseWriter, r *http.Request, a about) error {
 	p, book, err := h.page(r, a)
 	if err != nil {
@@ -167,30 +174,97 @@ func (h *handlers) change(w http.ResponseWriter, r *http.Request, a about) error
 		return h.saveSettings(w, r, a, book, p)
 	case "picture":
 		return h.saveCouponPicture(w, r, a, book, p)
-	case "name":
-		return h.saveName(w, r, a, book, p)
 	case "restore":
 		id, _ := strconv.ParseInt(r.PostFormValue("version_id"), 10, 64) // 0 is no version
 		_, err := h.Messages.Restore(r.Context(), shell.Actor(r), a.place, id, basedOn(r, "based_on"))
-		return h.saved(w, r, a, book, p, err, "message.restored_now")
-	case "remove":
-		_, err := h.Messages.Save(r.Context(), shell.Actor(r), a.place, p.Key(), nil, basedOn(r, "based_on"))
-		return h.saved(w, r, a, book, p, err, "message.removed_now")
+		return h.saved(w, r, a, book, p, err, shell.Say(r, "message.restored_now"))
 	}
-	p.Draft.Text, p.BasedOn = typedText(r, p.Channel), basedOn(r, "based_on")
-	choosePictures(r, p.Draft.Text.Blocks, p.Pictures)
-	p.Draft.Text.Blocks = message.Rearranged(p.Draft.Text.Blocks, do, r.PostFormValue("new_block"))
+	channel, act, ofChannel := strings.Cut(do, ":")
+	for i := range p.Texts {
+		t := &p.Texts[i]
+		text, typed := typedText(r, t.Channel)
+		if !typed {
+			continue
+		}
+		t.Text, t.BasedOn, t.Was = text, basedOn(r, messagepages.Field(t.Channel, "based_on")), r.PostFormValue(messagepages.Field(t.Channel, "was"))
+		choosePictures(r, t.Channel, t.Blocks, p.Pictures)
+		if ofChannel && channel == string(t.Channel) {
+			t.Blocks = message.Rearranged(t.Blocks, act, r.PostFormValue(messagepages.Field(t.Channel, "new_block")))
+		}
+	}
+	typedName(r, p.Name)
 	switch {
+	case act == "remove" && ofChannel:
+		c := message.Channel(channel)
+		_, err := h.Messages.Save(r.Context(), shell.Actor(r), a.place, p.Key(c), nil, basedOn(r, messagepages.Field(c, "based_on")))
+		return h.saved(w, r, a, book, p, err, shell.Say(r, "message.removed_now"))
 	case do == "save" && len(p.Errors) == 0:
-		_, err := h.Messages.Save(r.Context(), shell.Actor(r), a.place, p.Key(), &p.Draft.Text, p.BasedOn)
-		return h.saved(w, r, a, book, p, err, "message.saved")
-	case do == "test" && len(p.Errors) == 0:
-		return h.test(w, r, a, book, p)
+		return h.save(w, r, a, book, p)
+	case act == "test" && ofChannel && len(p.Errors) == 0:
+		return h.test(w, r, a, book, p, message.Channel(channel))
 	}
 	if do == "" || do == "look" {
-		p.Errors = append(p.Errors, shell.FieldsOf(p.Draft.Text.Check(p.Key()))...)
+		p.Errors = append(p.Errors, typedFields(message.Check(changes(p)))...)
 	}
 	return h.draw(w, r, http.StatusOK, a, book, p)
+}
+
+// changes are the texts of the page that differ from the texts that were shown.
+func changes(p messagepages.Editor) (list []message.Change) {
+	for _, t := range p.Texts {
+		if t.Changed() {
+			list = append(list, message.Change{Key: p.Key(t.Channel), Text: &t.Text, BasedOn: t.BasedOn})
+		}
+	}
+	if n := p.Name; n != nil && messagepages.Mark(nameText(*n)) != n.Was {
+		c := message.Change{Key: nameKey(p.Language), BasedOn: n.BasedOn}
+		if n.Title != "" {
+			text := nameText(*n)
+			c.Text = &text
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// typedFields returns the broken rules of texts by the inputs of the form.
+func typedFields(err error) []fault.Field {
+	list := shell.FieldsOf(err)
+	for i, f := range list {
+		list[i].Name = strings.Replace(f.Name, ".", "_", 1)
+	}
+	return list
+}
+
+func nameKey(language string) message.Key {
+	return message.Key{Kind: message.Names, Language: language}
+}
+
+// nameText is the text in which the name of a drop is stored.
+func nameText(n messagepages.Name) message.Text {
+	return message.Text{Title: n.Title, Body: n.Description}
+}
+
+// typedName reads the name of the drop into n, if the form has it.
+func typedName(r *http.Request, n *messagepages.Name) {
+	if n != nil && r.PostForm.Has("name_title") {
+		*n = messagepages.Name{Title: strings.TrimSpace(r.PostFormValue("name_title")), BasedOn: basedOn(r, "name_based_on"), Was: r.PostFormValue("name_was"),
+			Description: strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("name_body"), "\r\n", "\n"))}
+	}
+}
+
+// save stores all changed texts of the language at once.
+func (h *handlers) save(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor) error {
+	stored, err := h.Messages.SaveAll(r.Context(), shell.Actor(r), a.place, changes(p))
+	if list := typedFields(err); len(list) > 0 {
+		p.Errors = append(p.Errors, list...)
+		return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
+	}
+	done := shell.Say(r, "message.unchanged")
+	if len(stored) > 0 {
+		done = shell.Frame(r).Locale.N("message.saved", int64(len(stored)))
+	}
+	return h.saved(w, r, a, book, p, err, done)
 }
 
 func basedOn(r *http.Request, name string) int64 {
@@ -214,16 +288,22 @@ func (h *handlers) saved(w http.ResponseWriter, r *http.Request, a about, book *
 	case err != nil:
 		return err
 	}
-	return h.Done(w, r, p.Address(), ui.Good, shell.Say(r, done))
+	return h.Done(w, r, p.Address(), ui.Good, done)
 }
 
-// test sends the typed text to the member.
-func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor) error {
-	c, err := delivery.ParseChannel(string(p.Channel))
+// test sends the typed text of the channel to the member.
+func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor, over message.Channel) error {
+	c, err := delivery.ParseChannel(string(over))
 	if err != nil {
 		return err
 	}
-	try, err := h.send(r, a.place.Shop, testmessage.TestWish{Channel: c, Recipient: p.Own.Address(p.Channel), TemplateID: a.place.Template}, p.Draft)
+	draft := message.Draft{Kind: p.Kind, Language: p.Language}
+	for _, t := range p.Texts {
+		if t.Channel == over {
+			draft.Text = t.Text
+		}
+	}
+	try, err := h.send(r, a.place.Shop, testmessage.TestWish{Channel: c, Recipient: p.Own.Address(over), TemplateID: a.place.Template}, draft)
 	switch {
 	case err != nil:
 		return err
@@ -233,6 +313,9 @@ func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *m
 	case len(try.Broken) == 0:
 		try.Broken = []fault.Field{{Name: "channel", Key: "message.test.refused", Message: try.Text}}
 	}
-	p.Errors = append(p.Errors, try.Broken...)
+	for _, f := range try.Broken {
+		f.Name = messagepages.Field(over, f.Name)
+		p.Errors = append(p.Errors, f)
+	}
 	return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
 }

@@ -5,6 +5,7 @@ package messages
 import (
 	"context"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
 	"dropbell/domain/staff"
@@ -19,6 +20,7 @@ type Deps struct {
 	Templates shell.Templates
 	Users     Users
 	Own       OwnUsers
+	Readers   Readers
 	// Tests send a text to the member who is writing the text.
 	Tests    *testmessage.ChannelTests
 	Pictures *picture.Service
@@ -37,6 +39,12 @@ type Users interface {
 // OwnUsers finds the user who has a member's e-mail address.
 type OwnUsers interface {
 	OwnUser(ctx context.Context, email string) (u user.User, found bool, err error)
+}
+
+// Readers count the customers who read a text.
+type Readers interface {
+	// Locales returns about how many users of the audience have each locale; "" = none.
+	Locales(ctx context.Context, by staff.Actor, a campaign.Audience) (map[string]int64, error)
 }
 
 // handlers answer the requests of this package's pages.

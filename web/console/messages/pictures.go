@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	messagepages "dropbell/views/pages/messages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -107,7 +109,7 @@ func (h *handlers) uploadPicture(w http.ResponseWriter, r *http.Request) error {
 	case told:
 		return answer(w, http.StatusCreated, map[string]any{"address": h.address(stored), "alt": stored.Alt, "width": stored.Width, "height": stored.Height})
 	}
-	return h.Done(w, r, messagepages.LibraryURL(s.Number), ui.Good, shell.Say(r, "pictures.uploaded", stored.Alt))
+	return h.Done(w, r, pageparts.LibraryURL(s.Number), ui.Good, shell.Say(r, "pictures.uploaded", stored.Alt))
 }
 
 func answer(w http.ResponseWriter, status int, v any) error {
@@ -160,7 +162,7 @@ func (h *handlers) changePicture(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	hash, to, done := r.PathValue("hash"), messagepages.LibraryURL(s.Number), "pictures.described"
+	hash, to, done := r.PathValue("hash"), pageparts.LibraryURL(s.Number), "pictures.described"
 	if r.PostFormValue("do") == "delete" {
 		done = "pictures.deleted"
 		err = h.Pictures.Delete(r.Context(), shell.Actor(r), s.Number, hash)
@@ -185,32 +187,25 @@ func (h *handlers) address(p picture.Picture) string {
 }
 
 // offer returns the pictures that a mail of the shop can choose from.
-func (h *handlers) offer(r *http.Request, shop int64) (list []messagepages.Offered, err error) {
+func (h *handlers) offer(r *http.Request, shop int64) (p pageparts.Pictures, err error) {
 	if shop == 0 || !shell.Actor(r).Can(staff.ManageTemplates, shop) {
-		return nil, nil
+		return p, nil
 	}
 	pictures, err := h.Pictures.List(r.Context(), shell.Actor(r), shop, 0, offered)
-	for _, p := range pictures {
-		list = append(list, messagepages.Offered{Address: h.address(p), Alt: p.Alt, Width: p.Width, Height: p.Height})
+	p.Shop = shop
+	for _, v := range pictures {
+		p.List = append(p.List, pageparts.Picture{Address: h.address(v), Alt: v.Alt, Width: v.Width, Height: v.Height})
 	}
-	return list, err
+	return p, err
 }
 
 // choosePictures puts the pictures chosen from the library into the blocks. A description that was
 // typed stays.
-func choosePictures(r *http.Request, blocks []message.Block, from []messagepages.Offered) {
+func choosePictures(r *http.Request, c message.Channel, blocks []message.Block, from pageparts.Pictures) {
 	for i, b := range blocks {
-		if b.Type != message.Image {
-			continue
-		}
-		chosen := r.PostFormValue("b" + strconv.Itoa(i) + "_picture")
-		for _, o := range from {
-			if o.Address == chosen {
-				blocks[i].URL = chosen
-				if b.Text == "" {
-					blocks[i].Text = o.Alt
-				}
-			}
+		chosen, ok := from.Picked(r.PostFormValue(messagepages.Field(c, "b"+strconv.Itoa(i)+"_picture")))
+		if ok && b.Type == message.Image {
+			blocks[i].URL, blocks[i].Text = chosen.Address, cmp.Or(b.Text, chosen.Alt)
 		}
 	}
 }
@@ -221,13 +216,8 @@ func (h *handlers) saveCouponPicture(w http.ResponseWriter, r *http.Request, a a
 		return shell.ErrMalformed
 	}
 	p.Coupon = message.Block{Type: message.Image, Text: strings.TrimSpace(r.PostFormValue("picture")), URL: strings.TrimSpace(r.PostFormValue("picture_url"))}
-	for _, o := range p.Pictures {
-		if o.Address == r.PostFormValue("picture_chosen") {
-			p.Coupon.URL = o.Address
-			if p.Coupon.Text == "" {
-				p.Coupon.Text = o.Alt
-			}
-		}
+	if chosen, ok := p.Pictures.Picked(r.PostFormValue("picture_chosen")); ok {
+		p.Coupon.URL, p.Coupon.Text = chosen.Address, cmp.Or(p.Coupon.Text, chosen.Alt)
 	}
 	k := message.Key{Kind: message.Picture}
 	var text *message.Text
@@ -247,5 +237,5 @@ func (h *handlers) saveCouponPicture(w http.ResponseWriter, r *http.Request, a a
 		p.Errors = append(p.Errors, list...)
 		return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
 	}
-	return h.saved(w, r, a, book, p, err, "pictures.coupon_saved")
+	return h.saved(w, r, a, book, p, err, shell.Say(r, "pictures.coupon_saved"))
 }

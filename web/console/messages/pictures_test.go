@@ -42,24 +42,24 @@ func TestPictures(t *testing.T) {
 	address := "https://drop.example/pictures/10/" + hash + ".png"
 
 	b.Get(page).Is(200).Has(address)
-	b.Post(page, form("do", "settings", "channel", "email", "logo_picture", address)).To(page + "?channel=email&kind=reminder&language=en")
+	b.Post(page, form("do", "settings", "logo_picture", address)).To(page + "?kind=reminder&language=en")
 	b.Get(page).Is(200).Has(`value="` + address + `"`)
 	b.Get(library).Is(200).Has("Messages of the shop")
 	b.Post(library+"/"+hash, form("do", "delete")).To(library)
 	b.Get(library).Is(200).Has("Take it out of the texts first", "Moon cakes")
 	b.Post(library+"/"+hash, form("do", "describe", "alt", "Two moon cakes")).To(library)
-	b.Post(page, form("do", "look", "channel", "email", "title", "a", "b0_type", "image", "b0_picture", address)).Is(200).Has(`value="`+address+`"`, "Two moon cakes")
-	b.Post(page, form("do", "settings", "channel", "email", "settings_based_on", "1", "logo", "")).To(page + "?channel=email&kind=reminder&language=en")
+	b.Post(page, form("do", "look", "email_title", "a", "email_b0_type", "image", "email_b0_picture", address)).Is(200).Has(`value="`+address+`"`, "Two moon cakes")
+	b.Post(page, form("do", "settings", "settings_based_on", "1", "logo", "")).To(page + "?kind=reminder&language=en")
 	b.Post(library+"/"+hash, form("do", "delete")).To(library)
 	b.Get(library).Is(200).Has("No pictures yet")
 
 	// The picture of a drop's coupon.
 	const drop = "/templates/1/message"
-	b.Post(drop, form("do", "picture", "channel", "email", "picture_url", "x", "picture", "")).Is(422).Has("must be an https address")
-	b.Post(drop, form("do", "picture", "channel", "email", "picture_url", "https://shop.example/c.png", "picture", "A coupon")).To(drop + "?channel=email&kind=reminder&language=en")
-	shown = b.Get(drop + "?channel=email").Is(200).Has(`value="https://shop.example/c.png"`)
+	b.Post(drop, form("do", "picture", "picture_url", "x", "picture", "")).Is(422).Has("must be an https address")
+	b.Post(drop, form("do", "picture", "picture_url", "https://shop.example/c.png", "picture", "A coupon")).To(drop + "?kind=reminder&language=en")
+	shown = b.Get(drop).Is(200).Has(`value="https://shop.example/c.png"`)
 	b.Get(html.UnescapeString(frames.FindStringSubmatch(shown.Body)[1])).Is(200).Has(`src="https://shop.example/c.png"`)
-	b.Post(drop, form("do", "picture", "channel", "email", "picture_url", "")).To(drop + "?channel=email&kind=reminder&language=en")
+	b.Post(drop, form("do", "picture", "picture_url", "")).To(drop + "?kind=reminder&language=en")
 
 	// Scripts get JSON.
 	b.Header.Set("Accept", "application/json")

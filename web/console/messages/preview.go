@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
+	messagepages "dropbell/views/pages/messages"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
 )
@@ -46,23 +47,17 @@ func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, err
 	return reader{message.Reader{Name: u.Name, Locale: u.Locale, Zone: u.Zone()}, id}, nil
 }
 
-// previews returns the draft over its channel, and the texts of the other channels.
-func (h *handlers) previews(r *http.Request, a about, book *message.Book, c message.Channel, d message.Draft, to reader) pageparts.Previews {
+// previews returns the typed texts of all channels as the reader gets them.
+func (h *handlers) previews(r *http.Request, a about, book *message.Book, e messagepages.Editor, to reader) pageparts.Previews {
 	p := pageparts.Previews{Reader: to.Name}
 	if to.id != 0 {
 		p.Reader = strings.TrimSpace(to.Name + " #" + to.id.String())
-		if got := book.Find(d.Kind, c, to.Locale).Key.Language; got != d.Language {
-			p.Other = got
+		if got := book.Find(e.Kind, message.Email, to.Locale).Key.Language; got != e.Language {
+			p.Other = pageparts.LanguageName(r.Context(), got)
 		}
 	}
-	p.List = append(p.List, h.preview(r, a, book, c, d, to))
-	for _, other := range message.Channels() {
-		if other == c {
-			continue
-		}
-		if f, ok := book.Own(message.Key{Kind: d.Kind, Channel: other, Language: d.Language}); ok {
-			p.List = append(p.List, h.preview(r, a, book, other, message.Draft{Kind: d.Kind, Language: d.Language, Text: f.Text}, to))
-		}
+	for _, t := range e.Texts {
+		p.List = append(p.List, h.preview(r, a, book, t.Channel, message.Draft{Kind: e.Kind, Language: e.Language, Text: t.Text}, to))
 	}
 	return p
 }

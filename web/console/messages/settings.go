@@ -2,14 +2,12 @@ package messages
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	messagepages "dropbell/views/pages/messages"
 	pageparts "dropbell/views/pages/parts"
-	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
@@ -31,8 +29,8 @@ func (h *handlers) saveSettings(w http.ResponseWriter, r *http.Request, a about,
 	for _, name := range []string{"default_language", "logo", "colour", "part_price", "currency", "sender", "reply_to", "preheader", "postal_address"} {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	if chosen := r.PostFormValue("logo_picture"); slices.ContainsFunc(p.Pictures, func(o messagepages.Offered) bool { return o.Address == chosen }) {
-		v["logo"] = chosen
+	if chosen, ok := p.Pictures.Picked(r.PostFormValue("logo_picture")); ok {
+		v["logo"] = chosen.Address
 	}
 	s := message.Shop{Logo: v["logo"], Colour: strings.ToLower(v["colour"]), Currency: strings.ToUpper(v["currency"]), Language: v["default_language"],
 		Sender: v["sender"], ReplyTo: v["reply_to"], Preheader: v["preheader"], Postal: strings.ReplaceAll(v["postal_address"], "\r\n", "\n")}
@@ -60,41 +58,5 @@ func (h *handlers) saveSettings(w http.ResponseWriter, r *http.Request, a about,
 		p.Settings.Errors = list
 		return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
 	}
-	return h.saved(w, r, a, book, p, err, "message.settings.saved")
-}
-
-// saveName stores the name of a drop in a language; an empty name removes it.
-func (h *handlers) saveName(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor) error {
-	p.NameTyped = messagepages.Name{Language: strings.TrimSpace(r.PostFormValue("name_language")), Title: strings.TrimSpace(r.PostFormValue("name_title")),
-		Description: strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("name_description"), "\r\n", "\n"))}
-	tag, ok := message.Canonical(p.NameTyped.Language)
-	if !ok {
-		p.Errors = append(p.Errors, fault.Field{Name: "name_language", Key: "rule.locale", Message: "must be a language tag such as en or zh-CN"})
-		return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
-	}
-	k := message.Key{Kind: message.Names, Language: tag}
-	var text *message.Text
-	if p.NameTyped.Title != "" {
-		text = &message.Text{Title: p.NameTyped.Title, Body: p.NameTyped.Description}
-	}
-	last, err := h.Messages.History(r.Context(), shell.Actor(r), a.place, k, 1)
-	if err != nil {
-		return err
-	}
-	before := int64(0)
-	if len(last) > 0 {
-		before = last[0].ID
-	}
-	_, err = h.Messages.Save(r.Context(), shell.Actor(r), a.place, k, text, before)
-	if list := shell.FieldsOf(err); len(list) > 0 {
-		for _, f := range list {
-			f.Name = map[string]string{"title": "name_title", "body": "name_description", "language": "name_language"}[f.Name]
-			p.Errors = append(p.Errors, f)
-		}
-		return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
-	}
-	if err != nil {
-		return err
-	}
-	return h.Done(w, r, p.Address(), ui.Good, shell.Say(r, "message.names.saved", tag))
+	return h.saved(w, r, a, book, p, err, shell.Say(r, "message.settings.saved"))
 }

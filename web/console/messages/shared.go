@@ -31,6 +31,11 @@ func (s Shared) Reader(r *http.Request, id user.ID, zone *time.Location) (user.U
 	return s.h.Users.Preferences(r.Context(), id)
 }
 
+// Pictures is the library of the shop, empty for members who may not change it.
+func (s Shared) Pictures(r *http.Request, shop int64) (pageparts.Pictures, error) {
+	return s.h.offer(r, shop)
+}
+
 // Own is where the member can be reached.
 func (s Shared) Own(r *http.Request) (pageparts.Own, error) { return s.h.own(r) }
 

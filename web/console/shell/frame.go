@@ -126,9 +126,13 @@ func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page t
 	if err := page.Render(r.Context(), &b); err != nil {
 		return err
 	}
+	whole := b.Bytes()
+	if !Partial(r) {
+		whole = withFocus(whole)
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // an error means that the client has gone
+	_, _ = w.Write(whole) // an error means that the client has gone
 	return nil
 }
 

@@ -71,6 +71,24 @@ func (sh *Shell) Named(r *http.Request, kind NameKind, field, text string, broke
 	return 0
 }
 
+// DropNames returns the names of the drops with these ids, as far as the viewer may see them.
+func (sh *Shell) DropNames(r *http.Request, ids []int64) map[string]string {
+	names := map[string]string{}
+	for _, id := range ids {
+		number := strconv.FormatInt(id, 10)
+		list, err := sh.names(r, Drops, number, namesCompared)
+		if err != nil {
+			return names // the numbers are shown instead
+		}
+		for _, n := range list {
+			if n.ID == id {
+				names[number] = n.Name
+			}
+		}
+	}
+	return names
+}
+
 // NamedUser is [Shell.Named] for users.
 func (sh *Shell) NamedUser(r *http.Request, text string, broken *fault.Fields) user.ID {
 	return user.ID(sh.Named(r, People, "user", text, broken))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
@@ -69,4 +70,23 @@ func TemplateRef(typed string) string {
 		return m[1]
 	}
 	return typed
+}
+
+// Compared returns the drop that the request names to compare t with; nil if it names none that the
+// member may see and that coupons of could be claimed.
+func Compared(r *http.Request, from Templates, t template.Template) (*template.Template, error) {
+	id, err := strconv.ParseInt(r.FormValue("compare"), 10, 64)
+	if err != nil || id <= 0 || id == t.ID {
+		return nil, nil
+	}
+	other, err := from.Template(r.Context(), Actor(r), id)
+	switch {
+	case fault.KindOf(err) == fault.NotFound, fault.KindOf(err) == fault.Denied:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case other.Stored == template.Draft:
+		return nil, nil
+	}
+	return &other, nil
 }

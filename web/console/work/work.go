@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"dropbell/domain/event/hook"
+	"dropbell/domain/housekeeping"
 	"dropbell/domain/job"
 	"dropbell/domain/queue"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
+	workpages "dropbell/views/pages/work"
 	"dropbell/web/console/shell"
 )
 
@@ -38,6 +40,8 @@ type Deps struct {
 	Alerts *alert.Service
 	// Browsers are the browsers in which members get notifications.
 	Browsers alert.Browsers
+	// Housekeeping is the progress of the removal of old rows.
+	Housekeeping housekeeping.Store
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and all paths below it, and
 	// sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -75,6 +79,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/jobs/{id}/errors.csv", staff.View, h.workErrors),
 		shell.Get("/jobs/{id}/cancel", staff.View, h.confirmStopWork),
 		shell.Post("/jobs/{id}/cancel", staff.View, h.stopWork),
+		// Steps remove the rows of all shops.
+		shell.Live(10*time.Second, shell.Everywhere(shell.Get(workpages.HousekeepingURL, staff.View, h.showHousekeeping))),
 		// Tasks say which shop's drops they are for.
 		shell.Live(2*time.Second, shell.Everywhere(shell.Get("/queues", staff.View, h.listQueues))),
 		shell.Everywhere(shell.Get("/queues/dashboard", staff.View, h.showDashboard)),

@@ -3,6 +3,7 @@ package wiring
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -16,6 +17,7 @@ import (
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
 	"dropbell/domain/testmessage"
+	"dropbell/domain/timeline"
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/console"
@@ -63,6 +65,8 @@ type Console struct {
 	Monitor     func(writable bool) http.Handler
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
+	// Patience is how long a page waits for a worker that gives a coupon.
+	Patience time.Duration
 	// CampaignLink and DropLink are examples of tracked links; see [campaigns.Deps.LinkExample] and
 	// [messages.Deps.LinkExample].
 	CampaignLink string
@@ -85,13 +89,13 @@ func (c Console) Deps() console.Deps {
 	return console.Deps{
 		Deps:   sh,
 		Access: in,
-		Audience: audience.Deps{People: u.Users, Users: stores.Users, Segments: u.Segments, Reminders: u.Reminders, Inbox: u.Inbox, Coupons: u.Coupons,
+		Audience: audience.Deps{Timeline: &timeline.Service{Store: stores.Users, Batches: &delivery.Ledger{Store: stores.Deliveries}}, People: u.Users, Users: stores.Users, Segments: u.Segments, Reminders: u.Reminders, Inbox: u.Inbox, Coupons: u.Coupons,
 			Letters: &campaign.Letters{Store: stores.Campaigns}, Suppressions: &feedback.Suppressions{Store: stores.Suppressions}, Jobs: u.Jobs, Files: files,
 			Audit: audit, Channels: channels, VerifiedOnly: c.VerifiedOnly},
 		Campaigns: campaigns.Deps{Campaigns: u.Campaigns, Approvals: u.Approvals, Templates: u.Templates, Segments: u.Segments, Audit: audit, States: states, Channels: channels,
 			VerifiedOnly: c.VerifiedOnly, LinkExample: c.CampaignLink},
 		Coupons: coupons.Deps{Templates: u.Templates, Coupons: u.Coupons, Codes: u.Codes, Grants: u.Grants, Jobs: u.Jobs, Files: files,
-			Notices: stores.Notices, Tallies: stores.CouponTallies, Sales: sales},
+			Notices: stores.Notices, Tallies: stores.CouponTallies, Sales: sales, Patience: c.Patience},
 		Delivery: consoledelivery.Deps{States: states, Settings: stores.Channels, Control: &delivery.Control{Store: stores.Channels, Now: c.Now}, Tests: c.Tests,
 			Ledger: &delivery.Ledger{Store: stores.Deliveries}, DeadLetters: u.DeadLetters, Templates: u.Templates, Channels: channels, Providers: c.Providers, Mail: c.Mail},
 		Docs: docs.Deps{API: c.API},
@@ -99,12 +103,12 @@ func (c Console) Deps() console.Deps {
 			Jobs: u.Jobs, Shops: shops,
 			Reminders: drops.Reminders{Board: stores.Boards, Figures: stores.Figures(), Cockpits: stores.Cockpits, Explainer: u.Explainer, Receipts: &reminder.Receipts{Store: stores.Boards},
 				Forecaster: c.Forecaster, TextCosts: c.TextCosts, Announcements: &reminder.Announcements{Store: stores.Announcements, Now: c.Now}},
-			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Looks: u.Messages,
-			Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Reports: u.Reports, Budgets: u.Budgets, States: states, Channels: channels},
-		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Tests: c.Tests, LinkExample: c.DropLink,
+			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Texts: u.Messages, Approvals: u.Approvals, Alerts: c.Alerts,
+			Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Audiences: u.Campaigns, Reports: u.Reports, Budgets: u.Budgets, States: states, Channels: channels},
+		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Readers: u.Campaigns, Tests: c.Tests, LinkExample: c.DropLink,
 			Pictures: c.Pictures, PublicURL: c.PicturesURL},
 		Search: search.Deps{Templates: u.Templates, Campaigns: u.Campaigns, Users: stores.Users, Coupons: u.Coupons, Codes: u.Codes, Segments: u.Segments},
 		Work: work.Deps{Jobs: u.Jobs, Alerts: c.Alerts, Browsers: c.Browsers, Uploads: stores.Uploads, DeadMessages: stores.DeadMessages, Hooks: c.Hooks, Audit: audit,
-			Queues: &queue.Service{Store: c.Queues, Audit: audit}, Monitor: c.Monitor},
+			Queues: &queue.Service{Store: c.Queues, Audit: audit}, Monitor: c.Monitor, Housekeeping: stores.Housekeeping},
 	}
 }

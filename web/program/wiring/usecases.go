@@ -51,6 +51,10 @@ type Surroundings struct {
 	LinkSecret string
 	// PriceCurrency is the currency of the price list of text messages; empty without a list.
 	PriceCurrency string
+	// DropPage is the page of a drop without a claim address.
+	DropPage campaign.DropPage
+	// LocalPush accepts push services of browsers on this machine, for tests.
+	LocalPush bool
 	// Erased reports whether a user was erased; nil = no user was.
 	Erased func(user.ID) bool
 }
@@ -91,15 +95,14 @@ func NewUseCases(s Surroundings) (u UseCases) {
 		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, PriceCurrency: s.PriceCurrency,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
 
-	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates}
-
 	// Audience and campaigns.
-	u.Users = &user.Service{Store: stores.Users}
+	u.Users = &user.Service{Store: stores.Users, AllowLocalPush: s.LocalPush}
 	u.Segments = &segment.Service{Store: stores.Segments, Jobs: u.Jobs, Tables: s.Tables}
 	campaigns := stores.Campaigns
-	u.Approvals = &approval.Service{Store: campaigns, Publisher: campaign.Publisher{Store: campaigns, Lock: s.Lock, Templates: s.Lookup, Channels: s.Channels, Now: s.Now}}
-	u.Campaigns = &campaign.Service{Store: campaigns, Approvals: u.Approvals, Templates: s.Lookup, Users: u.Users, Channels: s.Channels, Texts: s.Texts, Now: s.Now,
+	u.Approvals = &approval.Service{Store: campaigns, Publisher: campaign.Publisher{Store: campaigns, Lock: s.Lock, Templates: s.Lookup, Channels: s.Channels, Now: s.Now, DropPage: s.DropPage}}
+	u.Campaigns = &campaign.Service{Store: campaigns, Approvals: u.Approvals, Templates: s.Lookup, Users: u.Users, Channels: s.Channels, Texts: s.Texts, Now: s.Now, DropPage: s.DropPage,
 		Audiences: campaigns.Audiences(), QuietCounts: s.QuietCounts}
+	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates, Campaigns: u.Campaigns}
 
 	// Coupons.
 	u.Coupons = &coupon.Admin{Store: stores.CouponSteps}

@@ -61,7 +61,9 @@ func StartJob(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string, e st
 	if err != nil {
 		return j, err
 	}
-	e.ObjectID = Itoa(started.ID)
+	if e.ObjectKind == "job" {
+		e.ObjectID = Itoa(started.ID)
+	}
 	if err := InsertAudit(ctx, tx, e); err != nil {
 		return started, err
 	}

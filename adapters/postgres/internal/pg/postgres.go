@@ -43,7 +43,6 @@ type DB struct {
 	transactionIdle time.Duration
 	pooling         *pooling
 	renewal         *renewal
-	rooms           *rooms
 	// bulk has a place for each bulk read under way.
 	bulk chan struct{}
 
@@ -121,7 +120,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	}
 	renewal.pool = pool
 	return &DB{tallies: &keptTallies{}, Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, transactionIdle: o.TransactionIdle,
-		pooling: state, renewal: renewal, rooms: &rooms{places: max(1, int(cfg.MaxConns)/4)}, bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
+		pooling: state, renewal: renewal, bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
 }
 
 // Bulk waits until fewer than half of the connections serve bulk reads, and then

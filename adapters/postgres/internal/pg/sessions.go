@@ -1,7 +1,6 @@
 package pg
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,14 +115,4 @@ func (db *DB) Briefly(ctx context.Context, sql string, args []any, read func(pgx
 	b.Queue(limitLocks, LockTimeout(ctx))
 	b.Queue(sql, args...).Query(read)
 	return db.Pool.SendBatch(ctx, b).Close()
-}
-
-// BrieflyOne is [DB.Briefly] for a statement that returns one row, or [pgx.ErrNoRows].
-func (db *DB) BrieflyOne(ctx context.Context, sql string, args []any, into ...any) error {
-	return db.Briefly(ctx, sql, args, func(rows pgx.Rows) error {
-		if !rows.Next() {
-			return cmp.Or(rows.Err(), pgx.ErrNoRows)
-		}
-		return rows.Scan(into...)
-	})
 }

@@ -32,9 +32,9 @@ const key = "dbk_demoshopdemoshopdemoshop"
 // visit is a visit of the demo shop in a browser.
 type visit struct {
 	*consoletest.Tab
-	shop    *shop.Shop
-	address string
-	moved   time.Time
+	shop              *shop.Shop
+	address, database string
+	moved             time.Time
 }
 
 // TestDemoShop follows an end user in a real browser through all steps, with `dropbell all`: a
@@ -43,25 +43,8 @@ type visit struct {
 // minutes of waiting. After each reload the components show only the loading state and the true
 // state.
 func TestDemoShop(t *testing.T) {
-	const secret = "a-secret-of-32-bytes-for-tests-only"
-	var handler atomic.Pointer[http.Handler]
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
-	t.Cleanup(server.Close)
 	messages, push := catch(t)
-	address := serve(t, append(push, "AUTH_JWT_SECRET="+secret, "SHOP_ORIGINS="+server.URL, "EVENTS_INSECURE=on")...)
-	s, err := shop.New(shop.Config{Server: address, Messages: messages, Key: key, Tokens: dropbell.UserTokens{Secret: secret}, Log: slog.New(slog.DiscardHandler)}, server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages := s.Handler()
-	handler.Store(&pages)
-	if err := s.Register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.AddDrop(t.Context(), 40*time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	v := &visit{Tab: consoletest.NewTab(t), shop: s, address: server.URL}
+	v := begin(t, consoletest.NewTab(t), messages, push...)
 	v.open("/", "dropbell-reserve", "ready")
 	v.looks("the product page")
 	v.press("dropbell-reserve", "ready")
@@ -112,6 +95,31 @@ func TestDemoShop(t *testing.T) {
 	})
 }
 
+// begin starts `dropbell all` with the additional variables more, and a shop with a drop that opens
+// in 40 minutes.
+func begin(t *testing.T, tab *consoletest.Tab, messages string, more ...string) *visit {
+	t.Helper()
+	const secret = "a-secret-of-32-bytes-for-tests-only"
+	var handler atomic.Pointer[http.Handler]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	database := localstack.Database(t)
+	address := serve(t, database, append(more, "AUTH_JWT_SECRET="+secret, "LINK_SECRET="+secret, "SHOP_ORIGINS="+server.URL, "EVENTS_INSECURE=on")...)
+	s, err := shop.New(shop.Config{Server: address, Messages: messages, Key: key, Tokens: dropbell.UserTokens{Secret: secret}, Log: slog.New(slog.DiscardHandler)}, server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := s.Handler()
+	handler.Store(&pages)
+	if err := s.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddDrop(t.Context(), 40*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	return &visit{Tab: tab, shop: s, address: server.URL, database: database}
+}
+
 // catch starts a catcher of pushes. It returns the address of its page, and the variables by
 // which pushes come there.
 func catch(t *testing.T) (page string, variables []string) {
@@ -138,7 +146,7 @@ func catch(t *testing.T) (page string, variables []string) {
 
 // serve runs `dropbell all` with the additional variables more until the test ends, and returns
 // the address of web.
-func serve(t *testing.T, more ...string) string {
+func serve(t *testing.T, database string, more ...string) string {
 	t.Helper()
 	bin, err := stack.Build(t.Context(), t.TempDir(), "dropbell")
 	if err != nil {
@@ -151,7 +159,7 @@ func serve(t *testing.T, more ...string) string {
 		}
 	}
 	web, operations := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	servers := &stack.Stack{PostgresURL: localstack.Database(t), RedisURL: localstack.RedisServer(t).URL()}
+	servers := &stack.Stack{PostgresURL: database, RedisURL: localstack.RedisServer(t).URL()}
 	p, err := servers.Launch(bin, stack.Launch{Addr: web, Args: []string{"all"},
 		Env: append([]string{"WORKER_HTTP_ADDR=" + operations, "PUBLIC_URL=http://" + web, "ADMIN_API_KEY=" + key}, more...)})
 	if err != nil {

@@ -110,6 +110,7 @@ func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.product)
 	mux.HandleFunc("GET /token", s.token)
+	mux.HandleFunc("GET /dropbell-push.js", s.pushWorker)
 	mux.HandleFunc("GET /checkout", s.checkout)
 	mux.HandleFunc("POST /orders", s.pay)
 	mux.HandleFunc("GET /orders/{id}", s.receipt)
@@ -190,6 +191,14 @@ func (s *Shop) token(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	fmt.Fprintf(w, `{"token":%q}`, token)
+}
+
+// pushWorker is the service worker that shows push messages: the worker of Dropbell, imported into
+// a script of the shop's own origin.
+func (s *Shop) pushWorker(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	fmt.Fprintf(w, "self.dropbell = { title: \"Leaf & Kettle\", icon: \"/files/leaf.svg\", url: \"/\" };\nimportScripts(%q);\n", s.config.Server+"/components/v1-push.js")
 }
 
 // page has the data that every page shows.

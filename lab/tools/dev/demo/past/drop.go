@@ -64,7 +64,7 @@ func (h *history) storeDrop(ctx context.Context, tx pgx.Tx, p plan) error {
 		return err
 	}
 	d.book()
-	for _, part := range []func(context.Context) error{d.storeReservations, d.storeSlots, d.beginCampaign, d.storeCoupons, d.endCampaign, d.storeAudit} {
+	for _, part := range []func(context.Context) error{d.storeReservations, d.storeSlots, d.beginCampaign, d.storeCoupons, d.storeOrders, d.endCampaign, d.storeAudit} {
 		if err := part(ctx); err != nil {
 			return err
 		}

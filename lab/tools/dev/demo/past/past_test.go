@@ -98,7 +98,7 @@ func TestBalances(t *testing.T) {
 		t.Errorf("a second start changed rows:\n%s", diff)
 	}
 	for table, least := range map[string]int64{"templates": 13, "campaigns": 3, "campaign_results": 8, "exceptions": 500, "dead_letter_groups": 2, "suppressions": 20,
-		"alerts": 5, "providers": 1, "staff": 2, "shops": 2, "coupon_operations": 10000, "reservations": 19000, "slot_forecasts": 500} {
+		"alerts": 5, "providers": 1, "staff": 2, "shops": 2, "coupon_operations": 10000, "reservations": 19000, "slot_forecasts": 500, "orders": 3000} {
 		if first[table] < least {
 			t.Errorf("%d rows in %s, want at least %d", first[table], table, least)
 		}
@@ -144,6 +144,9 @@ func (f *fixture) audit() {
 		join (select template_id, sum(delta) as n from booking_growth group by 1) g using (template_id)
 		join (select template_id, sum(bit_count(slots::bit(60))) as n from reservations group by 1) r using (template_id) where b.n <> g.n or b.n <> r.n`); len(lines) > 0 {
 		f.Errorf("bookings, growth and reservations differ for the drops %v", lines)
+	}
+	if early := f.ids(`select id from templates t where request_key like 'demo: %' and (select count(*) from orders o where o.shop_number = t.shop_number and o.ordered_at between t.opens_at and now() and o.refunded < o.amount) < 50`); len(early) > 0 {
+		f.Errorf("there are no orders without coupons beside the drops %v", early)
 	}
 	if late := f.ids(`select id from coupons where issued_at > now() or used_at > now() or state = 'locked' or state = 'unused' and expires_at < now() - interval '1 minute'`); len(late) > 0 {
 		f.Errorf("%d coupons are in a state that a worker would change, or of the future", len(late))

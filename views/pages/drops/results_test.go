@@ -1,0 +1,32 @@
+package drops
+
+import (
+	"testing"
+	"time"
+
+	"dropbell/domain/reminder"
+)
+
+// TestScaleTop is at least the greatest number, and at most two and a half times as much.
+func TestScaleTop(t *testing.T) {
+	for _, n := range []int64{0, 1, 2, 3, 5, 9, 10, 11, 20, 21, 39, 41, 99, 101, 17_516_200, 20_000_001, 1 << 52} {
+		top := scaleTop(n)
+		if top < n || n > 1 && 2*top > 5*n || top%2 != 0 {
+			t.Errorf("%d for %d", top, n)
+		}
+	}
+}
+
+// TestUntil keeps the points until the end, and always a line's first two.
+func TestUntil(t *testing.T) {
+	at := time.Date(2026, 11, 25, 20, 0, 0, 0, time.UTC)
+	points := []reminder.Growth{{At: at}, {At: at.Add(2 * time.Minute)}, {At: at.Add(3 * time.Minute)}, {At: at.Add(4 * time.Minute)}}
+	for end, want := range map[time.Duration]int{time.Minute: 2, 2 * time.Minute: 2, 3 * time.Minute: 3, time.Hour: 4} {
+		if got := until(points, at.Add(end)); len(got) != want {
+			t.Errorf("until %v: %d points, want %d", end, len(got), want)
+		}
+	}
+	if got := until(nil, at); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}

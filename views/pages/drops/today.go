@@ -1,0 +1,100 @@
+package drops
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// ordered returns the open drops and the drops to come. The next drop comes first once its
+// reminders are sent.
+func (p Overview) ordered(now time.Time) []Drop {
+	if len(p.Upcoming) == 0 || now.Before(template.Slot(template.Slots).DueAt(p.Upcoming[0].OpensAt)) {
+		return slices.Concat(p.Open, p.Upcoming)
+	}
+	return slices.Concat(p.Upcoming[:1], p.Open, p.Upcoming[1:])
+}
+
+// acts divides the activity into the acts of staff and of the program, and the acts of API keys.
+func (p Overview) acts() (others, keys []staff.Record) {
+	for _, r := range p.Activity {
+		if strings.HasPrefix(r.Actor, "key:") {
+			keys = append(keys, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return others, keys
+}
+
+// The size of the drawing beside a drop.
+const (
+	sparkHeight = 24
+	sparkBar    = 28
+	sparkStep   = 34
+	sparkWidth  = 2*sparkStep + sparkBar
+)
+
+// A stage is one number of the way from booked to claimed. full is the number of the highest bar.
+type stage struct {
+	label, class, figure string
+	n, full              int64
+}
+
+func (d Drop) stages() []stage {
+	list := []stage{
+		{"drop.booked_all", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), 1},
+		{"stat.sent", "bar-sent", "", d.counts().Sent, 1},
+		{"journey.claimed", "today-claimed", "", d.Issued, 1},
+	}
+	full := max(1, list[0].n, list[1].n, list[2].n)
+	for i := range list {
+		list[i].full = full
+	}
+	return list
+}
+
+// tall is the height of the bar. A number above 0 is visible.
+func (s stage) tall() float64 {
+	if s.n == 0 {
+		return 0
+	}
+	return max(1.5, sparkHeight*float64(s.n)/float64(s.full))
+}
+
+func (s stage) height() string { return parts.Unit(s.tall()) }
+func (s stage) y() string      { return parts.Unit(sparkHeight - s.tall()) }
+
+// A moment is an instant at which a drop's page, or its line, changes its colour for a minute.
+type moment struct {
+	At   string `json:"at"`
+	Text string `json:"text"`
+}
+
+// moments are the attributes with the instants to come: the slots with reminders, and the opening.
+// A drop that is paused, over or without an opening ahead has none.
+func (d Drop) moments(ctx context.Context) templ.Attributes {
+	switch d.State(ui.From(ctx).Now) {
+	case template.Scheduled, template.Open, template.SoldOut:
+	default:
+		return nil
+	}
+	var list []moment
+	for _, r := range d.Board.Rows {
+		if r.Booked() > 0 || r.Counts().Reserved > 0 {
+			list = append(list, moment{ui.Machine(r.DueAt), ui.T(ctx, "moment.reminders", r.Slot.Slot.Minutes())})
+		}
+	}
+	list = append(list, moment{ui.Machine(d.OpensAt), ui.T(ctx, "moment.opening")})
+	raw, _ := json.Marshal(list) // texts
+	return templ.Attributes{"data-moments": string(raw), "data-moment-of": d.Name}
+}
