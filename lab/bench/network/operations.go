@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/localstack/network"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/lab/bench/load"
@@ -36,21 +37,28 @@ func (b *bench) operations(ctx context.Context, ms int, console *stack.Visitor) 
 	return b.firings(ctx, ms, "a firing: one reminder by webhook, with the call of the provider", 1, delivery.Webhook)
 }
 
-// each calls do one after another and records how long a call takes. The first calls are not
-// counted: they open connections and prepare statements.
+// each calls do one after another and records how long a call takes and how many round trips of
+// web follow each other in it. The first calls are not counted: they open connections and prepare
+// statements.
 func (b *bench) each(name string, ms int, do func(user int) error) error {
-	const first = 5
+	const first = 12
 	var took []time.Duration
+	var postgres, redis []float64
 	for i := range b.times + first {
 		b.calls++
+		b.paths.postgres.Record()
+		b.paths.redis.Record()
 		begin := time.Now()
 		if err := do(b.calls); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if i >= first {
 			took = append(took, time.Since(begin))
+			postgres = append(postgres, float64(network.InSequence(b.paths.postgres.Recorded())))
+			redis = append(redis, float64(network.InSequence(b.paths.redis.Recorded())))
 		}
 	}
+	b.trips[name] = fmt.Sprintf("%.0f / %.0f", stack.Median(postgres), stack.Median(redis))
 	b.record(name, ms, took)
 	return nil
 }
@@ -97,7 +105,7 @@ func (b *bench) requests(ctx context.Context, ms int) error {
 	}
 	from := b.calls + 1
 	if _, err := b.SQL.Exec(ctx, `insert into coupons (id, template_id, user_id, claim_id, origin, issued_at, expires_at)
-		overriding system value select $4 + n, $1, n, $4 + n, 'claim', now(), now() + interval '1 day' from generate_series($2::bigint, $3) n`, later.ID, from, from+b.times+5, inserted); err != nil {
+		overriding system value select $4 + n, $1, n, $4 + n, 'claim', now(), now() + interval '1 day' from generate_series($2::bigint, $3) n`, later.ID, from, from+b.times+12, inserted); err != nil {
 		return err
 	}
 	lock := func(user int) error {
@@ -187,30 +195,60 @@ func (b *bench) campaigns(ctx context.Context, ms int, console *stack.Visitor) e
 	return b.each("the page of a campaign in the console", ms, func(int) error { return console.Read(ctx, "/campaigns/"+strconv.FormatInt(id, 10)) })
 }
 
-// firings fires the slot of drops with n reminders on the channel, and records how long after its
-// instant the last outcome was recorded.
+// firings records how long after its instant the last outcome of a slot with n reminders on the
+// channel was recorded.
 func (b *bench) firings(ctx context.Context, ms int, name string, n int, c delivery.Channel) error {
 	var took []time.Duration
 	for range b.runs {
-		t, err := b.Drop(ctx, 2*time.Hour)
-		if err == nil {
-			err = b.Reserve(ctx, t.ID, n, stack.Bit(c))
-		}
-		if err == nil {
-			err = b.FireSoon(ctx, t, stack.Ahead(n))
-		}
-		if err == nil {
-			err = b.WaitFinished(ctx, t.ID)
-		}
-		var l stack.Lateness
-		if err == nil {
-			l, err = b.Lateness(ctx, t.ID, n)
-		}
+		last, err := b.fire(ctx, n, c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		took = append(took, l.Last)
+		took = append(took, last)
 	}
 	b.record(name, ms, took)
+	return nil
+}
+
+// fire fires the slot of a new drop and returns how long after its instant the last outcome was
+// recorded.
+func (b *bench) fire(ctx context.Context, n int, c delivery.Channel) (time.Duration, error) {
+	t, err := b.Drop(ctx, 2*time.Hour)
+	if err == nil {
+		err = b.Reserve(ctx, t.ID, n, stack.Bit(c))
+	}
+	if err == nil {
+		err = b.FireSoon(ctx, t, stack.Ahead(n))
+	}
+	if err == nil {
+		err = b.WaitFinished(ctx, t.ID)
+	}
+	if err != nil {
+		return 0, err
+	}
+	l, err := b.Lateness(ctx, t.ID, n)
+	return l.Last, err
+}
+
+// large compares a firing of many reminders in the app without a delay and with 1 ms each way, in
+// turns.
+func (b *bench) large(ctx context.Context) error {
+	var ratios []float64
+	for range b.runs {
+		took := map[int]time.Duration{}
+		for _, ms := range []int{0, 1} {
+			b.delay(ms)
+			if err := b.Empty(ctx); err != nil {
+				return err
+			}
+			var err error
+			if took[ms], err = b.fire(ctx, b.many, delivery.App); err != nil {
+				return err
+			}
+		}
+		ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
+		fmt.Printf("a firing of %d reminders: %.2f s without a delay, %.2f s with 1 ms each way\n", b.many, took[0].Seconds(), took[1].Seconds())
+	}
+	fmt.Printf("%s of the time without a delay (aim: at most 1.33)\n", stack.Spread(ratios))
 	return nil
 }

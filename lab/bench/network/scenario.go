@@ -1,7 +1,8 @@
-// Package network measures how many round trips to PostgreSQL, Redis and a provider follow each
-// other in one operation, as on machines apart. web and worker reach their servers through a proxy
-// that delays all data. The number of round trips is the growth of an operation's time, divided by the
-// growth of the round trip.
+// Package network counts how many round trips to PostgreSQL, Redis and a provider follow each
+// other in one operation, as on machines apart. web and worker reach their servers through proxies
+// that delay all data. The proxies of web record each wait for an answer. For work of worker, which
+// does other work beside, the number of round trips is the growth of the time, divided by the growth
+// of the round trip.
 //
 //	go tool task bench:network -- -delays 0,1,5
 package network
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/localstack/network"
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
@@ -29,8 +31,9 @@ func Scenario(f scenario.Flags) scenario.Run {
 	delays := f.Numbers("delays", "0,1,5", "milliseconds each way")
 	times, runs, bin := f.Int("times", 40, "calls of each operation"), f.Runs(3), f.Bin()
 	callers, lasting := f.Callers(1024), f.Lasting(4)
+	many := f.Int("firing", 1_000_000, "reminders of the firing that is compared with 1 ms each way, 0 = none")
 	return scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
-		b := &bench{Stack: s, times: *times, runs: *runs, callers: *callers, lasting: *lasting, took: map[string]map[int]time.Duration{}}
+		b := &bench{Stack: s, times: *times, runs: *runs, callers: *callers, lasting: *lasting, many: *many, took: map[string]map[int]time.Duration{}, trips: map[string]string{}}
 		return b.run(ctx, *bin, *delays)
 	})
 }
@@ -47,14 +50,20 @@ const (
 type bench struct {
 	*stack.Stack
 	times, runs, callers int
+	many                 int
 	lasting              time.Duration
-	proxies              []*Proxy
+	proxies              []*network.Proxy // of both programs
+	paths                paths            // of web
 	web                  *stack.Process
 	http                 *http.Client
 	calls                int // so far; each has a user of its own
 	names                []string
 	took                 map[string]map[int]time.Duration // the median, by operation and milliseconds each way
+	trips                map[string]string                // counted at the last delay, by operation
 }
+
+// paths are the proxies of one program.
+type paths struct{ postgres, redis *network.Proxy }
 
 func (b *bench) run(ctx context.Context, bin string, delays []int) error {
 	bin, remove, err := stack.Programs(ctx, bin)
@@ -72,16 +81,22 @@ func (b *bench) run(ctx context.Context, bin string, delays []int) error {
 	defer provider.Close()
 	env := []string{"AUTH_JWT_SECRET=" + secret, "ADMIN_API_KEY=" + key, "ADMIN_EMAIL=" + email, "ADMIN_PASSWORD=" + password, "CONSOLE_SECOND_FACTOR=optional",
 		"RATE_LIMIT_PER_MINUTE=0", "RATE_LIMIT_KEY_PER_MINUTE=0", "WEBHOOK_SECRET=whsec_YSBzZWNyZXQgdGhhdCBvbmx5IHRoaXMgYmVuY2htYXJrIGtub3dz"}
-	for name, address := range map[string]string{"DATABASE_URL": b.PostgresURL, "REDIS_URL": b.RedisURL, "WEBHOOK_URL": provider.URL} {
-		p, by, err := Through(address)
-		if err != nil {
-			return err
+	defer func() {
+		for _, p := range b.proxies {
+			p.Close()
 		}
-		defer p.Close()
-		b.proxies, env = append(b.proxies, p), append(env, name+"="+by)
-	}
+	}()
 	for _, name := range []string{"worker", "web"} {
-		p, err := b.Launch(filepath.Join(bin, name), stack.Launch{Log: io.Discard, Env: env})
+		var through [3]string
+		for i, address := range []string{b.PostgresURL, b.RedisURL, provider.URL} {
+			p, by, err := network.Through(address)
+			if err != nil {
+				return err
+			}
+			b.proxies, through[i] = append(b.proxies, p), by
+		}
+		p, err := b.Launch(filepath.Join(bin, name), stack.Launch{Env: append(env,
+			"DATABASE_URL="+through[0], "REDIS_URL="+through[1], "WEBHOOK_URL="+through[2])})
 		if err != nil {
 			return err
 		}
@@ -89,7 +104,7 @@ func (b *bench) run(ctx context.Context, bin string, delays []int) error {
 		if err := p.Ready(ctx, time.Minute); err != nil {
 			return err
 		}
-		b.web = p
+		b.web, b.paths = p, paths{b.proxies[len(b.proxies)-3], b.proxies[len(b.proxies)-2]}
 	}
 	b.http = &http.Client{Timeout: 30 * time.Second}
 	visitor, err := stack.SignIn(ctx, "http://"+b.web.Addr, email, password)
@@ -97,15 +112,23 @@ func (b *bench) run(ctx context.Context, bin string, delays []int) error {
 		return err
 	}
 	for _, ms := range delays {
-		for _, p := range b.proxies {
-			p.SetDelay(time.Duration(ms) * time.Millisecond)
-		}
+		b.delay(ms)
 		if err := b.operations(ctx, ms, visitor); err != nil {
 			return fmt.Errorf("%d ms each way: %w", ms, err)
 		}
 	}
 	b.print(delays)
-	return b.rates(ctx)
+	if err := b.rates(ctx); err != nil || b.many == 0 {
+		return err
+	}
+	return b.large(ctx)
+}
+
+// delay sets the delay each way of all connections of the programs.
+func (b *bench) delay(ms int) {
+	for _, p := range b.proxies {
+		p.SetDelay(time.Duration(ms) * time.Millisecond)
+	}
 }
 
 // record keeps and prints the median of the times.
@@ -131,14 +154,14 @@ func roundTrips(took map[int]time.Duration) float64 {
 }
 
 func (b *bench) print(delays []int) {
-	head := "| operation |"
+	head := "| operation | PostgreSQL / Redis, counted |"
 	for _, ms := range delays {
 		head += fmt.Sprintf(" %d ms each way |", ms)
 	}
-	fmt.Println(head + " round trips |")
-	fmt.Println("|---|" + strings.Repeat("---|", len(delays)+1))
+	fmt.Println(head + " by the growth of the time |")
+	fmt.Println("|---|---|" + strings.Repeat("---|", len(delays)+1))
 	for _, name := range b.names {
-		row := "| " + name + " |"
+		row := "| " + name + " | " + b.trips[name] + " |"
 		for _, ms := range delays {
 			row += fmt.Sprintf(" %.1f ms |", float64(b.took[name][ms])/float64(time.Millisecond))
 		}
@@ -153,9 +176,7 @@ func (b *bench) rates(ctx context.Context) error {
 	for range b.runs {
 		rate := map[int]float64{}
 		for _, ms := range []int{0, 1} {
-			for _, p := range b.proxies {
-				p.SetDelay(time.Duration(ms) * time.Millisecond)
-			}
+			b.delay(ms)
 			drop, err := b.Drop(ctx, 3*time.Hour)
 			if err != nil {
 				return err
@@ -180,7 +201,7 @@ func (b *bench) rates(ctx context.Context) error {
 		ratios = append(ratios, rate[1]/rate[0])
 		fmt.Printf("%d callers reserve: %.0f/s without a delay, %.0f/s with 1 ms each way\n", b.callers, rate[0], rate[1])
 	}
-	fmt.Printf("median: %.2f of the rate without a delay (aim: at least 0.9)\n", stack.Median(ratios))
+	fmt.Printf("%s of the rate without a delay (aim: at least 0.9)\n", stack.Spread(ratios))
 	return nil
 }
 

@@ -93,14 +93,56 @@ func TestProxyEndsWithItsServer(t *testing.T) {
 	}
 }
 
-// TestRoundTrips: the round trips follow from how the time grows with the delay, whatever the time
-// without a delay is.
-func TestRoundTrips(t *testing.T) {
-	took := map[int]time.Duration{0: 3 * time.Millisecond, 1: 9 * time.Millisecond, 5: 33 * time.Millisecond}
-	if n := roundTrips(took); n != 3 {
-		t.Errorf("%v round trips, want 3", n)
+// TestInSequence: round trips at the same time count once, whatever their number.
+func TestInSequence(t *testing.T) {
+	at := func(from, to int) Wait { return Wait{time.Unix(int64(from), 0), time.Unix(int64(to), 0)} }
+	for want, waits := range map[int][]Wait{
+		0: nil,
+		1: {at(1, 4), at(2, 3), at(2, 5)},
+		2: {at(4, 6), at(1, 4), at(1, 7), at(3, 5)},
+		3: {at(1, 2), at(3, 4), at(2, 5), at(5, 6)},
+	} {
+		if n := InSequence(waits); n != want {
+			t.Errorf("%d in sequence, want %d", n, want)
+		}
 	}
-	if n := roundTrips(map[int]time.Duration{5: time.Second}); n != 0 {
-		t.Errorf("%v round trips of one delay", n)
+}
+
+// TestProxyRecordsRoundTrips: a client that sends two parcels and then waits makes one round trip.
+func TestProxyRecordsRoundTrips(t *testing.T) {
+	p, err := NewProxy(echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.SetDelay(20 * time.Millisecond)
+	c, err := net.Dial("tcp", p.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	send := func(parcels ...string) {
+		t.Helper()
+		size := 0
+		for _, data := range parcels {
+			if _, err := c.Write([]byte(data)); err != nil {
+				t.Fatal(err)
+			}
+			size += len(data)
+		}
+		if _, err := io.ReadFull(c, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("not recorded")
+	p.Record()
+	send("one", "two")
+	send("three")
+	if n := InSequence(p.Recorded()); n != 2 {
+		t.Errorf("%d round trips, want 2", n)
+	}
+	send("not recorded")
+	if waits := p.Recorded(); len(waits) != 0 {
+		t.Errorf("%v", waits)
 	}
 }

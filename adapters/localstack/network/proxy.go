@@ -1,3 +1,5 @@
+// Package network delays the data between programs and their servers like a network between two
+// machines, and counts the round trips.
 package network
 
 import (
@@ -10,6 +12,7 @@ import (
 
 // A Proxy forwards TCP connections to a server and delays all data by the same time in each
 // direction, like a network between two machines. It does not limit the amount of data on its way.
+// It records each time that a client waited for an answer.
 type Proxy struct {
 	server   string
 	listener net.Listener
@@ -19,6 +22,8 @@ type Proxy struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool
 	closed bool
+	record bool
+	waits  []Wait
 }
 
 // NewProxy listens for connections to the server host:port, without delay.
@@ -90,8 +95,9 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { p.forward(server, client) })
-	both.Go(func() { p.forward(client, server) })
+	w := &waiting{}
+	both.Go(func() { p.forward(server, client, func() { w.begins(p) }, func() {}) })
+	both.Go(func() { p.forward(client, server, func() {}, func() { w.ends(p) }) })
 	both.Wait()
 }
 
@@ -109,8 +115,9 @@ type parcel struct {
 }
 
 // forward copies from one connection to the other until either ends, and then ends both: the
-// programs close connections as a whole.
-func (p *Proxy) forward(to, from net.Conn) {
+// programs close connections as a whole. It calls read when data has come, and writes before data
+// goes on.
+func (p *Proxy) forward(to, from net.Conn, read, writes func()) {
 	defer to.Close()
 	defer from.Close()
 	way := make(chan parcel, 1024)
@@ -118,6 +125,7 @@ func (p *Proxy) forward(to, from net.Conn) {
 	writer.Go(func() {
 		for one := range way {
 			time.Sleep(time.Until(one.due))
+			writes()
 			if _, err := to.Write(one.data); err != nil {
 				_ = from.Close()
 			}
@@ -127,6 +135,7 @@ func (p *Proxy) forward(to, from net.Conn) {
 		data := make([]byte, 64<<10)
 		n, err := from.Read(data)
 		if n > 0 {
+			read()
 			way <- parcel{data[:n], time.Now().Add(time.Duration(p.delay.Load()))}
 		}
 		if err != nil {
