@@ -30,6 +30,7 @@ import (
 	"dropbell/lab/bench/idle"
 	"dropbell/lab/bench/inbox"
 	"dropbell/lab/bench/large"
+	"dropbell/lab/bench/network"
 	"dropbell/lab/bench/nodes"
 	"dropbell/lab/bench/peers"
 	"dropbell/lab/bench/providers"
@@ -63,6 +64,7 @@ var scenarios = map[string]scenario.Scenario{
 	"idle":      idle.Scenario,
 	"inbox":     inbox.Scenario,
 	"large":     large.Scenario,
+	"network":   network.Scenario,
 	"nodes":     nodes.Scenario,
 	"peers":     peers.Scenario,
 	"providers": providers.Scenario,

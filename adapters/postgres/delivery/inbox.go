@@ -68,8 +68,8 @@ from here left join users u on u.id = $1`
 
 // Page derives the user's in-app messages from the batches that reached the user;
 // no message is stored separately. One round trip reads the user's rows and the
-// changes of remembered batches. Batches that are not remembered cost further
-// round trips.
+// changes of remembered batches. Batches that are not remembered cost a second
+// round trip, and content that is not remembered a third.
 func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int) (inbox.Page, error) {
 	ctx = pg.Unlimited(ctx) // one call is most of the page, so it may take the time of the request
 	p := paging{Page: inbox.Page{UserID: by}, before: before, limit: max(limit, 1), reader: user.User{ID: by}}
@@ -77,12 +77,17 @@ func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int
 	var notices bool
 	var columns columns
 	changed, asks := s.memory.asks()
-	err := s.PlannedOnce(ctx, s.memory.pageSQL(), slices.Concat([]any{by}, asks, []any{inboxWindow}), func(rows pgx.Rows) error {
+	reads := []pg.Read{{SQL: s.memory.pageSQL(), Args: slices.Concat([]any{by}, asks, []any{inboxWindow}), Rows: func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, append([]any{&p.ReadThrough, &p.reader.Name, &p.reader.Locale, &p.reader.Timezone, &notices, &templates},
 			changed.fields(&columns)...), func() error { return changed.read(columns) })
 		return err
-	})
-	if err != nil {
+	}}}
+	campaigns := s.memory.campaigns()
+	known := time.Since(campaigns.at) < campaignsFor
+	if !known {
+		reads = append(reads, campaigns.read())
+	}
+	if err := s.PlannedTogether(ctx, reads...); err != nil {
 		return p.Page, pg.Translate(err)
 	}
 	remembers, err := s.memory.apply(ctx, changed)
@@ -90,35 +95,44 @@ func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int
 		return p.Page, err
 	}
 	p.remembers = remembers
-	if err := s.addReminders(ctx, &p, templates); err != nil {
-		return p.Page, err
+	if now := s.memory.campaigns(); known && (!remembers || !now.at.Equal(campaigns.at)) { // a change dropped the list
+		known, campaigns = false, now
+		err = s.PlannedTogether(ctx, campaigns.read())
 	}
-	if notices {
-		if err := s.addNotices(ctx, &p); err != nil {
-			return p.Page, err
-		}
+	if err == nil && !known {
+		s.memory.keepCampaigns(campaigns)
 	}
-	if err := s.addCampaigns(ctx, &p); err != nil {
-		return p.Page, err
+	if err == nil {
+		err = s.addBatches(ctx, &p, templates, notices, campaigns)
+	}
+	if err != nil {
+		return p.Page, pg.Translate(err)
 	}
 	p.Items, err = s.render(ctx, p.reader, p.count())
 	return p.Page, err
 }
 
-// addReminders adds the reminders, corrections and cancellations of the templates that reached
-// the user.
-func (s Inbox) addReminders(ctx context.Context, p *paging, templates []int64) error {
-	unknown := s.remembered(p, dropTopic, templates, 0)
-	if len(unknown) == 0 {
-		return nil
+// addBatches adds the messages of the batches that reached the user. One round trip reads the
+// batches that are not remembered, but for campaigns above the first.
+func (s Inbox) addBatches(ctx context.Context, p *paging, templates []int64, notices bool, campaigns recentCampaigns) error {
+	var reads []pg.Read
+	var outcomes []reminder.Delivered
+	if unknown := s.remembered(p, dropTopic, templates, 0); len(unknown) > 0 {
+		reads = append(reads, pg.ReadOutcomes(&outcomes, p.UserID, unknown, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled))
 	}
-	all, err := pg.UserOutcomes(ctx, s.DB, p.UserID, unknown, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
-	for _, d := range all {
+	if notices {
+		reads = append(reads, p.notices())
+	}
+	further, probes := s.campaigns(p, campaigns)
+	if err := s.PlannedTogether(ctx, append(reads, probes...)...); err != nil {
+		return err
+	}
+	for _, d := range outcomes {
 		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
 			p.all = append(p.all, reminderOf(d))
 		}
 	}
-	return err
+	return s.addCampaigns(ctx, p, further, campaigns)
 }
 
 // remembered adds the user's messages of remembered topics to the page, from batches of owners
@@ -180,16 +194,23 @@ type message struct {
 	campaign campaignKey // of a remembered batch of a campaign
 }
 
+// rendered is a part of what render adds: the statements that read it, and a function that adds
+// it to the messages when the statements were executed.
+type rendered struct {
+	reads []pg.Read
+	add   func()
+}
+
 // render adds the facts about templates, the content of campaigns and the texts of
 // the shown messages.
 func (s Inbox) render(ctx context.Context, reader user.User, shown []message) ([]inbox.Message, error) {
-	shown, err := s.readCampaigns(ctx, shown)
-	if err != nil {
-		return nil, err
+	content, heads := s.readCampaigns(shown), s.readHeads(shown)
+	if err := s.PlannedTogether(ctx, slices.Concat(content.reads, heads.reads)...); err != nil {
+		return nil, pg.Translate(err)
 	}
-	if err := s.readHeads(ctx, shown); err != nil {
-		return nil, err
-	}
+	content.add()
+	heads.add()
+	shown = slices.DeleteFunc(shown, func(m message) bool { return m.batch != 0 }) // removed since the probe
 	items := make([]inbox.Message, len(shown))
 	for i, m := range shown {
 		text, err := s.text(ctx, m)
@@ -250,20 +271,6 @@ const headColumns = `t.shop_number::text, t.name, h.name, ` + pg.ClaimURL + `, `
 
 func headFields(about *delivery.Subject) []any {
 	return append([]any{&about.ShopNumber, &about.TemplateName, &about.ShopName, &about.ClaimURL}, pg.SubjectFields(about)...)
-}
-
-// heads returns the facts about the templates that messages show.
-func (s Inbox) heads(ctx context.Context, ids []int64) (map[int64]delivery.Subject, error) {
-	heads := make(map[int64]delivery.Subject, len(ids))
-	var about delivery.Subject
-	err := s.PlannedOnce(ctx, `select t.id, `+headColumns+` from templates t join shops h on h.number = t.shop_number where t.id = any($1)`, []any{ids}, func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, append([]any{&about.TemplateID}, headFields(&about)...), func() error {
-			heads[about.TemplateID] = about
-			return nil
-		})
-		return err
-	})
-	return heads, pg.Translate(err)
 }
 
 // mark is how far a user has read.

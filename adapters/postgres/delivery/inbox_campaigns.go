@@ -71,29 +71,33 @@ func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
 	return l, err
 }
 
-// addCampaigns adds the campaign messages that reached the user: of remembered campaigns first,
-// then of the other campaigns in the order of their ends, until the page needs no more of them.
-func (s Inbox) addCampaigns(ctx context.Context, p *paging) error {
-	list, err := s.recentCampaigns(ctx, p.remembers)
-	if err != nil || len(list.ids) == 0 {
-		return err
+// campaigns adds the messages of remembered campaigns that reached the user. It returns the
+// statements that find messages of tests and of the first campaigns that are not remembered, and
+// the campaigns that remain.
+func (s Inbox) campaigns(p *paging, list recentCampaigns) (further []int64, probes []pg.Read) {
+	if len(list.ids) == 0 {
+		return nil, nil
 	}
 	first, last := slices.Min(list.ids), slices.Max(list.ids)
 	if len(s.remembered(p, testTopic, []int64{0}, first)) > 0 {
-		if err := s.probe(ctx, p, testProbeSQL, p.UserID, first, last); err != nil {
-			return err
-		}
+		probes = append(probes, p.probe(testProbeSQL, p.UserID, first, last))
 	}
 	unknown := s.remembered(p, campaignTopic, list.ids, 0)
-	for n := firstProbes; len(unknown) > 0; n *= 2 {
-		if end, known := list.ends[unknown[0]]; known && p.complete(end) {
-			return nil
-		}
-		n = min(n, len(unknown))
-		if err := s.probe(ctx, p, campaignProbeSQL, p.UserID, unknown[:n]); err != nil {
+	if n := min(firstProbes, len(unknown)); n > 0 && !list.complete(p, unknown) {
+		probes, unknown = append(probes, p.probe(campaignProbeSQL, p.UserID, unknown[:n])), unknown[n:]
+	}
+	return unknown, probes
+}
+
+// addCampaigns adds the messages of further campaigns that reached the user, in the order of
+// their ends, until the page needs no more of them.
+func (s Inbox) addCampaigns(ctx context.Context, p *paging, further []int64, list recentCampaigns) error {
+	for n := 2 * firstProbes; len(further) > 0 && !list.complete(p, further); n *= 2 {
+		n = min(n, len(further))
+		if err := s.PlannedTogether(ctx, p.probe(campaignProbeSQL, p.UserID, further[:n])); err != nil {
 			return err
 		}
-		unknown = unknown[n:]
+		further = further[n:]
 	}
 	return nil
 }
@@ -108,54 +112,52 @@ type recentCampaigns struct {
 	dropped int
 }
 
-// recentCampaigns returns the newest in-app campaigns. A remembered list is used for a moment: the
-// memory drops it when a message of a campaign is sent.
-func (s Inbox) recentCampaigns(ctx context.Context, remembered bool) (list recentCampaigns, err error) {
-	if list = s.memory.campaigns(); remembered && time.Since(list.at) < campaignsFor {
-		return list, nil
-	}
-	list = recentCampaigns{ends: map[int64]time.Time{}, at: time.Now(), dropped: list.dropped}
-	err = s.PlannedOnce(ctx, recentCampaignsSQL, []any{campaignWindow}, func(rows pgx.Rows) error {
+// complete reports whether the page needs no messages of the campaigns ids, in the order of the
+// list.
+func (l recentCampaigns) complete(p *paging, ids []int64) bool {
+	end, known := l.ends[ids[0]]
+	return known && p.complete(end)
+}
+
+// read makes l an empty list and returns the statement that fills it. A remembered list is used for
+// a moment: the memory drops it when a message of a campaign is sent.
+func (l *recentCampaigns) read() pg.Read {
+	*l = recentCampaigns{ends: map[int64]time.Time{}, at: time.Now(), dropped: l.dropped}
+	return pg.Read{SQL: recentCampaignsSQL, Args: []any{campaignWindow}, Rows: func(rows pgx.Rows) error {
 		var id int64
 		var end pgtype.Timestamptz
 		_, err := pgx.ForEachRow(rows, []any{&id, &end}, func() error {
-			if list.ids = append(list.ids, id); end.InfinityModifier == pgtype.Finite {
-				list.ends[id] = end.Time
+			if l.ids = append(l.ids, id); end.InfinityModifier == pgtype.Finite {
+				l.ends[id] = end.Time
 			}
 			return nil
 		})
 		return err
-	})
-	if err == nil {
-		s.memory.keepCampaigns(list)
-	}
-	return list, pg.Translate(err)
+	}}
 }
 
-// probe adds the messages of the batches in the statement's result that reached the user.
-// Texts are read later, only for the messages that the page shows.
-func (s Inbox) probe(ctx context.Context, p *paging, sql string, args ...any) error {
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return pg.Translate(err)
-	}
-	var m message
-	var owner int64
-	var sent pgtype.DriverBytes // looked at before the next row
-	_, err = pgx.ForEachRow(rows, []any{&m.batch, &m.Kind, &owner, &m.DueAt, &m.At, &sent}, func() error {
-		reached, err := pg.SetHolds(sent, p.UserID)
-		if reached {
-			m.ID = inbox.MessageID(m.Kind, owner, m.DueAt)
-			p.all = append(p.all, m)
-		}
+// probe returns a statement that adds the messages of its batches that reached the user. Texts are
+// read later, only for the messages that the page shows.
+func (p *paging) probe(sql string, args ...any) pg.Read {
+	return pg.Read{SQL: sql, Args: args, Rows: func(rows pgx.Rows) error {
+		var m message
+		var owner int64
+		var sent pgtype.DriverBytes // looked at before the next row
+		_, err := pgx.ForEachRow(rows, []any{&m.batch, &m.Kind, &owner, &m.DueAt, &m.At, &sent}, func() error {
+			reached, err := pg.SetHolds(sent, p.UserID)
+			if reached {
+				m.ID = inbox.MessageID(m.Kind, owner, m.DueAt)
+				p.all = append(p.all, m)
+			}
+			return err
+		})
 		return err
-	})
-	return pg.Translate(err)
+	}}
 }
 
-// readCampaigns reads the content of the campaign messages among shown. It leaves out messages
-// whose batches were removed since the probe.
-func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, error) {
+// readCampaigns reads the content of the campaign messages among shown. A message whose batch was
+// removed since the probe keeps its batch and gets no content.
+func (s Inbox) readCampaigns(shown []message) rendered {
 	var ids []int64
 	for i := range shown {
 		if m := &shown[i]; m.batch != 0 && !s.texts.campaign(m) {
@@ -163,25 +165,26 @@ func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, e
 		}
 	}
 	if len(ids) == 0 {
-		return shown, nil
+		return rendered{add: func() {}}
 	}
-	rows, err := s.Pool.Query(ctx, `select `+campaignBatchColumns+` from batches b join campaigns c on c.id = b.owner_id`+campaignBatchJoins+`
-		where b.id = any($1)`, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaignBatch, error) { return scanCampaignBatch(row) })
-	kept := map[campaignKey]message{}
-	for _, l := range all {
-		m := &shown[slices.IndexFunc(shown, func(m message) bool { return m.batch == l.batch })]
-		l.At, l.Read, l.campaign = m.At, m.Read, m.campaign // as it was when the page was composed
-		l.batch = 0
-		if *m = l.message; m.campaign.campaign != 0 {
-			kept[m.campaign] = *m
+	var all []campaignBatch
+	read := pg.Read{SQL: `select ` + campaignBatchColumns + ` from batches b join campaigns c on c.id = b.owner_id` + campaignBatchJoins + `
+		where b.id = any($1)`, Args: []any{ids}, Rows: func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaignBatch, error) { return scanCampaignBatch(row) })
+		return err
+	}}
+	return rendered{[]pg.Read{read}, func() {
+		kept := map[campaignKey]message{}
+		for _, l := range all {
+			m := &shown[slices.IndexFunc(shown, func(m message) bool { return m.batch == l.batch })]
+			l.At, l.Read, l.campaign = m.At, m.Read, m.campaign // as it was when the page was composed
+			l.batch = 0
+			if *m = l.message; m.campaign.campaign != 0 {
+				kept[m.campaign] = *m
+			}
 		}
-	}
-	s.texts.keep(nil, kept)
-	return slices.DeleteFunc(shown, func(m message) bool { return m.batch != 0 }), pg.Translate(err)
+		s.texts.keep(nil, kept)
+	}}
 }
 
 // readers returns the data needed to render messages for the users. Users without a row read

@@ -45,9 +45,9 @@ func (n *notice) complete() {
 	n.subject.Kind, n.subject.TemplateID = delivery.KindNotice, it.TemplateID
 }
 
-// addNotices adds the notices that reached the user's app.
-func (s Inbox) addNotices(ctx context.Context, p *paging) error {
-	return pg.Translate(s.PlannedOnce(ctx, noticeSQL, []any{p.UserID, noticeWindow}, func(rows pgx.Rows) error {
+// notices returns the statement that adds the notices that reached the user's app.
+func (p *paging) notices() pg.Read {
+	return pg.Read{SQL: noticeSQL, Args: []any{p.UserID, noticeWindow}, Rows: func(rows pgx.Rows) error {
 		for rows.Next() {
 			var n notice
 			it := &n.Message
@@ -63,7 +63,7 @@ func (s Inbox) addNotices(ctx context.Context, p *paging) error {
 			}
 		}
 		return rows.Err()
-	}))
+	}}
 }
 
 // noticeMessages returns the messages of a finished app batch of notices for the

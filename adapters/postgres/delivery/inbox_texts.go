@@ -6,6 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
 	"dropbell/domain/user"
@@ -146,8 +149,8 @@ func (s Inbox) text(ctx context.Context, m message) (shownText, error) {
 	return text, err
 }
 
-// readHeads adds the facts about their templates to the headless messages.
-func (s Inbox) readHeads(ctx context.Context, shown []message) error {
+// readHeads reads the facts about the templates of the headless messages.
+func (s Inbox) readHeads(shown []message) rendered {
 	var ids []int64
 	asked := map[int64]bool{}
 	for i := range shown {
@@ -161,19 +164,30 @@ func (s Inbox) readHeads(ctx context.Context, shown []message) error {
 		}
 	}
 	if len(ids) == 0 {
-		return nil
+		return rendered{add: func() {}}
 	}
-	heads, err := s.heads(ctx, ids)
-	if err != nil {
-		return err
-	}
-	for i := range shown {
-		if m := &shown[i]; m.headless {
-			m.about(heads[m.TemplateID])
+	heads := make(map[int64]delivery.Subject, len(ids))
+	return rendered{[]pg.Read{readHeads(heads, ids)}, func() {
+		for i := range shown {
+			if m := &shown[i]; m.headless {
+				m.about(heads[m.TemplateID])
+			}
 		}
-	}
-	s.texts.keep(heads, nil)
-	return nil
+		s.texts.keep(heads, nil)
+	}}
+}
+
+// readHeads reads the facts about the templates that messages show.
+func readHeads(heads map[int64]delivery.Subject, ids []int64) pg.Read {
+	return pg.Read{SQL: `select t.id, ` + headColumns + ` from templates t join shops h on h.number = t.shop_number where t.id = any($1)`, Args: []any{ids},
+		Rows: func(rows pgx.Rows) error {
+			var about delivery.Subject
+			_, err := pgx.ForEachRow(rows, append([]any{&about.TemplateID}, headFields(&about)...), func() error {
+				heads[about.TemplateID] = about
+				return nil
+			})
+			return err
+		}}
 }
 
 // about adds the facts about the template to a headless message. The text states the time that was

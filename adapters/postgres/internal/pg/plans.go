@@ -27,7 +27,23 @@ func ByIndex(ctx context.Context, tx pgx.Tx) error {
 // PlannedOnce runs a statement with a generic plan, in one round trip. A statement that runs a
 // thousand times a second for a few rows takes longer to plan than to execute.
 func (db *DB) PlannedOnce(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
-	return db.planned(ctx, IndexesOnly, sql, args, read)
+	return db.planned(ctx, IndexesOnly, Read{sql, args, read})
+}
+
+// A Read is a statement with its parameters and the function that reads its rows.
+type Read struct {
+	SQL  string
+	Args []any
+	Rows func(pgx.Rows) error
+}
+
+// PlannedTogether is [DB.PlannedOnce] for statements that do not depend on each other's rows, in
+// one round trip. Without statements it makes no round trip.
+func (db *DB) PlannedTogether(ctx context.Context, reads ...Read) error {
+	if len(reads) == 0 {
+		return nil
+	}
+	return db.planned(ctx, IndexesOnly, reads...)
 }
 
 // onePlan is [IndexesOnly] with hash joins allowed, for statements that join their parameter
@@ -60,18 +76,20 @@ func (db *DB) plannedForGroups(ctx context.Context, settings, sql string, args [
 	if db.transactionPool {
 		return db.Briefly(ctx, sql, args, read)
 	}
-	return db.planned(ctx, settings, sql, args, read)
+	return db.planned(ctx, settings, Read{sql, args, read})
 }
 
-// planned sends the settings and the statement together, as one transaction. The statement of
+// planned sends the settings and the statements together, as one transaction. The statement of
 // a committer's group waits for each lock as long as [LockTimeout] says.
-func (db *DB) planned(ctx context.Context, settings, sql string, args []any, read func(pgx.Rows) error) error {
+func (db *DB) planned(ctx context.Context, settings string, reads ...Read) error {
 	b := &pgx.Batch{} // without begin and commit it is one transaction
 	if _, limited := lockLimit(ctx); limited {
 		b.Queue(settings+`, set_config('lock_timeout', $1, true)`, LockTimeout(ctx))
 	} else {
 		b.Queue(settings)
 	}
-	b.Queue(sql, args...).Query(read)
+	for _, r := range reads {
+		b.Queue(r.SQL, r.Args...).Query(r.Rows)
+	}
 	return db.Pool.SendBatch(ctx, b).Close()
 }

@@ -51,24 +51,29 @@ order by o.due_at desc, o.kind, o.id desc, c.channel`
 // and notices of these kinds, for these templates and channels. The latest due
 // time comes first.
 func UserOutcomes(ctx context.Context, db *DB, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
+	var list []reminder.Delivered
+	err := db.PlannedTogether(ctx, ReadOutcomes(&list, by, templateIDs, channels, kinds...))
+	return list, Translate(err)
+}
+
+// ReadOutcomes is the statement of [UserOutcomes]. It adds the outcomes to list.
+func ReadOutcomes(list *[]reminder.Delivered, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) Read {
 	cs := make([]int16, len(channels))
 	for i, c := range channels {
 		cs[i] = int16(c)
 	}
-	var list []reminder.Delivered
-	err := db.PlannedOnce(ctx, outcomeSQL, []any{by, templateIDs, cs, kinds}, func(rows pgx.Rows) error {
+	return Read{outcomeSQL, []any{by, templateIDs, cs, kinds}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			d, mine, err := scanOutcome(rows, by)
 			if err != nil {
 				return err
 			}
 			if mine {
-				list = append(list, d)
+				*list = append(*list, d)
 			}
 		}
 		return rows.Err()
-	})
-	return list, Translate(err)
+	}}
 }
 
 // scanOutcome reads one batch and determines the user's outcome in it; mine is
