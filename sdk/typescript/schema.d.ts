@@ -2953,7 +2953,7 @@ export interface components {
             goal?: "opened" | "claimed" | "used";
             /** @description a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing. */
             groups: components["schemas"]["CampaignGroup"][];
-            /** @description What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders. */
+            /** @description What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders, and for results that were final before comparisons existed and whose orders are no longer stored as they were. */
             increment?: components["schemas"]["Increment"];
             /** @description The looks at the test, with the numbers that decided it; empty without a test. */
             looks: components["schemas"]["CampaignLook"][];
