@@ -126,13 +126,9 @@ func TestACampaignKeepsItsBudget(t *testing.T) {
 	}
 }
 
-// TestABudgetThatACampaignCannotKeep: without coupons, or behind the gate, a budget is refused.
-func TestABudgetThatACampaignCannotKeep(t *testing.T) {
+// TestACampaignWithoutCouponsHasNoBudget: without coupons a budget is refused.
+func TestACampaignWithoutCouponsHasNoBudget(t *testing.T) {
 	g := newGiver(t)
-	g.Exec(`update templates set claim_mode = 'gate' where id = $1`, g.drop.ID)
-	if err := g.set(1000); !errors.Is(err, budget.ErrBehindGate) {
-		t.Errorf("behind the gate: %v", err)
-	}
 	g.drop.ID = 0
 	if err := g.set(1000); !errors.Is(err, budget.ErrNoCoupons) {
 		t.Errorf("no coupons: %v", err)

@@ -127,9 +127,9 @@ func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Settlem
 		switch v := verdicts[c.ID]; {
 		case v.Issued:
 			issued = 1
-		case c.Origin == claim.ByCode && v.CouponID == 0:
-			// A refused redeem code can be used again; a repeated tap gets the
-			// outcome of its first attempt.
+		case (c.Origin == claim.ByCode || c.Origin == claim.ByCampaign) && v.CouponID == 0:
+			// A refused redeem code can be used again, and the claim of a campaign is decided
+			// anew, as by the durable gate; a repeated tap gets the outcome of its first attempt.
 			free = recordKey(c.Origin, c.Key)
 		}
 		args = append(args, c.ID.String(), c.UserID.String(), issued, free)

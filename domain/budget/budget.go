@@ -37,9 +37,7 @@ var (
 	ErrNoShop    = fault.New(fault.NotFound, "shop_not_found", "there is no such shop; create it first")
 	// ErrNoCoupons says that a campaign gives no coupons that a budget could limit.
 	ErrNoCoupons = fault.New(fault.Conflict, "budget_no_coupons", "the campaign gives no coupons; choose the coupon that it gives first")
-	// ErrBehindGate says that the gate in Redis gives the coupons and cannot keep the budget.
-	ErrBehindGate = fault.New(fault.Conflict, "budget_behind_gate", "the coupons of this drop are given by the gate in Redis, which knows no budgets of campaigns; choose a drop that is claimed in the database")
-	ErrNotFound   = fault.New(fault.NotFound, "budget_not_found", "there is no such budget; list the budgets and choose one of them")
+	ErrNotFound  = fault.New(fault.NotFound, "budget_not_found", "there is no such budget; list the budgets and choose one of them")
 )
 
 // Worth returns the greatest amount that one coupon can take off.
@@ -120,7 +118,7 @@ func Room(amount, others, worth money.Amount, stock int64, whose string) error {
 type Store interface {
 	// Set stores the amount and the audit entry in one transaction. A new budget begins now.
 	// It returns [ErrCommitted] if more is committed, and [ErrNoShop] for a shop that does not
-	// exist. For a campaign it returns [ErrNoCoupons] or [ErrBehindGate]. For amount 0 it removes the budget, or returns [ErrNotFound].
+	// exist. For a campaign it may return [ErrNoCoupons]. For amount 0 it removes the budget, or returns [ErrNotFound].
 	Set(ctx context.Context, k Key, amount money.Amount, e staff.Entry) error
 	// Budgets returns the budgets of the shops (none = all) and of their drops that may still
 	// give coupons away.
@@ -174,8 +172,7 @@ func (s *Service) SetDrop(ctx context.Context, by staff.Actor, templateID int64,
 }
 
 // SetCampaign sets the budget of the coupons that a campaign gives, in the currency of their drop; 0
-// removes it. Recipients for whom it does not pay are skipped. It returns [ErrNoCoupons] or
-// [ErrBehindGate].
+// removes it. Recipients for whom it does not pay are skipped. It may return [ErrNoCoupons].
 func (s *Service) SetCampaign(ctx context.Context, by staff.Actor, campaignID int64, amount money.Amount, reason string) error {
 	t, shop, err := s.GivenBy(ctx, by, campaignID)
 	if err != nil {

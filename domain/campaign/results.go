@@ -98,6 +98,10 @@ type Results struct {
 	// Final says that the results do not change any more: the window is over, or the retention of
 	// the rows to count is over.
 	Final bool
+	// Compared says that the results have what the interval of an increment is computed from, unless
+	// that could not be counted any more; see [Results.Incomparable]. It is false until the first
+	// count.
+	Compared bool
 	// AccountOff is [Balance.Difference] as recounted then; nil = never.
 	AccountOff *int64
 	// Reported counts the sent messages on which the provider has reported, as of now.
@@ -140,11 +144,21 @@ func (r Results) Meant() Tally {
 }
 
 // Increment compares the orders of the users who were meant to get the message with the orders of
-// the held-out users. It returns false if there are no held-out users, or no order is counted.
+// the held-out users. It returns false if there are no held-out users, no order is counted, or
+// [Results.Incomparable].
 func (r Results) Increment() (increment.Increment, bool) {
 	held, ok := r.Group(delivery.HeldOut)
 	currency := r.Total().Spent.Currency
-	return increment.Increment{Currency: currency, Reached: r.Meant().group(), HeldOut: held.group()}, ok && currency != ""
+	return increment.Increment{Currency: currency, Reached: r.Meant().group(), HeldOut: held.group()}, ok && currency != "" && !r.Incomparable()
+}
+
+// Incomparable reports whether there are held-out users and used coupons, but no interval can be
+// computed: the results were final before increments existed, and the orders could not be counted
+// again as they were then.
+func (r Results) Incomparable() bool {
+	_, held := r.Group(delivery.HeldOut)
+	sum := r.Total()
+	return held && r.Final && r.Compared && sum.Used > 0 && sum.Spent.OrderPowers.Squares == 0
 }
 
 func (t Tally) group() increment.Group {

@@ -24,9 +24,9 @@ type Facts struct {
 	State         State
 	PerDay        int
 	PerWeek       int
-	// Unbudgeted says that the campaign has a budget and its coupons are given by a gate that does not
-	// know budgets: then no coupon is given.
-	Unbudgeted bool
+	// Budgeted says that the campaign has a budget and the gate in Redis gives its coupons; see
+	// [Grant].
+	Budgeted bool
 	// Quiet are the recipients with quiet hours. Deleted are the recipients who had stored data
 	// when the audience was cut and have none any more.
 	Quiet   map[user.ID]user.User
@@ -53,6 +53,10 @@ const quietFor = 500 * time.Millisecond
 type Grant struct {
 	CampaignID, TemplateID int64
 	Users                  []user.ID
+	// Budgeted says that a gate accepts the claims which does not know the campaign's budget. The
+	// writer of its claims does, so the budget is kept; but claims beyond the budget would take
+	// coupons away from other users until they are written. So they are not to be sent to the gate.
+	Budgeted bool
 }
 
 // Granter gives coupons.
@@ -169,17 +173,13 @@ func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]de
 	if s.GrantTemplate == 0 || len(left) == 0 {
 		return list, nil
 	}
-	if s.granter == nil || s.Unbudgeted {
-		reason := delivery.ReasonNoGrant
-		if s.Unbudgeted {
-			reason = delivery.ReasonCampaignBudget
-		}
+	if s.granter == nil {
 		for _, id := range left {
-			list = append(list, delivery.Screening{UserID: id, Reason: reason})
+			list = append(list, delivery.Screening{UserID: id, Reason: delivery.ReasonNoGrant})
 		}
 		return list, nil
 	}
-	refused, err := s.granter.Grant(ctx, Grant{s.owner, s.GrantTemplate, left})
+	refused, err := s.granter.Grant(ctx, Grant{s.owner, s.GrantTemplate, left, s.Budgeted})
 	if err != nil {
 		return nil, err
 	}

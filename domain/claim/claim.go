@@ -127,6 +127,10 @@ func TapKey(by user.ID, idempotencyKey string) string {
 	return by.String() + ":" + base64.RawURLEncoding.EncodeToString(h[:])
 }
 
+// BudgetUsed is the reason of a claim that a gate accepted and that was refused when it was written,
+// because the campaign's budget paid for no further coupon.
+const BudgetUsed = "campaign_budget"
+
 // A Claim is the result of a request.
 type Claim struct {
 	ID         ID
@@ -142,6 +146,9 @@ type Claim struct {
 func (c Claim) Refusal() error {
 	if c.State != Failed {
 		return nil
+	}
+	if c.Reason == BudgetUsed {
+		return ErrBudget
 	}
 	for _, f := range []*fault.Fault{ErrSoldOut, ErrLimit, ErrIdempotency, ErrEnded, template.ErrNotFound, template.ErrNotOpen} {
 		if f.Code == c.Reason {
@@ -159,6 +166,7 @@ var (
 	ErrEnded      = fault.New(fault.Conflict, "ended", "this drop has ended; its coupons can no longer be claimed")
 	ErrSoldOut    = fault.New(fault.Conflict, "sold_out", "all coupons are gone; more appear only if staff raise the stock or return coupons to it")
 	// ErrBudget is an [ErrSoldOut]: the budget of the campaign pays for no further coupon.
+	// A gate that had accepted the claim gives BudgetUsed as the reason of the failed claim.
 	ErrBudget      = fault.Distinct(ErrSoldOut.Because("the campaign's budget is used up; raise it to give further coupons"))
 	ErrLimit       = fault.New(fault.Conflict, "limit_reached", "you have as many of these coupons as one person may have; GET /coupons lists them")
 	ErrOverloaded  = fault.New(fault.Unavailable, "overloaded", "claims cannot be decided right now; try again")

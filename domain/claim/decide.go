@@ -106,7 +106,10 @@ type RepeatKey struct {
 type Decider struct {
 	At        time.Time // by the database's clock, after the templates were locked
 	Templates map[int64]template.Template
-	Counts    map[Holder]int
+	// Counts has each user's coupons. For claims that a gate accepted it leaves out the coupons that
+	// staff gave beyond the limit: the gate counted them in the order in which it accepted claims, but
+	// writers may write them before an earlier tap.
+	Counts map[Holder]int
 	// Known holds the claims issued before to requests of this group, by origin and
 	// key. KnownID holds the same by claim id, for requests that a gate accepted.
 	Known   map[RepeatKey]*Claim
@@ -200,7 +203,9 @@ func (d *Decider) issue(r Request) *Claim {
 		d.Affordable[r.Campaign()]--
 	}
 	d.issued[r.TemplateID]++
-	d.Counts[Holder{r.TemplateID, r.UserID}]++
+	if r.AcceptedAt.IsZero() || !r.passesLimit() {
+		d.Counts[Holder{r.TemplateID, r.UserID}]++
+	}
 	at := d.At
 	if !r.AcceptedAt.IsZero() {
 		at = r.AcceptedAt

@@ -62,7 +62,8 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.StartCampaign, Do: about(d.Launcher.Start)},
 			{Name: task.CutCampaign, Do: about(d.Launcher.Cut)},
 		},
-		Counts: []shell.Count{{Take: c.count, Forget: c.forget}},
+		Recounts: []func(context.Context) error{d.compareResults},
+		Counts:   []shell.Count{{Take: c.count, Forget: c.forget}},
 	}
 }
 
@@ -83,6 +84,16 @@ func (d Deps) changed(ctx context.Context, id string, e event.Campaign) error {
 func (d Deps) countResults(ctx context.Context) error {
 	for {
 		if counted, err := d.Rows.CountNext(ctx); err != nil || !counted {
+			return err
+		}
+	}
+}
+
+// compareResults compares the final results that an earlier program counted with held-out users, as far as
+// their orders are still known.
+func (d Deps) compareResults(ctx context.Context) error {
+	for {
+		if found, err := d.Rows.CompareNext(ctx); err != nil || !found {
 			return err
 		}
 	}

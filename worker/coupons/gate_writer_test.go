@@ -290,3 +290,45 @@ func TestWhatAWriterHadInHand(t *testing.T) {
 	}
 	claimtest.Holds(t, r, drop.ID, 5, 1)
 }
+
+// TestAGiftIsWrittenBeforeATap: the gate accepts two taps of a user, who may have two coupons, and then a
+// gift beyond the limit. Whichever is written first, all three are issued; a third tap is none.
+func TestAGiftIsWrittenBeforeATap(t *testing.T) {
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 1)
+	for _, together := range []bool{false, true} {
+		drop := r.Open(10, 2, nil)
+		for _, key := range []string{"a", "b"} {
+			_, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, key+itoa(drop.ID)))
+			r.must(err)
+		}
+		_, err := r.Claim(t.Context(), claim.Request{ID: claim.NewID(1<<40, drop.ID), TemplateID: drop.ID, UserID: 1, Origin: claim.ByGrant, Key: claim.OverLimit + itoa(drop.ID)})
+		r.must(err)
+		if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "c"+itoa(drop.ID))); !errors.Is(err, claim.ErrLimit) {
+			t.Errorf("a third tap: %v", err)
+		}
+		groups, _, err := r.stream.Scan(t.Context(), drop.ID, 0, "", 10)
+		r.must(err)
+		if len(groups) != 3 {
+			t.Fatalf("%+v", groups)
+		}
+		pages := [][]gate.Group{{groups[2]}, groups[:2]}
+		if together {
+			pages = [][]gate.Group{{groups[2], groups[0], groups[1]}}
+		}
+		for _, page := range pages {
+			verdicts, err := couponsdb.NewGateRecorder(r.db).Write(t.Context(), drop.ID, 0, page)
+			r.must(err)
+			for _, v := range verdicts {
+				if !v.Issued {
+					t.Errorf("%+v", v)
+				}
+			}
+		}
+		for r.writeOnce(t.Context(), 0) > 0 {
+		}
+		if n := len(r.Coupons(drop.ID)); n != 3 {
+			t.Errorf("%d coupons", n)
+		}
+		r.Balance(drop.ID)
+	}
+}

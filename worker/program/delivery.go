@@ -58,7 +58,7 @@ func (p *program) delivery() (d workerdelivery.Deps, err error) {
 			Reference:   p.reference(), Named: p.senders.Named, VerifiedOnly: p.Config.SMS.VerifiedOnly,
 			// Guards are asked about the recipients of batches right before sending.
 			Guards: map[delivery.Kind]delivery.Guard{
-				delivery.KindCampaign: &campaign.Guard{Store: p.Stores.Campaigns, Granter: coupons.Granter{Gate: p.claims.All()}},
+				delivery.KindCampaign: &campaign.Guard{Store: p.Stores.Campaigns, Granter: coupons.Granter{Gate: p.claims.All(), Accepted: p.claims.Gate, Budgets: p.Stores.Gates}},
 				delivery.KindNotice:   coupon.Guard{Store: p.Stores.Notices},
 			},
 		},

@@ -45,17 +45,23 @@ func (s Campaigns) CountNext(ctx context.Context) (bool, error) {
 		return false, pg.Translate(err)
 	}
 	began := time.Now()
-	var n *counting
-	if err := s.Tx(ctx, func(tx pgx.Tx) (err error) {
+	n, err := s.countOnce(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return true, s.storeResults(ctx, n, campaign.CountAgain(time.Since(began), n.ended))
+}
+
+// countOnce counts the campaign's results in one snapshot.
+func (s Campaigns) countOnce(ctx context.Context, id int64) (n *counting, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) (err error) {
 		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
 			return err
 		}
 		n, err = countResults(ctx, tx, id)
 		return err
-	}); err != nil {
-		return false, err
-	}
-	return true, s.storeResults(ctx, n, campaign.CountAgain(time.Since(began), n.ended))
+	})
+	return n, err
 }
 
 // counting is one count of one campaign's results.
@@ -238,7 +244,7 @@ on conflict (campaign_id, variant) do update set assigned = excluded.assigned, s
 // countedSQL returns nothing; no row changes if later results are stored. Neither the last count
 // nor the count of a campaign that was settled meanwhile is postponed.
 const countedSQL = `
-update campaigns set counted_to = @to, account_off = @off,
+update campaigns set counted_to = @to, account_off = @off, compared = true,
     count_due_at = case when @last then 'infinity'::timestamptz
         when settled_at > @to and @to < ended_at + @results_for::interval then clock_timestamp()
         else least(clock_timestamp() + @again::interval, ended_at + @results_for::interval + @lag::interval) end
@@ -273,7 +279,7 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 // Results returns the results of the last count; see [campaign.ResultStore].
 func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign.Results, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.account_off,
+		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.compared, c.account_off,
 			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used, r.orders, r.ordered, r.discount, r.currency,
 			r.order_squares, r.order_cubes, r.revenue_squares, r.revenue_cubes
 		from campaigns c left join campaign_results r on r.campaign_id = c.id
@@ -289,7 +295,7 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 	var n [9]*int64
 	var currency *string
 	var powers [4]*float64
-	_, err = pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.AccountOff,
+	_, err = pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.Compared, &head.AccountOff,
 		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8], &currency, &powers[0], &powers[1], &powers[2], &powers[3]}, func() error {
 		r, known := all[id]
 		if !known {

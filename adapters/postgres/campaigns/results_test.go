@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -253,6 +255,61 @@ func TestResultsEnd(t *testing.T) {
 	}
 	if n := s.Number(`select count(*) from campaigns where id = $1 and count_due_at = 'infinity'`, c.ID); n != 1 {
 		t.Error("a final count is due again")
+	}
+}
+
+// TestFinalResultsAreComparedOnce: results that an earlier program counted for the last time get the sums
+// for intervals if their orders can be counted as they were then. Otherwise they stay as they are,
+// and are incomparable: a coupon was refunded since, or the log of the orders was removed.
+func TestFinalResultsAreComparedOnce(t *testing.T) {
+	s := newCampaignFixture(t)
+	tpl := s.fixture.Published(time.Hour)
+	c := s.compared(tpl, 300)
+	s.Exec(`update campaigns set started_at = clock_timestamp() - interval '9 days', ended_at = clock_timestamp() - interval '8 days' where id = $1`, c.ID)
+	c = s.now(c)
+	used := c.StartedAt.Add(time.Hour)
+	for i := range 100 {
+		s.coupon(tpl, user.ID(3*(i+1)), used, "used", &used)
+	}
+	s.countNow(c)
+	want := s.counted(c)
+	if i, ok := want.Increment(); !ok || !want.Final || !want.Compared || i.Reached.Orders+i.HeldOut.Orders != 100 || i.HeldOut.OrderPowers.Squares == 0 {
+		t.Fatalf("%+v", want)
+	}
+	earlier := func() {
+		s.Exec(`update campaign_results set orders = 0, ordered = 0, discount = 0, currency = '', order_squares = 0, order_cubes = 0, revenue_squares = 0, revenue_cubes = 0`)
+		s.Exec(`update campaigns set compared = false`)
+		if r := s.results(c); r.Incomparable() {
+			t.Errorf("incomparable before a worker has tried: %+v", r)
+		}
+	}
+	compare := func() campaign.Results {
+		t.Helper()
+		for n, more := 0, true; more; n++ {
+			var err error
+			more, err = s.campaigns.CompareNext(t.Context())
+			s.Must(err)
+			if n > 1 {
+				t.Fatal("compared again")
+			}
+		}
+		return s.results(c)
+	}
+	earlier()
+	if diff := cmp.Diff(want, compare()); diff != "" {
+		t.Errorf("compared (-want +got):\n%s", diff)
+	}
+	earlier()
+	s.Exec(`insert into removed_steps (until) values ($1)`, used)
+	if r := compare(); !r.Incomparable() || r.Total().Used != 100 {
+		t.Errorf("the log was removed: %+v", r)
+	}
+	s.Exec(`delete from removed_steps`)
+	earlier()
+	s.Exec(`update coupons set state = 'unused', used_at = null where user_id = 3`)
+	r := compare()
+	if _, ok := r.Increment(); ok || !r.Incomparable() || r.Total().Used != 100 {
+		t.Errorf("a coupon was refunded: %+v", r)
 	}
 }
 

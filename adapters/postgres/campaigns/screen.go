@@ -50,7 +50,7 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batc
 		return err
 	}
 	var strangers []byte
-	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers, &f.Unbudgeted); err != nil {
+	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers, &f.Budgeted); err != nil {
 		return err
 	}
 	rows, err := told.Query()

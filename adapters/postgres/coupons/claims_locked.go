@@ -24,6 +24,14 @@ const loadCounts = `
 select c.template_id, c.user_id, c.issued from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
 join claim_counts c on c.template_id = a.template_id and c.user_id = a.user_id`
 
+// loadAcceptedCounts is loadCounts without the coupons that staff gave beyond the limit; see
+// [claim.Decider].
+const loadAcceptedCounts = `
+select c.template_id, c.user_id, c.issued - (select count(*) from coupons o where o.user_id = c.user_id and o.template_id = c.template_id
+    and o.origin = 'grant' and o.origin_key like '` + claim.OverLimit + `%')::int
+from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
+join claim_counts c on c.template_id = a.template_id and c.user_id = a.user_id`
+
 const loadKnown = `
 select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
 from unnest($1::text[], $2::text[]) as a (origin, key)
@@ -95,7 +103,11 @@ func queueReads(b *pgx.Batch, d *claim.Decider, q readSet, terms string) {
 	// The clock is read after the lock, if there is one: waiting for the lock may
 	// have taken long.
 	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
-	b.Queue(loadCounts, q.holderTemplates, q.holderUsers).Query(func(rows pgx.Rows) error { return readCounts(d, rows) })
+	counts := loadCounts
+	if len(q.acceptedIDs) > 0 { // then a gate accepted all requests of the group
+		counts = loadAcceptedCounts
+	}
+	b.Queue(counts, q.holderTemplates, q.holderUsers).Query(func(rows pgx.Rows) error { return readCounts(d, rows) })
 	if len(q.keys) > 0 {
 		b.Queue(loadKnown, q.origins, q.keys).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
 	}

@@ -248,10 +248,10 @@ func (s Gates) CouponRecords(ctx context.Context, templateID, after int64) ([]ga
 		templateID, after)
 }
 
-// RefusedRecords implements [gate.Store]. A refused redeem code gets no record, so the code
-// can be used again.
+// RefusedRecords implements [gate.Store]. A refused redeem code and a refused claim of a campaign get no
+// record, so that the code can be used again and the campaign's claim is decided anew.
 func (s Gates) RefusedRecords(ctx context.Context, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
-	return s.records(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id, claim_id
+	return s.records(ctx, `select user_id, origin, case when origin in ('code', 'campaign') and coupon_id is null then '' else origin_key end, claim_id, claim_id
 		from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after)
 }
 
@@ -368,7 +368,7 @@ func (s Gates) Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Clai
 func (s Gates) Known(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	return s.decided(ctx, `(select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where origin = $1 and origin_key = $2 and origin_key <> '')
 		union all (`+decidedSQL+`origin = $1 and origin_key = $2 and origin_key <> '' and template_id = $3 and user_id = $4
-			and (origin <> 'code' or coupon_id is not null)) limit 1`, // a code that was refused is as good as before
+			and (origin not in ('code', 'campaign') or coupon_id is not null)) limit 1`, // a code that was refused is as good as before
 		r.Origin, r.Key, r.TemplateID, r.UserID)
 }
 

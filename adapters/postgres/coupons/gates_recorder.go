@@ -210,6 +210,8 @@ func judged(decider *claim.Decider, r claim.Request) gate.Settlement {
 	case r.Origin == claim.ByCode && errors.Is(verdict.Err, claim.ErrIdempotency):
 		// Two users sent the same code to different shards, and this request came second.
 		return gate.Settlement{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
+	case errors.Is(verdict.Err, claim.ErrBudget):
+		return gate.Settlement{ID: r.ID, Reason: claim.BudgetUsed}
 	case verdict.Err != nil:
 		return gate.Settlement{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
 	case verdict.Claim.ID != r.ID && verdict.Claim.CouponID == 0: // the first one is in this very group

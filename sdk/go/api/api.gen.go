@@ -3141,7 +3141,7 @@ type CampaignResults struct {
 	// Groups a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing.
 	Groups []CampaignGroup `json:"groups"`
 
-	// Increment What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders.
+	// Increment What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders, and for results that were final before comparisons existed and whose orders are no longer stored as they were.
 	Increment *Increment `json:"increment,omitempty"`
 
 	// Looks The looks at the test, with the numbers that decided it; empty without a test.

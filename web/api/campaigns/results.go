@@ -23,7 +23,7 @@ type CampaignResults struct {
 	Goal        string               `json:"goal,omitempty" enum:"opened,claimed,used" doc:"The measure the campaign is judged by."`
 	Groups      []CampaignGroup      `json:"groups" nullable:"false" doc:"a, b if there is a second content, remaining if there is a test (those who are not in it), hold_out if a part gets nothing."`
 	Comparisons []CampaignComparison `json:"comparisons" nullable:"false" doc:"b against a, and all others against the held out, per measure."`
-	Increment   *parts.Increment     `json:"increment,omitempty" doc:"What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders."`
+	Increment   *parts.Increment     `json:"increment,omitempty" doc:"What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders, and for results that were final before comparisons existed and whose orders are no longer stored as they were."`
 	parts.Reported
 	Looks    []CampaignLook  `json:"looks" nullable:"false" doc:"The looks at the test, with the numbers that decided it; empty without a test."`
 	Series   []CampaignPoint `json:"series" nullable:"false" doc:"What recipients did over time, as of counted_to; spans without anything are absent."`

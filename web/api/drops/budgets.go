@@ -50,7 +50,7 @@ func (h *handlers) budgetRoutes() {
 		pipeline.Route{Description: effect, Status: http.StatusNoContent, Codes: []string{"shop_not_found", "budget_not_found", "budget_committed"}, Example: `{"currency":"CNY","amount":1000000,"reason":"As planned"}`}), h.putShopBudget)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, "/admin/campaigns/{id}/budget", "put-campaign-budget", "Set the budget of a campaign",
 		pipeline.Route{Description: "Limits what the coupons that the campaign gives may take off, each counted with its greatest discount. Recipients for whom it does not pay are skipped with the reason campaign_budget.",
-			Status: http.StatusNoContent, Codes: []string{"campaign_not_found", "template_not_found", "budget_not_found", "budget_committed", "budget_no_coupons", "budget_behind_gate"},
+			Status: http.StatusNoContent, Codes: []string{"campaign_not_found", "template_not_found", "budget_not_found", "budget_committed", "budget_no_coupons"},
 			Example: `{"amount":1000000,"reason":"As planned"}`}), h.putCampaignBudget)
 }
 
