@@ -80,7 +80,7 @@ func TestHeldOutUsersAreSkippedAtTheEnd(t *testing.T) {
 }
 
 // Users who are held out are not lost: if a batch expires they are skipped, and other users
-// expire. Messages that are no reminders reach everybody.
+// expire. Corrections skip them as well; notices of coupons reach everybody.
 func TestHeldOutUsersDoNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 100, 0), newProvider(SMS, 5, 0))
@@ -97,6 +97,13 @@ func TestHeldOutUsersDoNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.holdOut, r.depot.subject.Kind = 30, KindCorrection
+		r.finish()
+		held := heldOf(30, 100)
+		r.want(map[Outcome]int{Skipped: held, Sent: 100 - held})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 5, 0))
+		r.depot.holdOut, r.depot.subject.Kind = 30, KindNotice
 		r.finish()
 		r.want(map[Outcome]int{Sent: 100})
 	})

@@ -57,7 +57,7 @@ func TestPaymentsShareTransactions(t *testing.T) {
 	ids := p.issueMany(200)
 	var all sync.WaitGroup
 	for i, id := range ids {
-		order := fmt.Sprint("order-", i)
+		order := fmt.Sprintf(`"order"\n-%d-单`, i)
 		all.Go(func() {
 			if _, err := s.Confirm(t.Context(), "", id, order); !errors.Is(err, coupon.ErrNotUsable) {
 				t.Errorf("confirmed before its lock: %v", err)
@@ -93,6 +93,14 @@ func TestPaymentsShareTransactions(t *testing.T) {
 	}
 	if len(seen) != 400 || len(events) >= 200 {
 		t.Errorf("%d changes in %d events", len(seen), len(events))
+	}
+	if n := p.Number(`select count(*) from outbox, jsonb_array_elements(payload -> 'changes') e join coupon_operations o on o.id = (e ->> 'operation_id')::bigint
+			join coupons c on c.id = o.coupon_id
+		where topic = $1 and e ->> 'coupon_id' = c.id::text and e ->> 'template_id' = c.template_id::text and e ->> 'user_id' = c.user_id::text
+			and e ->> 'order_id' = o.order_id and e ->> 'step' = o.step and e ->> 'from' = o.from_state and e ->> 'to' = o.to_state
+			and (e ->> 'discount')::bigint = o.discount and (e ->> 'order_amount')::bigint = o.order_amount
+			and (e ->> 'at')::timestamptz = o.at and (e ? 'locked_until') = (o.step = 'lock')`, event.CouponsChanged); n != 400 {
+		t.Errorf("%d changes are as the log has them", n)
 	}
 	if n := p.Number(`select count(*) from coupon_operations where step = 'confirm' and outcome = 'not_locked'`); n != 200 {
 		t.Errorf("%d refusals in the log", n)

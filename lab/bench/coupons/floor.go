@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/event"
 )
 
 // The groups of a [groupedUpdates] have at most the size of the product's groups, and as many
@@ -26,6 +27,24 @@ const (
 		from unnest($1::bigint[], $2::text[]) as o (id, order_id) where c.id = o.id and c.state = 'locked' and c.order_id = o.order_id`
 )
 
+// lockLoggedSQL and confirmLoggedSQL are [lockSQL] and [confirmSQL] with the writes that no store
+// can do without: a line of the log for each step, with whose help a repetition is answered as
+// the first request was, and an event of the lines. The event has no changes, so that the
+// worker relays and handles it without counting.
+var (
+	lockLoggedSQL    = logged(lockSQL, "lock", "unused", "locked")
+	confirmLoggedSQL = logged(confirmSQL, "confirm", "locked", "used")
+)
+
+func logged(update, step, from, to string) string {
+	return `with c as (` + update + ` returning c.id, c.order_id, c.discount), l as (
+		insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, discount, actor)
+		select id, order_id, '` + step + `', 'done', '` + from + `', '` + to + `', 1000000, discount, 'bench' from c returning id
+	), e as (
+		insert into outbox (topic, payload) select '` + event.CouponsChanged + `', jsonb_build_object('changes', '[]'::jsonb, 'operations', array_agg(id)) from l
+	) select from c`
+}
+
 // groupedUpdates does the least work of a store that answers a step of payment once it is
 // stored: steps that wait together share one bare update. It knows locks and confirmations.
 type groupedUpdates struct {
@@ -40,13 +59,13 @@ type updatedRow struct {
 	stored chan error
 }
 
-// newGroupedUpdates starts the groups; close it.
-func newGroupedUpdates(ctx context.Context, pool *pgxpool.Pool) *groupedUpdates {
+// newGroupedUpdates starts the groups with these statements; close it.
+func newGroupedUpdates(ctx context.Context, pool *pgxpool.Pool, lock, confirm string) *groupedUpdates {
 	ctx, stop := context.WithCancel(ctx)
 	g := &groupedUpdates{pool: pool, locks: make(chan *updatedRow, 1<<14), confirms: make(chan *updatedRow, 1<<14), stop: stop}
 	for range updaters {
-		go g.write(ctx, g.locks, lockSQL)
-		go g.write(ctx, g.confirms, confirmSQL)
+		go g.write(ctx, g.locks, lock)
+		go g.write(ctx, g.confirms, confirm)
 	}
 	return g
 }

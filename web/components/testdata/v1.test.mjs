@@ -307,7 +307,8 @@ test("a question that was refused, or a server that does not answer, turns nothi
   await pass(100);
   Notification.requestPermission = async () => "granted";
   press(push);
-  await pass(100);
+  for (let i = 0; i < 500 && !push.status.textContent; i++) await pass(1); // as in becomes
+  await settle();
   assert.deepEqual([push.getAttribute("state"), push.status.textContent, push.told.length], ["off", "That did not work. Please try again.", 0]);
   server["PUT /browsers"] = { id: "x" };
   server["GET /browsers"] = { public_key: key, browsers: [{ id: await idOf("https://push.example/mine") }] };
