@@ -16,6 +16,11 @@ func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
 	return `explain ` + checkpointStatements[checkpointParts{}], []any{checkpointArgs([]checkpoint{{batch: batch, token: token, lasting: time.Minute}})}
 }
 
+// ExplainTakeBack returns the statement that takes back batches, with its arguments.
+func ExplainTakeBack() (sql string, args []any) {
+	return `explain ` + takeBackSQL, []any{benefitOfDoubt}
+}
+
 // Planned returns the statements with generic plans, with numbered parameters in the order of
 // the text, and the settings that produce these plans.
 func Planned() (settings, leaseStatement, checkpointStatement string, err error) {

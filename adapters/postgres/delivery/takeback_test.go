@@ -2,9 +2,13 @@ package delivery_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 )
@@ -67,5 +71,22 @@ func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 	}
 	if _, err := lease.Checkpoint(t.Context(), delivery.Progress{}); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Errorf("the silent worker could still record: %v", err)
+	}
+}
+
+// TestTakingBackReadsEndedLeases: the index of leases is bounded by the time, so the sweep reads no
+// batch whose lease lasts.
+func TestTakingBackReadsEndedLeases(t *testing.T) {
+	w := newFixture(t)
+	w.Fill("batches", "generate_series(1, 3000) n", pgtest.Row{"from_user": pgtest.SQL("n * 10"), "to_user": pgtest.SQL("n * 10"), "due": pgtest.Bitmap(1),
+		"state": "running", "lease_until": pgtest.SQL("now() + (n - 10) * interval '1 second'")})
+	w.Exec(`analyze batches`)
+	sql, args := deliverydb.ExplainTakeBack()
+	rows, err := w.SQL.Query(t.Context(), sql, args...)
+	w.Must(err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	w.Must(err)
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "Index Cond: (lease_until < statement_timestamp())") {
+		t.Errorf("planned as\n%s", text)
 	}
 }
