@@ -804,7 +804,7 @@ func (p User) coupons() templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if p.Erasure == nil && p.Known && ui.May(ctx, staff.ManageUsers, 0) {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "<p class=\"actions\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "<p class=\"actions user-give\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -949,7 +949,7 @@ func (p User) coupons() templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table("table is-stacked is-tight", "", ui.Heads("coupon.coupon", "coupons.state", "coupon.expires").Unseen("ui.actions")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var38), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table("table is-stacked is-tight user-coupons", "", ui.Heads("coupon.coupon", "coupons.state", "coupon.expires").Unseen("ui.actions")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var38), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
