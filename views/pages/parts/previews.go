@@ -41,11 +41,7 @@ func (p Preview) channel() delivery.Channel {
 
 // sizeText says how long an SMS is.
 func (p Preview) sizeText(ctx context.Context) string {
-	alphabet := "GSM-7"
-	if p.Size.UCS2 {
-		alphabet = "UCS-2"
-	}
-	text := ui.T(ctx, "message.sms.size", p.Size.Places, alphabet, p.Size.Parts)
+	text := ui.T(ctx, "message.sms.size", p.Size.Places, p.Size.Parts)
 	if p.Price > 0 {
 		text += " · " + ui.T(ctx, "message.sms.price", PriceText(ctx, p.Price*int64(p.Size.Parts), p.Currency))
 	}

@@ -56,7 +56,7 @@ func TestPreviewsOfACampaign(t *testing.T) {
 
 	g.Exec(`insert into message_versions (shop_number, kind, content, created_by) values (10, 'settings', '{"shop": {"part_price": 450, "currency": "CNY"}}', 'x')`)
 	form = consoletest.CampaignForm("look", "1", "channel", "sms", "shop", "10", "grant_template_id", fmt.Sprint(d.ID), "body", "Tea: {{link}}")
-	b.Post("/campaigns", form).Is(200).Has(link, "74 characters in GSM-7, parts: 1 · about 0.045 CNY", "Text messages: about").HasNot("about 0.045 CNY at most")
+	b.Post("/campaigns", form).Is(200).Has(link, "74 characters, parts: 1 · about 0.045 CNY", "Text messages: about").HasNot("about 0.045 CNY at most")
 	g.Exec(`update users set phone = '+8613800001001', phone_verified_at = now() where id = 1001`)
 	b.Post("/campaigns", form).Is(200).Has("Text messages: about 0.045 CNY at most.")
 	g.Exec(`insert into users (id) values (1002)`)

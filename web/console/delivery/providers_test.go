@@ -20,7 +20,7 @@ func TestProviderPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)
 	g.As(staff.Marketer).Get("/providers").Is(403)
-	b.Get("/providers").Is(200).Has("The environment’s provider delivers all messages", "There is no provider", "/providers/new")
+	b.Get("/providers").Is(200).Has("The provider in the server’s settings delivers all messages", "There is no provider", "/providers/new")
 	b.Get("/providers/new").Is(200).Has("kind=twilio", "kind=smtp")
 	empty := b.Get("/providers/new?kind=twilio").Is(200).Has("Account SID").HasNot("Set. Leave empty")
 	for _, name := range field.Tagged[provider.Spec]("json", "omitempty").Names() {

@@ -37,13 +37,13 @@ func TestWritingAMessage(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	b, page := g.As(staff.Marketer, 10), "/templates/1/message"
 	const to = "/templates/1/message?kind=reminder&language=en"
-	b.Get(page).Is(200).Has("This is the built-in text.", d.Name, "opens in 10 minutes", "GSM-7", "parts: ", `name="sms_body"`, `name="app_body"`, `name="email_title"`, `name="webpush_body"`, `name="webhook_body"`)
+	b.Get(page).Is(200).Has("This is the built-in text.", d.Name, "opens in 10 minutes", "characters, parts: ", `name="sms_body"`, `name="app_body"`, `name="email_title"`, `name="webpush_body"`, `name="webhook_body"`).HasNot("instead of 160")
 	g.Exec(`update shops set claim_url = 'https://shop.example/claim/{id}'`)
 	b.Get(page).Is(200).Has("https://drop.example/d/") // as long as the reader's own
 	b.Get(page + "?kind=notice").Is(200).Has("https://shop.example/claim/")
 	b.Post(page, form("do", "save", "sms_body", "Hi {{user}},\n{{nme}}")).Is(422).Has(html.EscapeString(`SMS, Text: line 2: {{nme}} is not a variable`), `href="#f-sms_body"`)
 	b.Post(page, form("do", "save", "sms_body", "Hi {{user}}")).Is(422).Has("write {{user|there}}")
-	b.Post(page, form("do", "look", "sms_body", "Grüß dich {{user|du}}, “{{drop}}”")).Is(200).Has("SMS: This text does not say", "UCS-2", "Robin Chen")
+	b.Post(page, form("do", "look", "sms_body", "Grüß dich {{user|du}}, “{{drop}}”")).Is(200).Has("SMS: This text does not say", "room for 70 characters instead of 160", "Robin Chen")
 	b.Post(page, form("do", "save", "sms_body", "One: {{drop}} of {{shop}}")).To(to)
 	b.Get(page).Is(200).Has("The text is saved.", "Saved by", "One: "+d.Name, `name="sms_based_on" value="1"`, `name="app_based_on" value="0"`)
 	b.Post(page, form("do", "save", "sms_body", "Two")).Is(http.StatusConflict).Has("Another member has saved this text", ">Two</textarea>")
