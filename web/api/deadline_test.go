@@ -102,23 +102,25 @@ func TestNobodyWaitsForABlockedTable(t *testing.T) {
 // table. Such a lock may have been stored after its answer: the repeated request of the order
 // locks the coupon, or finds its lock.
 func TestALockThatWasNotAnswered(t *testing.T) {
-	const orders = 20
+	tables := []string{"coupons", "coupon_operations", "outbox"}
+	const ofTable = 20
+	orders := ofTable * len(tables)
 	r := newTimelyRig(t, 300*time.Millisecond, nil)
 	till := as(r.keys[staff.ScopePayment])
 	drop := r.open(1000)
 	var ids []string
-	for u := range int64(orders) {
-		ids = append(ids, r.coupon(100+u, drop))
+	for u := range orders {
+		ids = append(ids, r.coupon(int64(100+u), drop))
 	}
 	lock := func(i int) (path string, body map[string]any) {
 		return "/coupons/" + ids[i] + "/lock", map[string]any{"order_id": fmt.Sprint("A-", i), "order_amount": 6000}
 	}
-	for _, table := range []string{"coupons", "coupon_operations", "outbox"} {
+	for n, table := range tables {
 		free := r.block(table)
 		var all sync.WaitGroup
-		for i := range orders {
+		for i := range ofTable {
 			all.Go(func() {
-				path, body := lock(i)
+				path, body := lock(n*ofTable + i)
 				r.refusedInTime(till, "POST", path, body)
 			})
 		}
@@ -133,7 +135,7 @@ func TestALockThatWasNotAnswered(t *testing.T) {
 			}
 		}
 	}
-	if n := r.number(`select count(*) from coupon_operations where step = 'lock' and outcome = 'done'`); n != orders {
+	if n := r.number(`select count(*) from coupon_operations where step = 'lock' and outcome = 'done'`); n != int64(orders) {
 		t.Errorf("%d locks of %d orders", n, orders)
 	}
 }
