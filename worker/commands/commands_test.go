@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 		says           string
 	}{
 		{"audit 1", url, 0, ""},
-		{"audit 2", url, 1, "the stock ledger of template 2 is off by"},
+		{"audit 65", url, 1, "the stock ledger of template 65 is off by"},
 		{"audit 3", url, 2, "template 3 was not audited: there is no such template"},
 		{"audit campaign 1", url, 2, "campaign 1 was not audited: there is no such campaign"},
 		{"audit 1", emptyDatabase(t), 2, "run worker migrate"},
