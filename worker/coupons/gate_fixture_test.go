@@ -201,10 +201,10 @@ func (r *gateFixture) tend(id int64) {
 	}
 }
 
-// eventually polls until do returns nil, for at most thirty seconds.
+// eventually polls until do returns nil, as long as a slow machine may take.
 func (r *gateFixture) eventually(what string, do func() error) {
 	r.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(localstack.Patience(r.T)); ; {
 		err := do()
 		if err == nil {
 			return

@@ -29,6 +29,7 @@ type rush struct {
 	refused map[string]int
 	looks   atomic.Int64 // of the checker, at a standing gate
 	stop    chan struct{}
+	halt    func() // closes stop
 	crowd   sync.WaitGroup
 	checker sync.WaitGroup
 }
@@ -37,6 +38,7 @@ type rush struct {
 // ledger until the rush ends.
 func startRush(r *gateFixture, drop template.Template, callers, users int) *rush {
 	rs := &rush{gateFixture: r, drop: drop, won: map[claim.ID]user.ID{}, refused: map[string]int{}, stop: make(chan struct{})}
+	rs.halt = sync.OnceFunc(func() { close(rs.stop) })
 	for i := range callers {
 		rs.crowd.Go(func() {
 			for n := 0; ; n++ {
@@ -52,6 +54,11 @@ func startRush(r *gateFixture, drop template.Template, callers, users int) *rush
 	for range 2 {
 		rs.checker.Go(rs.check)
 	}
+	r.Cleanup(func() { // also if the test ends before
+		rs.halt()
+		rs.crowd.Wait()
+		rs.checker.Wait()
+	})
 	return rs
 }
 
@@ -74,8 +81,11 @@ func (rs *rush) ask(by user.ID, key string) {
 		}
 		rs.refused[fault.CodeOf(err)]++
 		rs.mu.Unlock()
-		if err != nil && fault.KindOf(err) != fault.Conflict {
+		if err != nil && fault.KindOf(err) != fault.Conflict && rs.Context().Err() == nil {
 			rs.Errorf("user %d: %v", by, err)
+		}
+		if err != nil { // leaves processor time to the keepers when everything is sold out
+			shell.Sleep(rs.Context(), time.Millisecond)
 		}
 		return
 	}
@@ -122,7 +132,7 @@ func (rs *rush) wins() int {
 // end stops the crowd and lets newcomers take what is left.
 func (rs *rush) end(users int) {
 	rs.Helper()
-	close(rs.stop)
+	rs.halt()
 	rs.crowd.Wait()
 	rs.checker.Wait()
 	for by := user.ID(users + 1); ; by++ {
