@@ -51,7 +51,7 @@ func canonical(signature []byte) bool {
 	return point.SetBytes(signature) == nil && bytes.Equal(point.BytesCompressed(), signature)
 }
 
-// Local is a beacon with a key of its own. Whoever has its secret knows all its values, so it is
+// Local is a beacon with a key of its own. Its secret determines all its values, so it is
 // for development and tests.
 type Local struct {
 	key    *bls.PrivateKey[bls.KeyG2SigG1]

@@ -2,7 +2,7 @@
 // which docs/fair.md describes with test vectors. An entry has a random ticket. After the entries
 // close, the sorted list of tickets is sealed by the root of a Merkle tree. A random value that
 // nobody knew at that instant then gives every ticket a score, and the tickets with the least
-// scores win. Whoever has the list, the seal and the random value gets the same winners.
+// scores win. The list, the seal and the random value determine the winners.
 //
 // The package does no I/O. Sources of randomness are judged behind the interface [Judge].
 package draw

@@ -123,10 +123,10 @@ func (p *Proxy) forward(to, from net.Conn, read, writes func()) {
 	way := make(chan parcel, 1024)
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		for one := range way {
-			time.Sleep(time.Until(one.due))
+		for part := range way {
+			time.Sleep(time.Until(part.due)) // the delay of the network that the proxy stands for
 			writes()
-			if _, err := to.Write(one.data); err != nil {
+			if _, err := to.Write(part.data); err != nil {
 				_ = from.Close()
 			}
 		}
