@@ -75,8 +75,8 @@ func assist(t *testing.T, session *mcp.ClientSession, drop string) {
 		}
 	}
 	failed, text := call(t, session, "list-templates", map[string]any{"q": "20 off", "state": []string{"scheduled", "open"}, "limit": 5})
-	var list struct{ Items []struct{ ID, Name string } }
-	if err := json.Unmarshal([]byte(text), &list); failed || err != nil || len(list.Items) != 1 || list.Items[0].ID != drop {
+	var list struct{ Templates []struct{ ID, Name string } }
+	if err := json.Unmarshal([]byte(text), &list); failed || err != nil || len(list.Templates) != 1 || list.Templates[0].ID != drop {
 		t.Fatalf("found %v %v %s", failed, err, text)
 	}
 	for _, name := range []string{"get-admin-template", "template-money", "template-balance"} {
