@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"dropbell/domain/claim"
@@ -152,11 +151,6 @@ func (p drawn) earned() Money {
 		m.Drop = p.Template.ID
 	}
 	return m
-}
-
-// within writes the lateness of 99 % of the messages, for a label that says "within".
-func within(ctx context.Context, f report.Figures) string {
-	return strings.TrimPrefix(late(ctx, f, 0.99), "≤ ")
 }
 
 // compared returns the drop and the drops before it, the latest first.
@@ -329,7 +323,7 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 	}
 	return []trendColumn{
 		column("stat.sent", "sent", func(f report.Figures) int64 { return f.Progress.Sent }, func(f report.Figures) []trendNote {
-			return []trendNote{share(f.Progress.Sent, f.Progress.Expected()), {"report.p99", within(ctx, f), ""}}
+			return []trendNote{share(f.Progress.Sent, f.Progress.Expected()), {"report.p99", quantileWithin(ctx, f.Late), ""}}
 		}),
 		column("journey.opened", "opened", func(f report.Figures) int64 { return f.Opened }, func(report.Figures) []trendNote { return nil }),
 		column("claims.issued", "issued", func(f report.Figures) int64 { return f.Issued }, func(f report.Figures) []trendNote {

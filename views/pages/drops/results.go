@@ -218,5 +218,5 @@ func besideRows(ctx context.Context, pair []report.Figures) (rows []besideRow) {
 	}
 	return append(rows,
 		besideRow{ui.T(ctx, "report.sold_out"), [2]string{soldOut(ctx, pair[0]), soldOut(ctx, pair[1])}, -1},
-		besideRow{ui.T(ctx, "report.p99"), [2]string{within(ctx, pair[0]), within(ctx, pair[1])}, -1})
+		besideRow{ui.T(ctx, "report.p99"), [2]string{quantileWithin(ctx, pair[0].Late), quantileWithin(ctx, pair[1].Late)}, -1})
 }
