@@ -24,8 +24,11 @@ func (s Cells) Cell(ctx context.Context) (n cell.Number, older int64, err error)
 	return n, older, pg.Translate(err)
 }
 
+// codeSerials is how many serial numbers of redeem codes each cell has: a 64th of all.
+const codeSerials = 1 << 34
+
 // Number makes the database the cell n, and returns whether it was another one. Its ids then begin
-// above older. It returns [cell.ErrUsed] if the tables of shops have rows: their ids name
+// above older, and the serial numbers of its redeem codes differ from those of other cells. It returns [cell.ErrUsed] if the tables of shops have rows: their ids name
 // the cell that the database was.
 func (s Cells) Number(ctx context.Context, n cell.Number, older int64) (changed bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
@@ -54,6 +57,9 @@ func (s Cells) Number(ctx context.Context, n cell.Number, older int64) (changed 
 			}
 		}
 		_, err = tx.Exec(ctx, `with numbered as (update cell set number = $1) delete from cell_identities`, n)
+		if err == nil {
+			_, err = tx.Exec(ctx, `update code_serials set next = $1::bigint * $2 + 1`, n, codeSerials)
+		}
 		if err == nil {
 			_, err = tx.Exec(ctx, `select name_cell($1, $2)`, tables, older)
 		}

@@ -324,6 +324,7 @@ func (r *move) leave(ctx context.Context) error {
 		r.tell("writes of shop %d are refused from here on", r.shop)
 		began = time.Now()
 		for _, lock := range []string{`select from shops where number = $1 for update`, `select from templates where shop_number = $1 order by id for update`,
+			`select from slots s where s.template_id in (select id from templates where shop_number = $1) and s.state = 'waiting' order by s.id for update`,
 			`select from campaigns where shop_number = $1 order by id for update`,
 			`select from coupons c where c.template_id in (select id from templates where shop_number = $1) order by c.id for update`} {
 			if _, err := source.Exec(ctx, lock, r.shop); err != nil {
