@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/cell"
@@ -35,7 +36,12 @@ type sides struct {
 // way, and an empty target, whose cursors have passed over all coupons, as a worker makes them.
 func bothSides(t *testing.T) *sides {
 	t.Helper()
-	s := &sides{T: t, source: pgtest.New(t), target: pgtest.New(t)}
+	return bothOn(t, localstack.Database(t), localstack.Database(t))
+}
+
+func bothOn(t *testing.T, source, target string) *sides {
+	t.Helper()
+	s := &sides{T: t, source: pgtest.On(t, source), target: pgtest.On(t, target)}
 	_, err := workdb.NewCells(s.target.DB).Number(t.Context(), 1, 0)
 	s.source.Must(err)
 	rows, err := os.ReadFile("../../testdata/rows.sql")
@@ -158,6 +164,9 @@ func TestMove(t *testing.T) {
 	if err != nil || !again.Before {
 		t.Errorf("%+v %v", again, err)
 	}
+	if here, there := s.source.Number(`select last_value from hook_sequence`), s.target.Number(`select last_value from hook_sequence`); there <= here {
+		t.Errorf("events have sequence %d here, and %d there", here, there)
+	}
 	for _, table := range []string{"coupons", "templates", "slots"} {
 		if id, most := s.target.Number(`select nextval(pg_get_serial_sequence($1, 'id'))`, table), s.target.Number(`select max(id) from `+table); id <= most || cell.Of(id, 1) != 1 {
 			t.Errorf("the next id of %s is %d", table, id)
@@ -225,6 +234,31 @@ func TestMoveGoesOn(t *testing.T) {
 	if steps < 5 {
 		t.Errorf("only %d steps", steps)
 	}
+	if got := s.rowsOf(s.target, r); fmt.Sprint(got) != fmt.Sprint(before) {
+		t.Errorf("%v, want %v", got, before)
+	}
+}
+
+// TestServersDie: either server is killed while the rows are in both databases. Nothing has moved then,
+// and the next move completes.
+func TestServersDie(t *testing.T) {
+	source, target := localstack.Primary(t), localstack.Primary(t)
+	s := bothOn(t, source.URL(), target.URL())
+	r := s.ids()
+	before := s.rowsOf(s.source, r)
+	for name, server := range map[string]*localstack.Postgres{"source": source, "target": target} {
+		m := s.mover
+		m.Check = func(context.Context, int64) error { return server.Kill() }
+		if _, err := m.Move(t.Context(), 10); err == nil {
+			t.Errorf("a shop moved without its %s", name)
+		}
+		s.source.Must(server.Restart(t.Context()))
+		if got := s.rowsOf(s.source, r); fmt.Sprint(got) != fmt.Sprint(before) {
+			t.Errorf("%s killed: %v, want %v", name, got, before)
+		}
+	}
+	_, err := s.mover.Move(t.Context(), 10)
+	s.source.Must(err)
 	if got := s.rowsOf(s.target, r); fmt.Sprint(got) != fmt.Sprint(before) {
 		t.Errorf("%v, want %v", got, before)
 	}
@@ -310,53 +344,4 @@ func TestChangesDuringMove(t *testing.T) {
 		s.target.Number(`select count(*) from coupons where id = 65 and state = 'expired'`); n != 5 {
 		t.Errorf("%d of the changed rows have arrived", n)
 	}
-}
-
-// TestNotMovable: why a shop is not moved.
-func TestNotMovable(t *testing.T) {
-	s := bothSides(t)
-	why := func(want string) {
-		t.Helper()
-		_, err := s.mover.Move(t.Context(), 10)
-		if !errors.Is(err, cell.ErrNotMovable) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	}
-	for _, c := range []struct{ do, undo, want string }{
-		{`update templates set opens_at = opens_at - interval '3 days'`, `update templates set opens_at = opens_at + interval '3 days'`, "drop 1 is open"},
-		{`update slots set due_at = due_at - interval '3 days' where state = 'waiting'`, `update slots set due_at = due_at + interval '3 days' where state = 'waiting'`, "reminders of drop 1"},
-		{`update announcements set state = 'sending'`, `update announcements set state = 'finished'`, "announcement 1"},
-		{`update campaigns set state = 'scheduled'`, `update campaigns set state = 'finished'`, "campaign 1 is scheduled"},
-		{`update notice_runs set settled_at = null`, `update notice_runs set settled_at = now()`, "notices of drop 1"},
-		{`update batches set state = 'ready' where id = 65`, `update batches set state = 'done'`, "batch 65"},
-		{`update jobs set state = 'running'`, `update jobs set state = 'done'`, "job 1"},
-		{`update code_batches set state = 'generating'`, `update code_batches set state = 'ready'`, "codes of drop 65"},
-		{`update campaigns set shop_number = null, grant_template_id = 1`, `update campaigns set shop_number = 10, grant_template_id = null`, "campaign 1, which is not of this shop"},
-		{`update providers set deleted_at = null`, `update providers set deleted_at = now()`, "provider 1 of its own"},
-		{`insert into outbox (topic, payload) values ('x', '{}')`, `delete from outbox`, "the events of this installation are not handled"},
-		{`update event_relay set settled = 0`, `update event_relay set settled = 1000`, "the events of this installation are not handled"},
-		{`update cell set number = 1`, `update cell set number = 0`, "both databases are cell 1"},
-	} {
-		s.source.Exec(c.do)
-		why(c.want)
-		s.source.Exec(c.undo)
-	}
-	s.target.Exec(`update hook_cursor set planned_to = 1`)
-	why("has not passed over the coupons")
-	s.target.Exec(`update hook_cursor set planned_to = 1000000`)
-	s.target.Shops(30)
-	foreign := s.target.Drop(pgtest.Drop{Shop: 30})
-	s.target.Exec(`insert into code_batches (template_id, first_serial, count, key_id, created_by) values ($1, 5, 10, 1, '')`, foreign)
-	why("serial numbers")
-	s.target.Exec(`delete from code_batches where template_id = $1`, foreign)
-	s.source.Must(s.mover.Undo(t.Context(), 10))
-	s.target.Exec(`insert into coupons (id, template_id, user_id, claim_id, origin, issued_at, expires_at) overriding system value values (65, $1, 1, 1, 'claim', now(), now())`, foreign)
-	why("ids of this shop's rows in coupons")
-	s.target.Exec(`delete from coupons`)
-	if _, err := s.mover.Move(t.Context(), 11); !errors.Is(err, cell.ErrNotMovable) {
-		t.Error(err)
-	}
-	s.target.Exec(`delete from moves`)
-	s.target.Drop(pgtest.Drop{Shop: 10})
-	why("has rows of a shop 10 already")
 }

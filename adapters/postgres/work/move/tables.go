@@ -14,6 +14,8 @@ const (
 	ofBatch    = `exists (select from batches b where b.id = t.batch_id and (b.kind <> 'campaign' and b.template_id = any({drops}) or b.kind = 'campaign' and b.owner_id = any({campaigns})))`
 	ofCoupon   = `exists (select from coupons c where c.id = t.coupon_id and c.template_id = any({drops}))`
 	ofSlot     = `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state <> 'waiting')`
+	// ofSegment is whether a deleted draft is for a segment, which the other installation does not have.
+	ofSegment  = `t.kind = 'campaign' and coalesce(t.content -> 'audience' ->> 'kind' = 'segment_id', false)`
 	ofEndpoint = `exists (select from hook_endpoints e where e.id = t.endpoint_id and e.shop_number = {shop})`
 )
 
@@ -35,7 +37,7 @@ var others = []table{
 	{"shops", `t.number = {shop}`}, {"templates", ofShop},
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
-	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
+	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign},
@@ -65,7 +67,7 @@ var acting = []table{
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
-var unneeded = []table{{"stock_counts", ofDrop}, {"providers", ofShop + ` and t.deleted_at is not null`}}
+var unneeded = []table{{"stock_counts", ofDrop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
 
 // staying are the tables whose rows stay: those of the installation and its staff, its audit log,
 // those that only their own database reads, and records of calls of providers. users, inbox_reads,
