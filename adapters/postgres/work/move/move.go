@@ -142,10 +142,12 @@ func (r *move) copyBulk(ctx context.Context) error {
 		if err := r.refuse(ctx, source); err != nil {
 			return err
 		}
-		if err := r.bringBulk(ctx, source); err != nil {
-			return err
+		for _, step := range []func(context.Context, pgx.Tx) error{r.bringBulk, r.copyUsers, r.passed} {
+			if err := step(ctx, source); err != nil {
+				return err
+			}
 		}
-		return r.copyUsers(ctx, source)
+		return nil
 	})
 }
 
@@ -221,7 +223,8 @@ func (r *move) leave(ctx context.Context) error {
 		for _, lock := range []string{`select from shops where number = $1 for update`, `select from templates where shop_number = $1 order by id for update`,
 			`select from slots s where s.template_id in (select id from templates where shop_number = $1) and s.state = 'waiting' order by s.id for update`,
 			`select from campaigns where shop_number = $1 order by id for update`,
-			`select from coupons c where c.template_id in (select id from templates where shop_number = $1) order by c.id for update`} {
+			`with locked as materialized (select from coupons c where c.template_id in (select id from templates where shop_number = $1) order by c.id for update)
+				select count(*) from locked`} {
 			if _, err := source.Exec(ctx, lock, r.shop); err != nil {
 				return err
 			}
@@ -299,8 +302,8 @@ func (r *move) remove(ctx context.Context, source pgx.Tx) error {
 		}); err != nil {
 			return err
 		}
-		if err := source.QueryRow(ctx, `with gone as (delete from `+t.name+` t where `+t.of+` returning row(`+list(s.columns)+`)::text as content)
-			select count(*), coalesce(sum(hashtextextended(content, 0)::numeric), 0)::text from gone`).Scan(&gone.rows, &gone.hash); err != nil {
+		if err := source.QueryRow(ctx, `with gone as (delete from `+t.name+` t where `+t.of+` returning hashtextextended(row(`+list(s.columns)+`)::text, 0) as hash)
+			select count(*), coalesce(sum(hash::numeric), 0)::text from gone`).Scan(&gone.rows, &gone.hash); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 		if gone != have {
