@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/cell"
+	"dropbell/domain/doctor"
 )
 
 // Cells reads and sets which cell the database is.
@@ -66,4 +67,14 @@ func (s Cells) Number(ctx context.Context, n cell.Number, older int64) (changed 
 		return err
 	})
 	return changed && err == nil, err
+}
+
+// Moves returns the moves of shops that are not complete, which the doctor shows.
+func (s Cells) Moves(ctx context.Context) ([]doctor.Move, error) {
+	rows, err := s.Pool.Query(ctx, `select shop_number, state = 'arriving', state = 'emptied', started_at from moves where state <> 'left' order by started_at, shop_number`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[doctor.Move])
+	return list, pg.Translate(err)
 }

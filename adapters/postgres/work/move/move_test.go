@@ -276,6 +276,18 @@ func TestArrivalGoesOn(t *testing.T) {
 	if err := s.mover.Undo(t.Context(), 10); !errors.Is(err, cell.ErrNotMovable) {
 		t.Errorf("undone: %v", err)
 	}
+	unfinished := func(w *pgtest.Fixture) string {
+		list, err := workdb.NewCells(w.DB).Moves(t.Context())
+		w.Must(err)
+		if len(list) != 1 {
+			return fmt.Sprint(list)
+		}
+		list[0].Since = time.Time{}
+		return fmt.Sprintf("%+v", list)
+	}
+	if here, there := unfinished(s.source), unfinished(s.target); !strings.HasPrefix(here, "[{Shop:10 Arriving:false Emptied:true ") || !strings.HasPrefix(there, "[{Shop:10 Arriving:true Emptied:false ") {
+		t.Errorf("the doctor is told of %s here and %s there", here, there)
+	}
 	s.target.Exec(`drop trigger fail on notices`)
 	if _, err := s.mover.Move(t.Context(), 10); err != nil {
 		t.Fatal(err)
