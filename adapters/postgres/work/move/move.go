@@ -156,23 +156,34 @@ func (r *move) bring(ctx context.Context, source pgx.Tx, tables []table) error {
 	if err := r.beginAbove(ctx, source, tables); err != nil {
 		return err
 	}
-	for _, t := range slices.Backward(tables) {
-		if err := each(ctx, source, t, func(p page) error { _, err := p.remove(ctx, source, r.Target); return err }); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
-	}
+	var differ []page
 	for _, t := range tables {
-		var copied int64
 		if err := each(ctx, source, t, func(p page) error {
-			n, err := p.store(ctx, source, r.Target)
-			copied += n
+			equal, err := p.equal(ctx, source, r.Target)
+			if !equal {
+				differ = append(differ, p)
+			}
 			return err
 		}); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
-		if copied > 0 {
-			r.tell("%s: %d rows copied", t.name, copied)
+	}
+	for _, p := range slices.Backward(differ) { // rows before the rows that they refer to
+		if err := p.remove(ctx, source, r.Target); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
+	}
+	for len(differ) > 0 {
+		var copied int64
+		name := differ[0].name
+		for ; len(differ) > 0 && differ[0].name == name; differ = differ[1:] {
+			n, err := differ[0].store(ctx, source, r.Target)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			copied += n
+		}
+		r.tell("%s: %d rows copied", name, copied)
 	}
 	return nil
 }

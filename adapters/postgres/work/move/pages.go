@@ -132,37 +132,39 @@ func copyRows(ctx context.Context, source, target pgx.Tx, name string, columns [
 // equalKeys compares the keys of incoming with those of t.
 func (s shape) equalKeys() string { return `(` + prefixed("i.", s.key) + `) = (` + list(s.key) + `)` }
 
-// remove removes the rows of the page from target that source does not have, and returns how many.
-func (p page) remove(ctx context.Context, source pgx.Tx, db *pg.DB) (n int64, err error) {
-	err = inTarget(ctx, db, func(target pgx.Tx) error {
-		want, err := p.sums(ctx, source, p.key)
-		if err != nil {
-			return err
-		}
-		if have, err := p.sums(ctx, target, p.key); err != nil || have == want || have.rows == 0 {
+// equal reports whether the page has the same rows in both databases.
+func (p page) equal(ctx context.Context, source pgx.Tx, db *pg.DB) (bool, error) {
+	want, err := p.sums(ctx, source, p.columns)
+	if err != nil {
+		return false, err
+	}
+	var have sums
+	err = inTarget(ctx, db, func(target pgx.Tx) (err error) {
+		have, err = p.sums(ctx, target, p.columns)
+		return err
+	})
+	return have == want, err
+}
+
+// remove removes the rows of the page from target that source does not have.
+func (p page) remove(ctx context.Context, source pgx.Tx, db *pg.DB) error {
+	return inTarget(ctx, db, func(target pgx.Tx) error {
+		var some bool
+		if err := target.QueryRow(ctx, `select exists (select from `+p.name+` t where `+p.where()+`)`).Scan(&some); err != nil || !some {
 			return err
 		}
 		if err := copyRows(ctx, source, target, p.name, p.key, `select `+list(p.key)+` from `+p.name+` t where `+p.where()); err != nil {
 			return err
 		}
-		tag, err := target.Exec(ctx, `delete from `+p.name+` t where `+p.where()+` and not exists (select from incoming i where `+p.equalKeys()+`)`)
-		n = tag.RowsAffected()
+		_, err := target.Exec(ctx, `delete from `+p.name+` t where `+p.where()+` and not exists (select from incoming i where `+p.equalKeys()+`)`)
 		return err
 	})
-	return n, err
 }
 
 // store stores the rows of the page in target that it does not have or has with other values, and
 // returns how many. A row of another shop is never replaced.
 func (p page) store(ctx context.Context, source pgx.Tx, db *pg.DB) (n int64, err error) {
 	err = inTarget(ctx, db, func(target pgx.Tx) error {
-		want, err := p.sums(ctx, source, p.columns)
-		if err != nil {
-			return err
-		}
-		if have, err := p.sums(ctx, target, p.columns); err != nil || have == want {
-			return err
-		}
 		if err := copyRows(ctx, source, target, p.name, p.columns, `select `+list(p.columns)+` from `+p.name+` t where `+p.where()); err != nil {
 			return err
 		}
