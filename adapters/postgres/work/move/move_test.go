@@ -157,8 +157,8 @@ func TestMove(t *testing.T) {
 	if n := s.target.Number(`select count(*) from users where email in ('li@tea.example', 'ann@tea.example')`); n != 2 {
 		t.Errorf("the contacts of %d users are in the target", n)
 	}
-	if _, err := s.source.SQL.Exec(t.Context(), `insert into shops (number, name, timezone) values (10, '', 'UTC') on conflict do nothing`); err == nil || !strings.Contains(err.Error(), "DB003") {
-		t.Errorf("the number of a shop that has left: %v", err)
+	if _, err := s.source.Service.Create(t.Context(), pgtest.Actor, pgtest.Spec(time.Hour), ""); !errors.Is(err, cell.ErrMoved) {
+		t.Errorf("a drop of a shop that has left: %v", err)
 	}
 	again, err := s.mover.Move(t.Context(), 10)
 	if err != nil || !again.Before {
