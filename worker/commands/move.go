@@ -84,7 +84,25 @@ func bothDatabases(ctx context.Context, getenv func(string) string) (source, tar
 		source.Close()
 		return nil, nil, fmt.Errorf("MOVE_DATABASE_URL: %w", err)
 	}
+	if err := sameSchema(ctx, source, target); err != nil {
+		source.Close()
+		target.Close()
+		return nil, nil, err
+	}
 	return source, target, nil
+}
+
+// sameSchema returns an error unless both databases are at the same migration.
+func sameSchema(ctx context.Context, source, target *postgres.DB) error {
+	here, err := source.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := target.SchemaVersion(ctx)
+	if err == nil && here != there {
+		err = fmt.Errorf("this database is at migration %d and the other one at %d: run worker migrate, or worker migrate contract, on the older one", here, there)
+	}
+	return err
 }
 
 // transactionIdle is longer than one side of a move waits for the other.

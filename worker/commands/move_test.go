@@ -60,6 +60,8 @@ func TestMoveCommand(t *testing.T) {
 	if n := o.Number(`select booked from bookings where template_id = $1 and slot = 1`, drop.ID); n != 50 {
 		t.Errorf("%d are counted as booked", n)
 	}
+	o.Exec(`insert into goose_db_version (version_id, is_applied) values (99999, true)`)
+	run("the other one at 99999", 1, "10")
 	env["MOVE_DATABASE_URL"] = ""
 	run("MOVE_DATABASE_URL is missing", 2, "10")
 }
