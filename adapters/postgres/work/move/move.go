@@ -183,7 +183,9 @@ func (r *move) bring(ctx context.Context, source pgx.Tx, tables []table) error {
 			}
 			copied += n
 		}
-		r.tell("%s: %d rows copied", name, copied)
+		if copied > 0 {
+			r.tell("%s: %d rows copied", name, copied)
+		}
 	}
 	return nil
 }
