@@ -85,6 +85,7 @@ var codes = []Code{
 	{"approval_not_asked", http.StatusConflict, "No request for approval of this campaign is open."},
 	{"already_published", http.StatusConflict, "A campaign with this name, creator, start and end was published within the last 30 minutes."},
 	{"budget_no_coupons", http.StatusConflict, "The campaign gives no coupons that a budget could limit."},
+	{"shop_moved", http.StatusConflict, "The shop has moved to another installation."},
 	{"budget_short", http.StatusConflict, "A budget does not cover the stock; detail says how many coupons it pays for."},
 	{"budget_committed", http.StatusConflict, "Published drops commit more than this amount already."},
 	{"stock_below_issued", http.StatusConflict, "Stock cannot be lower than what is issued, nor be lowered behind the gate."},
