@@ -134,7 +134,7 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
 		return t, e
 	}
-	if pg.Violates(err, "templates_check") { // issued <= stock, with concurrent claims
+	if pg.Violates(err, "templates_check") || pg.Violates(err, "templates_held") { // issued <= stock, with concurrent claims
 		return t, template.ErrStockBelow
 	}
 	if err != nil {
