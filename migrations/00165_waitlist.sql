@@ -39,7 +39,7 @@ create table waiters (
     primary key (template_id, user_id)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 create index waiters_next on waiters (template_id, rank, joined_at, user_id) where state = 'waiting';
-create index waiters_open on waiters (user_id) where state in ('waiting', 'offered');
+create index waiters_user on waiters (user_id);
 
 -- A refused claim of a gate whose coupon was put aside for waiting users. Its shard keeps it
 -- as taken.
@@ -49,6 +49,10 @@ alter table claim_results add column held boolean not null default false;
 alter table coupons drop constraint coupons_origin_check;
 alter table coupons add constraint coupons_origin_check
     check (origin in ('claim', 'code', 'grant', 'campaign', 'draw', 'waitlist')) not valid;
+
+alter table message_versions drop constraint message_versions_kind_check;
+alter table message_versions add constraint message_versions_kind_check
+    check (kind in ('reminder', 'correction', 'cancelled', 'notice', 'waitlist', 'names', 'settings', 'picture')) not valid;
 
 -- A message about the drop to users whom its waitlist gave a coupon.
 alter table announcements drop constraint announcements_kind_check;

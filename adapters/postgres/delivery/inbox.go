@@ -52,7 +52,8 @@ func (s Inbox) Close() {
 const inboxWindow = 200
 
 // pageSQL returns, for user $1, up to when the user has read, the data that texts need, whether
-// there are notices, and the templates of the $7 newest reservations, and the changes of
+// there are notices, and the templates of the $7 newest reservations
+// and waits that ended with a coupon, and the changes of
 // remembered batches; see [inboxMemory.changesSQL].
 func (m *inboxMemory) newPageSQL() string {
 	with, columns := m.changesSQL()
@@ -62,7 +63,8 @@ select coalesce((select read_through from inbox_reads where user_id = $1), '0001
 	exists (select from notices where user_id = $1 and run_id is not null),
 	array(select template_id from reservations where user_id = $1
 		union select template_id from former_reservations f where user_id = $1
-			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $7::int),` + columns + `
+			and exists (select from batches b where b.template_id = f.template_id)
+		union select template_id from waiters where user_id = $1 and state = 'filled' order by 1 desc limit $7::int),` + columns + `
 from here left join users u on u.id = $1`
 }
 
@@ -118,7 +120,7 @@ func (s Inbox) addBatches(ctx context.Context, p *paging, templates []int64, not
 	var reads []pg.Read
 	var outcomes []reminder.Delivered
 	if unknown := s.remembered(p, dropTopic, templates, 0); len(unknown) > 0 {
-		reads = append(reads, pg.ReadOutcomes(&outcomes, p.UserID, unknown, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled))
+		reads = append(reads, pg.ReadOutcomes(&outcomes, p.UserID, unknown, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindWaitlist))
 	}
 	if notices {
 		reads = append(reads, p.notices())
@@ -379,7 +381,7 @@ func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected in
 			b.sent, coalesce(b.finished_at, now()), b.messages_upto, `+headColumns+`
 		from batches b
 		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
-		left join announcements a on b.kind in ('correction', 'cancelled') and a.id = b.owner_id
+		left join announcements a on b.kind in ('correction', 'cancelled', 'waitlist') and a.id = b.owner_id
 		join templates t on t.id = b.template_id join shops h on h.number = t.shop_number
 		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
 		Scan(append([]any{&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &from, &to, &sent, &d.At, &d.TextsUpTo}, headFields(&about)...)...)
