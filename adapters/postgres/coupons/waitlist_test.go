@@ -83,7 +83,7 @@ func (h *waitFixture) states(drop int64) string {
 // whole recounts the stock and the waitlist, which must add up.
 func (h *waitFixture) whole(drop int64) claim.Ledger {
 	h.Helper()
-	sheet, off, err := h.lists.Sheet(h.Context(), drop)
+	sheet, off, err := h.Ledgers.WaitsCounted(h.Context(), drop)
 	if err != nil || off != 0 || sheet.Difference() != 0 {
 		h.Errorf("the waitlist %+v is off by %d and %d, %v", sheet, off, sheet.Difference(), err)
 	}

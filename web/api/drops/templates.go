@@ -30,6 +30,7 @@ type Balance struct {
 type StockSheet struct {
 	Total      int64 `json:"total" example:"100"`
 	Shelf      int64 `json:"shelf" doc:"Can still be claimed." example:"60"`
+	Held       int64 `json:"held" doc:"Kept for users of the waitlist." example:"0"`
 	Writing    int64 `json:"writing" doc:"Accepted by a gate and not in the database yet." example:"0"`
 	Issued     int64 `json:"issued" doc:"Coupons, counted, without those that were returned to stock." example:"40"`
 	Returned   int64 `json:"returned" doc:"Coupons that were revoked and returned to stock, counted." example:"0"`
@@ -186,7 +187,7 @@ func (h *handlers) balance(ctx context.Context, id int64) (*struct{ Body Balance
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: pipeline.Decimal(id), Balanced: l.Difference() == 0 && off == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
+	b := Balance{TemplateID: pipeline.Decimal(id), Balanced: l.Difference() == 0 && off == 0, Stock: StockSheet{l.Total, l.OnSale, l.Held, l.Writing, l.Issued, l.Returned, l.PerUser,
 		l.OverLimit, l.Difference()}, Lines: pipeline.Each(lines, balanceJSON)}
 	for _, l := range lines {
 		b.Difference += l.Difference()
