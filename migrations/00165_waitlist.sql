@@ -21,7 +21,8 @@ create table waitlists (
     "left"      bigint not null default 0 check ("left" >= 0),
     skipped     bigint not null default 0,
     put         bigint not null default 0,
-    released    bigint not null default 0
+    released    bigint not null default 0,
+    put_at      timestamptz -- since when coupons are kept; of use while there are any
 ) with (fillfactor = 50);
 
 -- Users on waitlists, one row per user and drop. rank comes before the order of joining; lower

@@ -22,6 +22,9 @@ type Store interface {
 	Leave(ctx context.Context, templateID int64, by user.ID) (Waiter, error)
 	// Waiter returns the user's place, or [ErrNotWaiting].
 	Waiter(ctx context.Context, templateID int64, by user.ID) (Waiter, error)
+	// Outlook returns how many users are before one who waits, up to [MaxAhead], and of the shop's last
+	// waitlists that are over, up to [MaxHistory], how many gave coupons to more users than these.
+	Outlook(ctx context.Context, w Waiter) (ahead, reached, lists int64, err error)
 }
 
 // Lookup finds templates.
@@ -82,7 +85,12 @@ func (s *Service) Leave(ctx context.Context, templateID int64, by user.ID) (Wait
 	return s.Store.Leave(ctx, templateID, by)
 }
 
-// Waiter returns the user's place; see [Store].
-func (s *Service) Waiter(ctx context.Context, templateID int64, by user.ID) (Waiter, error) {
-	return s.Store.Waiter(ctx, templateID, by)
+// Waiter returns the user's place, and what a user who waits may expect; see [Store].
+func (s *Service) Waiter(ctx context.Context, templateID int64, by user.ID) (w Waiter, o Outlook, err error) {
+	w, err = s.Store.Waiter(ctx, templateID, by)
+	if err != nil || w.State != Waiting {
+		return w, o, err
+	}
+	ahead, reached, lists, err := s.Store.Outlook(ctx, w)
+	return w, Outlook{AheadOf(ahead), ChanceOf(reached, lists)}, err
 }

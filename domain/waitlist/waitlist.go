@@ -29,6 +29,7 @@ type Waiter struct {
 	TemplateID int64
 	UserID     user.ID
 	State      State
+	Rank       int64 // before the order of joining; lower ranks are first
 	JoinedAt   time.Time
 	ChangedAt  time.Time
 	// Channels are those over which the user is told of the coupon.

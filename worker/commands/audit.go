@@ -176,8 +176,26 @@ func auditStock(ctx context.Context, stores app.Stores, t template.Template, red
 	if early > 0 {
 		fmt.Fprintf(out, "gate: %d claims were accepted before the opening, by the wrong clock of a Redis, and refused when they were written\n", early)
 	}
+	if t.Waits() {
+		if err := auditWaitlist(ctx, stores, t.ID, out); err != nil {
+			return err
+		}
+	}
 	if n := counted.Difference(); n != 0 {
 		return difference(fmt.Sprintf("the stock ledger of template %d is off by %d", t.ID, n))
+	}
+	return nil
+}
+
+// auditWaitlist counts the users of a waitlist.
+func auditWaitlist(ctx context.Context, stores app.Stores, id int64, out io.Writer) error {
+	s, off, err := stores.StockLedgers.WaitsCounted(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "waitlist: %d joined = %d filled + %d waiting + %d lapsed + %d left + %d skipped\n", s.Joined, s.Filled, s.Waiting, s.Lapsed, s.Left, s.Skipped)
+	if off += s.Difference(); off != 0 {
+		return difference(fmt.Sprintf("the waitlist of template %d is off by %d", id, off))
 	}
 	return nil
 }

@@ -261,7 +261,7 @@ func (p *page) store(ctx context.Context, conn *pgx.Conn, decider *claim.Decider
 	}
 	if n := p.counts[true].held + p.counts[false].held; n > 0 {
 		b.Queue(`update templates set held = held + $2 where id = $1`, p.template, n)
-		b.Queue(`update waitlists set put = put + $2 where template_id = $1`, p.template, n)
+		b.Queue(pg.PutAside, p.template, n)
 		// For its shard a claim of the present epoch stays taken, as if its coupon were issued and
 		// returned to the stock at once.
 		b.Queue(`update gates set base = base - $2 where template_id = $1`, p.template, p.counts[true].held)

@@ -3,6 +3,7 @@ package coupons
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,4 +41,13 @@ func (s Ledgers) Waits(ctx context.Context, templateID int64) (sheet waitlist.Sh
 		return sheet, nil
 	}
 	return sheet, pg.Translate(err)
+}
+
+// WaitsLate returns for how long the oldest stock that is kept for users who wait is there, of drops
+// that give coupons now; 0 = there is none.
+func (s Ledgers) WaitsLate(ctx context.Context) (late time.Duration, err error) {
+	var seconds float64
+	err = s.Pool.QueryRow(ctx, `select coalesce(extract(epoch from clock_timestamp() - min(l.put_at)), 0)::float8
+		from templates t join waitlists l on l.template_id = t.id where t.held > 0 and t.state = 'published' and not `+overSQL).Scan(&seconds)
+	return time.Duration(seconds * float64(time.Second)), pg.Translate(err)
 }

@@ -83,12 +83,12 @@ with asked as (
     order by a.template_id, a.user_id
     on conflict (template_id, user_id) do update set state = 'waiting', joined_at = excluded.joined_at, channels = excluded.channels,
         changed_at = clock_timestamp(), reason = '' where w.state = 'left'
-    returning template_id, user_id, joined_at, changed_at, channels, xmax = 0 as new
+    returning template_id, user_id, rank, joined_at, changed_at, channels, xmax = 0 as new
 ), counted as (
     update waitlists l set joined = l.joined + c.new, waiting = l.waiting + c.n, "left" = l."left" - (c.n - c.new)
     from (select template_id, count(*) as n, count(*) filter (where new) as new from stored group by 1) c where l.template_id = c.template_id
 )
-select template_id, user_id, 'waiting', joined_at, changed_at, channels, 0, '' from stored`
+select template_id, user_id, 'waiting', rank, joined_at, changed_at, channels, 0, '' from stored`
 
 // givesUntilSQL is [waitlist.GivesUntil] of the row t.
 var givesUntilSQL = fmt.Sprintf(`least(t.closes_at, t.valid_until - interval '%d seconds')`, int(waitlist.MinValidity.Seconds()))
@@ -100,23 +100,23 @@ with asked as (
 ), stored as (
     update waiters w set state = 'left', changed_at = clock_timestamp() from asked a
     where w.template_id = a.template_id and w.user_id = a.user_id and w.state = 'waiting'
-    returning w.template_id, w.user_id, w.joined_at, w.changed_at, w.channels
+    returning w.template_id, w.user_id, w.rank, w.joined_at, w.changed_at, w.channels
 ), counted as (
     update waitlists l set waiting = l.waiting - c.n, "left" = l."left" + c.n
     from (select template_id, count(*) as n from stored group by 1) c where l.template_id = c.template_id
 )
-select template_id, user_id, 'left', joined_at, changed_at, channels, 0, '' from stored`
+select template_id, user_id, 'left', rank, joined_at, changed_at, channels, 0, '' from stored`
 
-const waiterColumns = `w.template_id, w.user_id, w.state, w.joined_at, w.changed_at, w.channels, coalesce(w.coupon_id, 0), w.reason`
+const waiterColumns = `w.template_id, w.user_id, w.state, w.rank, w.joined_at, w.changed_at, w.channels, coalesce(w.coupon_id, 0), w.reason`
 
 func waiterFields(w *waitlist.Waiter) []any {
-	return []any{&w.TemplateID, &w.UserID, &w.State, &w.JoinedAt, &w.ChangedAt, &w.Channels, &w.CouponID, &w.Reason}
+	return []any{&w.TemplateID, &w.UserID, &w.State, &w.Rank, &w.JoinedAt, &w.ChangedAt, &w.Channels, &w.CouponID, &w.Reason}
 }
 
 // foundSQL returns the place of each user $2 of template $1 who has one, and for the others whether
 // they have as many coupons as they may, and as many waits.
 const foundSQL = `
-select a.template_id, a.user_id, coalesce(w.state, ''), coalesce(w.joined_at, 'epoch'), coalesce(w.changed_at, 'epoch'), coalesce(w.channels, 0),
+select a.template_id, a.user_id, coalesce(w.state, ''), coalesce(w.rank, 0), coalesce(w.joined_at, 'epoch'), coalesce(w.changed_at, 'epoch'), coalesce(w.channels, 0),
     coalesce(w.coupon_id, 0), coalesce(w.reason, ''),
     exists (select from claim_counts c join templates t on t.id = c.template_id
         where c.template_id = a.template_id and c.user_id = a.user_id and c.issued >= t.per_user_limit),
@@ -149,6 +149,24 @@ func (s *Waitlists) Waiter(ctx context.Context, templateID int64, by user.ID) (w
 		return w, waitlist.ErrNotWaiting
 	}
 	return w, pg.Translate(err)
+}
+
+// outlookSQL counts the users before user $2 of the waitlist of template $1, up to $5, and the last
+// $6 waitlists of its shop that are over. $3 and $4 are the user's rank and instant of joining.
+const outlookSQL = `
+with ahead as (
+    select count(*) as n from (select from waiters w where w.template_id = $1 and w.state = 'waiting' and (w.rank, w.joined_at, w.user_id) < ($3, $4, $2) limit $5) a
+), past as (
+    select l.filled from templates t join waitlists l on l.template_id = t.id
+    where t.shop_number = (select shop_number from templates where id = $1) and t.opens_at < now() and t.id <> $1 and l.joined > 0 and ` + overSQL + `
+    order by t.opens_at desc limit $6
+)
+select a.n, (select count(*) from past where filled > a.n), (select count(*) from past) from ahead a`
+
+// Outlook implements [waitlist.Store].
+func (s *Waitlists) Outlook(ctx context.Context, w waitlist.Waiter) (ahead, reached, lists int64, err error) {
+	err = s.Pool.QueryRow(ctx, outlookSQL, w.TemplateID, w.UserID, w.Rank, w.JoinedAt, waitlist.MaxAhead, waitlist.MaxHistory).Scan(&ahead, &reached, &lists)
+	return ahead, reached, lists, pg.Translate(err)
 }
 
 func (s *Waitlists) joinAll(ctx context.Context, group []waitlist.Wish) ([]joined, error) {

@@ -18,6 +18,8 @@ type Wait struct {
 	ChangedAt  time.Time `json:"changed_at" doc:"When the state was reached." example:"2027-01-01T12:00:03Z"`
 	Channels   []string  `json:"channels" nullable:"false" doc:"Over which the user is told of the coupon." example:"[\"app\"]"`
 	CouponID   string    `json:"coupon_id,omitempty" doc:"Once filled." example:"17"`
+	Ahead      string    `json:"ahead,omitempty" enum:"under_10,under_100,under_1000,more" doc:"While waiting, when the place is read: roughly how many users are before." example:"under_100"`
+	Chance     string    `json:"chance,omitempty" enum:"good,some,small" doc:"With ahead: how often the shop's last waitlists reached that far; absent where there were too few." example:"some"`
 	Reason     string    `json:"reason,omitempty" doc:"Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), user_erased, or ended." example:"ended"`
 }
 
@@ -40,10 +42,10 @@ func (h *handlers) waitlistRoutes() {
 		Codes: []string{"template_not_found", "no_waitlist", "template_not_open", "not_started", "ended", "stock_left", "limit_reached", "too_many_waits", "channel_unavailable", "user_erased"}},
 		h.joinWaitlist)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: path, ID: "get-wait", Summary: "Show the user's place on a waitlist",
-		Codes: []string{"not_waiting"}}, h.waitOf(h.readWait))
+		Codes: []string{"not_waiting"}}, h.readWait)
 	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Detached: true}, Method: http.MethodDelete, Path: path, ID: "leave-waitlist",
 		Summary: "Leave the waitlist of a drop", Description: "A repetition changes nothing, and neither does leaving after a coupon was given.",
-		Codes: []string{"not_waiting"}}, h.waitOf(h.leaveWaitlist))
+		Codes: []string{"not_waiting"}}, h.leaveWaitlist)
 }
 
 func (h *handlers) joinWaitlist(ctx context.Context, in *struct {
@@ -73,27 +75,30 @@ func (h *handlers) joinWaitlist(ctx context.Context, in *struct {
 	return answer, nil
 }
 
-// waitOf answers with the place that do returns.
-func (h *handlers) waitOf(do func(context.Context, int64) (waitlist.Waiter, error)) func(context.Context, *waitPath) (*struct{ Body Wait }, error) {
-	return func(ctx context.Context, in *waitPath) (*struct{ Body Wait }, error) {
-		id, err := pipeline.ParseID("path.template_id", in.TemplateID)
-		if err != nil {
-			return nil, err
-		}
-		place, err := do(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		return &struct{ Body Wait }{waitJSON(place)}, nil
+func (h *handlers) readWait(ctx context.Context, in *waitPath) (*struct{ Body Wait }, error) {
+	id, err := pipeline.ParseID("path.template_id", in.TemplateID)
+	if err != nil {
+		return nil, err
 	}
+	place, outlook, err := h.Waitlist.Waiter(ctx, id, pipeline.UserOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	answer := waitJSON(place)
+	answer.Ahead, answer.Chance = string(outlook.Ahead), string(outlook.Chance)
+	return &struct{ Body Wait }{answer}, nil
 }
 
-func (h *handlers) readWait(ctx context.Context, id int64) (waitlist.Waiter, error) {
-	return h.Waitlist.Waiter(ctx, id, pipeline.UserOf(ctx))
-}
-
-func (h *handlers) leaveWaitlist(ctx context.Context, id int64) (waitlist.Waiter, error) {
-	return h.Waitlist.Leave(ctx, id, pipeline.UserOf(ctx))
+func (h *handlers) leaveWaitlist(ctx context.Context, in *waitPath) (*struct{ Body Wait }, error) {
+	id, err := pipeline.ParseID("path.template_id", in.TemplateID)
+	if err != nil {
+		return nil, err
+	}
+	place, err := h.Waitlist.Leave(ctx, id, pipeline.UserOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body Wait }{waitJSON(place)}, nil
 }
 
 func waitJSON(w waitlist.Waiter) Wait {
