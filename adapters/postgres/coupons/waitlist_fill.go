@@ -45,10 +45,11 @@ func (s *Waitlists) Unfilled(ctx context.Context, after int64, limit int) ([]int
 	return ids, pg.Translate(err)
 }
 
-// candidatesSQL returns the $2 users who are next on the waitlist of template $1.
+// candidatesSQL returns the $2 users who are next on the waitlist of template $1. A coupon that was
+// taken back still counts for its user, so most users need no look at their coupons.
 const candidatesSQL = `
 select w.user_id, w.channels, coalesce(c.issued, 0),
-    exists (select from coupons o where o.user_id = w.user_id and o.template_id = w.template_id and o.returned),
+    coalesce(c.issued, 0) > 0 and exists (select from coupons o where o.user_id = w.user_id and o.template_id = w.template_id and o.returned),
     exists (select from erased_users e where e.user_id = w.user_id)
 from waiters w left join claim_counts c on c.template_id = w.template_id and c.user_id = w.user_id
 where w.template_id = $1 and w.state = 'waiting' order by w.rank, w.joined_at, w.user_id limit $2`
@@ -171,6 +172,7 @@ from unnest($2::bigint[], $3::text[]) as a (user_id, reason) where w.template_id
 func (u *turn) store(ctx context.Context, conn *pgx.Conn) (batches []waitlist.Batch, err error) {
 	id, filled := u.template.ID, int64(len(u.filled))
 	b := &pgx.Batch{}
+	b.Queue(`update templates set held = held - $2 where id = $1`, id, filled+u.release) // first: held and issued together are never more than the stock
 	if filled > 0 {
 		if err := queueIssues(ctx, b, u.decider); err != nil {
 			return nil, err
@@ -189,7 +191,6 @@ func (u *turn) store(ctx context.Context, conn *pgx.Conn) (batches []waitlist.Ba
 	if len(u.skipped) > 0 {
 		b.Queue(skippedSQL, id, u.skipped, u.reasons)
 	}
-	b.Queue(`update templates set held = held - $2 where id = $1`, id, filled+u.release)
 	b.Queue(`update waitlists set waiting = waiting - $2 - $3, filled = filled + $2, skipped = skipped + $3, released = released + $4 where template_id = $1`,
 		id, filled, len(u.skipped), u.release)
 	if u.release > 0 { // a keeper allots it, and taps are no longer refused from memory
