@@ -79,6 +79,7 @@ func (c *cleaning) settle(ctx context.Context, name string, ids, done []int64, a
 // ofDrops are the tables whose rows are removed with the reservations, each with its key.
 var ofDrops = []struct{ table, key string }{
 	{"reservations", "template_id, user_id"}, {"booking_growth", "template_id, minute"}, {"former_reservations", "user_id, template_id"},
+	{"waiters", "template_id, user_id"},
 }
 
 // removeReservations keeps the figures of the drops and removes the rows from which they were
