@@ -65,7 +65,7 @@ func (s *Waitlists) lockedWaitlists(ctx context.Context, templates []int64) ([]i
 }
 
 // joinSQL returns the users who were put at the end of their waitlists, and when. A user who has
-// left before is put at the end again. Within a group the order of arrival decides, to the
+// left before, or was skipped at the end of a drop that was reopened, is put at the end again. Within a group the order of arrival decides, to the
 // microsecond. $1 to $3 are templates, users and channels, $4 the templates, each once.
 var joinSQL = `
 with asked as (
@@ -74,6 +74,8 @@ with asked as (
     select t.id, t.per_user_limit, clock_timestamp() as now from templates t
     where t.id = any($4) and t.waitlist <> 'off' and t.state in ('published', 'paused') and t.opens_at <= clock_timestamp()
         and clock_timestamp() < ` + givesUntilSQL + ` and (t.claim_mode = 'gate' or t.issued + t.held >= t.stock)
+), former as materialized (
+    select w.template_id, w.user_id, w.state from asked a join waiters w on w.template_id = a.template_id and w.user_id = a.user_id
 ), stored as (
     insert into waiters as w (template_id, user_id, joined_at, channels)
     select a.template_id, a.user_id, o.now + a.n * interval '1 microsecond', a.channels
@@ -82,11 +84,13 @@ with asked as (
         and (select count(*) from waiters b where b.user_id = a.user_id and b.state in ('waiting', 'offered')) < $5
     order by a.template_id, a.user_id
     on conflict (template_id, user_id) do update set state = 'waiting', joined_at = excluded.joined_at, channels = excluded.channels,
-        changed_at = clock_timestamp(), reason = '' where w.state = 'left'
-    returning template_id, user_id, rank, joined_at, changed_at, channels, xmax = 0 as new
+        changed_at = clock_timestamp(), reason = '' where w.state = 'left' or w.reason = '` + waitlist.ReasonOver + `'
+    returning template_id, user_id, rank, joined_at, changed_at, channels
 ), counted as (
-    update waitlists l set joined = l.joined + c.new, waiting = l.waiting + c.n, "left" = l."left" - (c.n - c.new)
-    from (select template_id, count(*) as n, count(*) filter (where new) as new from stored group by 1) c where l.template_id = c.template_id
+    update waitlists l set joined = l.joined + c.n - c."left" - c.skipped, waiting = l.waiting + c.n, "left" = l."left" - c."left", skipped = l.skipped - c.skipped
+    from (select s.template_id, count(*) as n, count(*) filter (where f.state = 'left') as "left", count(*) filter (where f.state = 'skipped') as skipped
+        from stored s left join former f on f.template_id = s.template_id and f.user_id = s.user_id group by 1) c
+    where l.template_id = c.template_id
 )
 select template_id, user_id, 'waiting', rank, joined_at, changed_at, channels, 0, '' from stored`
 

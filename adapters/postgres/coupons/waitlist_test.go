@@ -254,6 +254,16 @@ func TestNothingIsGivenAtTheEnd(t *testing.T) {
 			t.Errorf("%s: %+v", name, l)
 		}
 	}
+	reopened, _ := h.soldOut(1, nil)
+	h.join(reopened.ID, 10, 11)
+	h.Do(reopened.ID, template.Closing)
+	h.Must(h.filler.Sweep(t.Context()))
+	h.Exec(`update templates set state = 'published', ended_at = null where id = $1`, reopened.ID)
+	h.join(reopened.ID, 11)
+	if got := h.states(reopened.ID); got != "skipped 10, waiting 11" {
+		t.Errorf("reopened: %s", got)
+	}
+	h.whole(reopened.ID)
 	drop, _ := h.soldOut(1, nil)
 	h.join(drop.ID, 10)
 	h.Do(drop.ID, template.Pausing)
