@@ -36,7 +36,7 @@ func testWaitlist(t *testing.T) {
 	}
 	r.want(r.call(second, "GET", path, nil), 404, "not_waiting")
 	r.want(r.call(second, "DELETE", path, nil), 404, "not_waiting")
-	joined := r.want(r.call(second, "PUT", path+"?channel=email&channel=app", nil), 201, "")
+	joined := r.want(r.call(second, "PUT", path+"?channels=email,app", nil), 201, "")
 	if joined.at("state") != "waiting" || len(joined.at("channels").([]any)) != 2 || joined.at("coupon_id") != nil {
 		t.Errorf("joined: %s", joined.Body)
 	}
@@ -53,8 +53,8 @@ func testWaitlist(t *testing.T) {
 		}
 	}
 	r.want(r.call(first, "PUT", path, nil), 409, "limit_reached")
-	r.want(r.call(second, "PUT", path+"?channel=pigeon", nil), 422, "channel_unavailable")
-	r.want(r.call(second, "PUT", path+"?channel=sms", nil), 422, "channel_unavailable")
+	r.want(r.call(second, "PUT", path+"?channels=pigeon", nil), 422, "channel_unavailable")
+	r.want(r.call(second, "PUT", path+"?channels=sms", nil), 422, "channel_unavailable")
 	r.want(r.call(second, "PUT", "/waitlist/"+without, nil), 409, "no_waitlist")
 	r.want(r.call(second, "PUT", "/waitlist/999999", nil), 404, "template_not_found")
 	r.want(r.call(second, "PUT", "/waitlist/x", nil), 422, "invalid_request")
