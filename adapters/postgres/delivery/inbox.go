@@ -52,9 +52,8 @@ func (s Inbox) Close() {
 const inboxWindow = 200
 
 // pageSQL returns, for user $1, up to when the user has read, the data that texts need, whether
-// there are notices, and the templates of the $7 newest reservations
-// and waits that ended with a coupon, and the changes of
-// remembered batches; see [inboxMemory.changesSQL].
+// there are notices, the templates of the $7 newest reservations and waits that ended with a coupon,
+// and the changes of remembered batches; see [inboxMemory.changesSQL].
 func (m *inboxMemory) newPageSQL() string {
 	with, columns := m.changesSQL()
 	return `with ` + with + `
@@ -63,8 +62,7 @@ select coalesce((select read_through from inbox_reads where user_id = $1), '0001
 	exists (select from notices where user_id = $1 and run_id is not null),
 	array(select template_id from reservations where user_id = $1
 		union select template_id from former_reservations f where user_id = $1
-			and exists (select from batches b where b.template_id = f.template_id)
-		union select template_id from waiters where user_id = $1 and state = 'filled' order by 1 desc limit $7::int),` + columns + `
+			and exists (select from batches b where b.template_id = f.template_id) union select template_id from waiters where user_id = $1 and state = 'filled' order by 1 desc limit $7::int),` + columns + `
 from here left join users u on u.id = $1`
 }
 
