@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -57,6 +58,7 @@ func blankValues(shops []template.Shop) map[string]string {
 func valuesOf(t template.Template) map[string]string {
 	v := form.Values(t.Spec, t.Currency, t.Zone())
 	v["validity"] = "hours"
+	v["waitlist"] = cmp.Or(v["waitlist"], string(template.NoWaitlist)) // models from before there were waitlists
 	if t.ValidUntil != nil {
 		v["validity"] = "until"
 	}
