@@ -59,6 +59,10 @@ func testWaitlist(t *testing.T) {
 	r.want(r.call(second, "PUT", "/waitlist/999999", nil), 404, "template_not_found")
 	r.want(r.call(second, "PUT", "/waitlist/x", nil), 422, "invalid_request")
 	r.want(r.call(as(""), "PUT", path, nil), 401, "unauthenticated")
+	sheet := r.want(r.call(r.admin(), "GET", "/admin/templates/"+id+"/balance", nil), 200, "")
+	if w := sheet.at("waitlist").(map[string]any); sheet.at("balanced") != true || w["joined"] != 2.0 || w["waiting"] != 1.0 || w["left"] != 1.0 || w["difference"] != 0.0 {
+		t.Errorf("the balance: %s", sheet.Body)
+	}
 	if a := r.want(r.call(r.admin(), "GET", "/admin/templates/"+id, nil), 200, ""); a.at("waitlist") != "issue" || a.at("stock_ledger").(map[string]any)["held"] != 0.0 {
 		t.Errorf("staff see %s", a.Body)
 	}
