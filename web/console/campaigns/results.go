@@ -32,27 +32,12 @@ func (h *handlers) resultReads(r *http.Request, p *campaignpages.Campaign) []fun
 		return nil
 	}
 	ctx, by := r.Context(), shell.Actor(r)
-<<<<<<< HEAD
-	var err error
-	if _, p.Results, err = h.Campaigns.Results(ctx, by, p.ID); err != nil {
-		return err
-	}
-	list, err := h.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
-	if err != nil {
-		return err
-	}
-	p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
-	shell.NameEach(h.Shell, r, list.List, recipientOf)
-	if r.FormValue("account") == "now" {
-		b, err := h.Campaigns.Balance(ctx, by, p.ID)
-		if err != nil {
-=======
 	return []func() error{
 		func() (err error) { _, p.Results, err = h.Campaigns.Results(ctx, by, p.ID); return err },
 		func() error {
 			list, err := h.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
 			p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
->>>>>>> 9c20086820e86e422f71ffe369769f93a7aa63a2
+			shell.NameEach(h.Shell, r, list.List, recipientOf)
 			return err
 		},
 		func() error {
