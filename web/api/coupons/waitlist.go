@@ -51,8 +51,8 @@ func (h *handlers) waitlistRoutes() {
 }
 
 func (h *handlers) joinWaitlist(ctx context.Context, in *struct {
-	waitPath
-	Channels []string `query:"channels" maxItems:"5" nullable:"false" doc:"Over which the user is told of the coupon, separated by commas; the app's inbox if none is named." example:"[\"app\"]"`
+	TemplateID string   `path:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop."`
+	Channels   []string `query:"channels" maxItems:"5" nullable:"false" doc:"Over which the user is told of the coupon, separated by commas; the app's inbox if none is named." example:"[\"app\"]"`
 }) (*waitAnswer, error) {
 	id, err := pipeline.ParseID("path.template_id", in.TemplateID)
 	if err != nil {
