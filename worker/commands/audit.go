@@ -166,8 +166,12 @@ func auditStock(ctx context.Context, stores app.Stores, t template.Template, red
 		return err
 	}
 	counted = seen.Settle(counted)
-	fmt.Fprintf(out, "stock: %d in all = %d available + %d kept for users who wait + %d being written + %d issued; %d returned to stock, %d counted per user, %d users over the limit\n",
-		counted.Total, counted.OnSale, counted.Held, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
+	kept := ""
+	if counted.Held > 0 {
+		kept = fmt.Sprintf(" + %d kept for users who wait", counted.Held)
+	}
+	fmt.Fprintf(out, "stock: %d in all = %d available + %d being written + %d issued%s; %d returned to stock, %d counted per user, %d users over the limit\n",
+		counted.Total, counted.OnSale, counted.Writing, counted.Issued, kept, counted.Returned, counted.PerUser, counted.OverLimit)
 	fmt.Fprintln(out, gateWords(seen, redisURL))
 	early, err := stores.Gates.Early(ctx, t.ID)
 	if err != nil {
