@@ -66,13 +66,14 @@ func (s *Waitlists) lockedWaitlists(ctx context.Context, templates []int64) ([]i
 
 // joinSQL returns the users who were put at the end of their waitlists, and when. A user who has
 // left before, or was skipped at the end of a drop that was reopened, is put at the end again. Within a group the order of arrival decides, to the
-// microsecond. $1 to $3 are templates, users and channels, $4 the templates, each once.
+// microsecond. The templates are found by their ids: is true keeps the plan from the index of all
+// published drops. $1 to $3 are templates, users and channels, $4 the templates, each once.
 var joinSQL = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::smallint[]) with ordinality as a (template_id, user_id, channels, n)
 ), open as materialized (
     select t.id, t.per_user_limit, clock_timestamp() as now from templates t
-    where t.id = any($4) and t.waitlist <> 'off' and t.state in ('published', 'paused') and t.opens_at <= clock_timestamp()
+    where t.id = any($4) and t.waitlist <> 'off' and (t.state in ('published', 'paused')) is true and t.opens_at <= clock_timestamp()
         and clock_timestamp() < ` + givesUntilSQL + ` and (t.claim_mode = 'gate' or t.issued + t.held >= t.stock)
 ), former as materialized (
     select w.template_id, w.user_id, w.state from asked a join waiters w on w.template_id = a.template_id and w.user_id = a.user_id
