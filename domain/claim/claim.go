@@ -75,11 +75,13 @@ const (
 	ByCode     Origin = "code"
 	ByGrant    Origin = "grant"
 	ByCampaign Origin = "campaign"
+	// ByWaitlist is a coupon of stock that was kept for users who wait.
+	ByWaitlist Origin = "waitlist"
 )
 
 // Windowed reports whether claims of this origin must fall between opening
 // and closing.
-func (o Origin) Windowed() bool { return o == ByTap || o == ByCode }
+func (o Origin) Windowed() bool { return o == ByTap || o == ByCode || o == ByWaitlist }
 
 // A Request is a request for one coupon.
 type Request struct {

@@ -14,5 +14,8 @@ func (s Spec) Own() Spec {
 	if s.Target != Product {
 		s.Product = ""
 	}
+	if s.Waitlist == "" {
+		s.Waitlist = NoWaitlist
+	}
 	return s
 }

@@ -54,6 +54,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/domain/user/verification"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api"
 	"dropbell/web/api/audience"
 	"dropbell/web/api/coupons"
@@ -132,6 +133,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	reminders := &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
+	waits := &waitlist.Service{Store: couponsdb.NewWaitlists(r.db, postgres.Grouping{}), Templates: currentTemplates{templates}, Channels: channels, Erased: func(user.ID) bool { return false }, Now: r.now}
+	r.Cleanup(waits.Store.(*couponsdb.Waitlists).Close)
 	payments := couponsdb.NewPayments(r.db, postgres.Grouping{})
 	r.Cleanup(payments.Close)
 	box := deliverydb.NewInbox(r.db, postgres.Grouping{})
@@ -147,8 +150,12 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: own,
 		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
-			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
-			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
+			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64, Waits: func(ctx context.Context, id int64) bool {
+				t, err := templates.Template(ctx, id)
+				return err == nil && waitlist.Open(t, r.now())
+			}},
+			Waitlist: waits,
+			Codes:    &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
 			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 				NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }},
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},

@@ -47,6 +47,7 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/domain/waitlist"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
@@ -80,6 +81,7 @@ type program struct {
 	providers    *provider.Service
 	addresses    *seal.Box // seals those of chat groups
 	claiming     *claim.Service
+	waitlist     *waitlist.Service
 	coupons      *coupon.Service
 	pictures     *picture.Service
 	hooks        *hook.Service
@@ -187,7 +189,8 @@ func (p *program) wireUseCases() error {
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
 		Answered: func(error) { fromMemory.Inc() }}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(prefilter), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
-		Random: rand.Uint64}
+		Random: rand.Uint64, Waits: p.waits}
+	p.waitlist = p.newWaitlist()
 	payments := couponsdb.NewPayments(p.DB, postgres.Grouping{Observe: p.paymentGroupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { payments.Close(); return nil })
 	p.coupons = &coupon.Service{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}

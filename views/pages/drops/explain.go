@@ -113,7 +113,7 @@ func stepTone(s reminder.Step) ui.Tone {
 		return ui.Good
 	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked:
 		return ui.Warn
-	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled:
+	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
 		return ui.Info
@@ -149,7 +149,7 @@ func stepIcon(s reminder.Step) string {
 		return "player-play"
 	case reminder.StepClosed:
 		return "flag"
-	case reminder.StepCancelled, reminder.StepWithdrawn:
+	case reminder.StepCancelled, reminder.StepWithdrawn, reminder.StepLeftWaitlist, reminder.StepSkipped:
 		return "ban"
 	case reminder.StepFired:
 		return "bell-ringing"
@@ -157,7 +157,7 @@ func stepIcon(s reminder.Step) string {
 		return "refresh"
 	case reminder.StepAnnounced:
 		return "send"
-	case reminder.StepExpected:
+	case reminder.StepExpected, reminder.StepWaiting:
 		return "clock"
 	}
 	return outcomeIcon(s.Outcome)

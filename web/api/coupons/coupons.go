@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -25,6 +26,8 @@ type Deps struct {
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
 	Orders *coupon.Orders
+	// Waitlist are the waitlists of drops that sold out.
+	Waitlist *waitlist.Service
 }
 
 type handlers struct {
@@ -45,4 +48,5 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.codeRoutes()
 	h.redemptionRoutes()
 	h.claimRoutes()
+	h.waitlistRoutes()
 }

@@ -37,6 +37,7 @@ type TemplateWish struct {
 	NoticeWish
 	StaffNote
 	HoldOut
+	Waitlist string `json:"waitlist,omitempty" enum:"off,issue" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published."`
 }
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
@@ -93,6 +94,7 @@ type Template struct {
 	NoticeWish
 	StaffNote
 	HoldOut
+	Waitlist    string     `json:"waitlist" enum:"off,issue" example:"off"`
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`
@@ -101,13 +103,14 @@ type Template struct {
 	Earlier     []Slot     `json:"earlier_slots,omitempty" nullable:"false" doc:"Slots that fired for an opening that was moved since."`
 }
 
-// Ledger accounts for the stock: total = shard + writing + issued.
+// Ledger accounts for the stock: total = shelf + held + writing + issued.
 type Ledger struct {
 	Total   int64  `json:"total" example:"100"`
 	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while Redis does not answer." example:"100"`
 	Writing *int64 `json:"writing,omitempty" doc:"Accepted by the gate and not in the database yet; 0 for the durable gate, which decides in the database." example:"0"`
+	Held    int64  `json:"held" doc:"Kept for users of the waitlist." example:"0"`
 	Issued  int64  `json:"issued" doc:"Coupons there are, without those that were returned to stock." example:"0"`
-	Left    int64  `json:"left" doc:"Total less issued: shelf and writing together." example:"100"`
+	Left    int64  `json:"left" doc:"Total less held and issued: shelf and writing together." example:"100"`
 }
 
 // Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired
@@ -131,7 +134,7 @@ func tallyJSON(y coupon.Tally) *Tally {
 
 // ledgerJSON leaves out the fields that the template alone does not hold.
 func ledgerJSON(t template.Template) Ledger {
-	l := Ledger{Total: t.Stock, Issued: t.Issued, Left: t.StockLeft()}
+	l := Ledger{Total: t.Stock, Held: t.Held, Issued: t.Issued, Left: t.StockLeft()}
 	if t.ClaimMode != template.Gate {
 		l.Shelf, l.Writing = new(t.StockLeft()), new(int64(0))
 	}
@@ -140,7 +143,7 @@ func ledgerJSON(t template.Template) Ledger {
 
 // stockJSON has shelf and writing as separate numbers, if they are known.
 func stockJSON(a gate.Account) Ledger {
-	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
+	l := Ledger{Total: a.Total, Held: a.Held, Issued: a.Issued, Left: a.Total - a.Held - a.Issued}
 	if !a.Away {
 		l.Shelf, l.Writing = &a.OnSale, &a.Writing
 	}
