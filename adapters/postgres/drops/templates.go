@@ -4,6 +4,7 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -70,6 +71,7 @@ on conflict (request_key) do nothing returning id`
 func ruleArgs(t template.Template) pgx.StrictNamedArgs {
 	args := pg.FieldArgs(template.Fields, t.Spec)
 	args["notify_channels"] = max(1, t.NotifyOver) // see pg.TemplateColumns
+	args["protection"] = cmp.Or(t.Protection, template.Unprotected)
 	return args
 }
 

@@ -6,6 +6,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
+	"dropbell/domain/pass"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/template"
 	"dropbell/web/api/pipeline"
@@ -25,6 +26,8 @@ type Deps struct {
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
 	Orders *coupon.Orders
+	// ClaimPasses are the passes of protected drops.
+	ClaimPasses *pass.Passes
 }
 
 type handlers struct {
@@ -45,4 +48,5 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.codeRoutes()
 	h.redemptionRoutes()
 	h.claimRoutes()
+	h.claimPassRoutes()
 }

@@ -37,6 +37,7 @@ type TemplateWish struct {
 	NoticeWish
 	StaffNote
 	HoldOut
+	Protection
 }
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
@@ -58,6 +59,11 @@ type StaffNote struct {
 // HoldOut is the share of a drop's users who get no message about it.
 type HoldOut struct {
 	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published." example:"10"`
+}
+
+// Protection is what a drop demands of claims against scripts.
+type Protection struct {
+	Protection string `json:"protection,omitempty" enum:"off,standard,strict" default:"off" doc:"standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET." example:"off"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.
@@ -93,6 +99,7 @@ type Template struct {
 	NoticeWish
 	StaffNote
 	HoldOut
+	Protection
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`

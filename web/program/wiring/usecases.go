@@ -49,6 +49,8 @@ type Surroundings struct {
 	Forecaster  *forecast.Forecaster
 	// LinkSecret signs the links to reports.
 	LinkSecret string
+	// NoPasses says that no passes can be issued; see [template.Service.NoPasses].
+	NoPasses bool
 	// PriceCurrency is the currency of the price list of text messages; empty without a list.
 	PriceCurrency string
 	// DropPage is the page of a drop without a claim address.
@@ -85,7 +87,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Jobs = &job.Service{Store: stores.Jobs}
 
 	// Drops and delivery.
-	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts}
+	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, NoPasses: s.NoPasses}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
 	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
