@@ -194,7 +194,7 @@ func (h *handlers) claimByID(ctx context.Context, in *struct {
 }
 
 func (h *handlers) coupons(ctx context.Context, in *struct {
-	State  string `query:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded."`
+	State  string `query:"state" enum:"unused,locked,used,expired,refunded,revoked,suspended" doc:"Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded."`
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body CouponList }, error) {

@@ -117,8 +117,8 @@ type Ledger struct {
 	Left    int64  `json:"left" doc:"Total less issued: shelf and writing together." example:"100"`
 }
 
-// Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired
-// and revoked are states and add up to issued.
+// Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired,
+// revoked and suspended are states and add up to issued.
 type Tally struct {
 	Issued     int64 `json:"issued" doc:"All there ever were, with those returned to stock." example:"40"`
 	Unused     int64 `json:"unused" example:"25"`
@@ -126,6 +126,7 @@ type Tally struct {
 	Used       int64 `json:"used" example:"12"`
 	Expired    int64 `json:"expired" example:"0"`
 	Revoked    int64 `json:"revoked" example:"1"`
+	Suspended  int64 `json:"suspended" doc:"Under review." example:"0"`
 	Returned   int64 `json:"returned" doc:"Of the revoked: returned to stock." example:"1"`
 	Released   int64 `json:"released" doc:"Locks that ended without a use, by the order or by time-out." example:"3"`
 	Refunded   int64 `json:"refunded" doc:"Uses that were refunded." example:"1"`
@@ -133,7 +134,7 @@ type Tally struct {
 }
 
 func tallyJSON(y coupon.Tally) *Tally {
-	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
+	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Suspended, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
 }
 
 // ledgerJSON leaves out the fields that the template alone does not hold.

@@ -65,6 +65,7 @@ var codes = []Code{
 	{"already_due", http.StatusConflict, "At least one of the reminders is due already; nothing was changed."},
 	{"drop_opened", http.StatusConflict, "The drop has opened."},
 	{"coupon_not_usable", http.StatusConflict, "The coupon's state, its rule, or the state of the order's lock forbids this; detail says which."},
+	{"coupon_suspended", http.StatusConflict, "The coupon is under review and cannot be locked."},
 	{"order_differs", http.StatusConflict, "The order was reported with another amount, currency or customer."},
 	{"report_of_draft", http.StatusConflict, "The drop is a draft, which has no figures."},
 	{"code_used", http.StatusConflict, "The redeem code was used before."},
