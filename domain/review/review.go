@@ -68,6 +68,7 @@ const (
 var (
 	ErrNotFound = fault.New(fault.NotFound, "review_not_found", "there is no such group of claims; a new review may have replaced it")
 	ErrState    = fault.New(fault.Conflict, "review_decided", "the state of the group does not allow this; load it again")
+	ErrAppeals  = fault.New(fault.Conflict, "review_has_appeals", "appeals wait for an answer; decide these first")
 	ErrSecond   = fault.New(fault.Conflict, "review_needs_second", "another member must approve this")
 	ErrLate     = fault.New(fault.Conflict, "review_too_late", "a suspension can be undone within 24 hours; decide the appeals one by one")
 	// ErrNotSuspended is the refusal of an appeal about a coupon that is not suspended.
@@ -119,7 +120,7 @@ func (r Review) UndoUntil() (time.Time, bool) {
 }
 
 // Decide returns the group after the decision of the actor at now. It returns [ErrState], [ErrLate],
-// or [ErrSecond] if the proposer answers the own proposal. A suspension or return of more than
+// [ErrAppeals] for a return while appeals wait, or [ErrSecond] if the proposer answers the own proposal. A suspension or return of more than
 // [Alone] coupons becomes a proposal.
 func (r Review) Decide(by string, s Step, now time.Time) (Review, error) {
 	next, ok := r, false
@@ -129,6 +130,9 @@ func (r Review) Decide(by string, s Step, now time.Time) (Review, error) {
 		next.State, ok = Suspending, r.State == Open
 	case Return:
 		next.State, ok = Returning, r.State == Suspended
+		if ok && r.Appeals > 0 {
+			return r, ErrAppeals
+		}
 	case Restore:
 		next.State, ok = Restoring, r.State == Suspended
 		if until, _ := r.UndoUntil(); ok && !now.Before(until) {

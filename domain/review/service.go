@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/detach"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -37,10 +38,17 @@ type Store interface {
 	Appeal(ctx context.Context, by user.ID, couponID int64, text string) error
 }
 
+// Templates finds drops; its answers may be a second old.
+type Templates interface {
+	// Template returns [template.ErrNotFound] if there is none.
+	Template(ctx context.Context, id int64) (template.Template, error)
+}
+
 // Service holds the use cases of staff and of users about reviews.
 type Service struct {
-	Store Store
-	Now   func() time.Time
+	Store     Store
+	Templates Templates
+	Now       func() time.Time
 }
 
 // Reviews lists the groups of the actor's shops.
@@ -156,6 +164,23 @@ func (s *Service) Accuracies(ctx context.Context, by staff.Actor) ([]Accuracy, e
 		return nil, err
 	}
 	return s.Store.Accuracies(ctx)
+}
+
+// Fairness returns the public figures of a drop, once it is over or sold out; over is false before.
+// It returns [template.ErrNotFound].
+func (s *Service) Fairness(ctx context.Context, templateID int64) (over bool, c Counts, err error) {
+	t, err := s.Templates.Template(ctx, templateID)
+	if err != nil {
+		return false, c, err
+	}
+	switch t.State(s.Now()) {
+	case template.Draft:
+		return false, c, template.ErrNotFound
+	case template.SoldOut, template.Closed:
+		c, err = s.Store.Counts(ctx, templateID)
+		return err == nil, c, err
+	}
+	return false, c, nil
 }
 
 // Standing returns what the owner of the coupon may read about its review.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/siteverify"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -30,4 +33,15 @@ func (p *program) linkPass(ctx context.Context, by user.ID, templateID int64) st
 	}
 	now := app.Clock()
 	return p.passKeys.Issue(pass.Pass{Way: pass.Link, IssuedAt: now, ExpiresAt: now.Add(time.Minute)}, by, templateID)
+}
+
+// startSigns begins to store the signs of claims of protected drops.
+func (p *program) startSigns() {
+	lost := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_claim_signs_lost_total", Help: "Signs of claims that were not stored because too many waited."})
+	p.Registry.MustRegister(lost)
+	p.signs = couponsdb.NewSigns(p.DB, p.passKeys, couponsdb.SignsReport{Lost: func(n int) { lost.Add(float64(n)) },
+		Failed: func(err error, waiting int) {
+			p.Log.Warn("signs of claims could not be stored and wait", "waiting", waiting, "error", err)
+		}})
+	p.OnClose(func() error { p.signs.Close(); return nil })
 }

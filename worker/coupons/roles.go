@@ -28,6 +28,7 @@ type Deps struct {
 	Stock      couponsdb.Ledgers
 	Tallies    *couponsdb.TallyEvents
 	Passes     couponsdb.Wallet
+	Reviews    couponsdb.Reviews
 	Wallets    *wallet.Updater
 	Gate       GateDeps
 	Queue      shell.Queue
@@ -60,6 +61,7 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Events, Name: "wallets", Do: w.sweep},
 			{Role: shell.House, Name: "coupons", Do: c.sweep},
 			{Role: shell.House, Name: "notices", Do: d.Notices.Sweep},
+			{Role: shell.House, Name: "reviews", Do: newReviews(d).sweep},
 		},
 		Handlers: append(g.handlers(),
 			shell.On("coupon-tallies", event.CouponsChanged, app.Decoded(tallied), watermill.Parallel(tallyReaders)),

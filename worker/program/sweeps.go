@@ -19,6 +19,7 @@ var sweepsWait = map[string][]postgres.Question{
 	"phone codes":      {audiencedb.VerificationsWait},
 	"coupons":          {couponsdb.CouponsWait},
 	"notices":          {couponsdb.NoticesWait},
+	"reviews":          {couponsdb.ReviewsWait},
 	"alert deliveries": {workdb.AlertDeliveriesWait},
 	"alert pushes":     {workdb.AlertPushesWait},
 	"password mails":   {accessdb.PasswordMailsWait},

@@ -236,6 +236,7 @@ func (s Reviews) Appeal(ctx context.Context, by user.ID, couponID int64, text st
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		var id int64
 		var state string
+		var of review.State
 		var before bool
 		err := tx.QueryRow(ctx, `select review_id from review_coupons where coupon_id = $1 and user_id = $2`, couponID, by).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -244,14 +245,14 @@ func (s Reviews) Appeal(ctx context.Context, by user.ID, couponID int64, text st
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, `select from reviews where id = $1 for no key update`, id).Scan(); err != nil {
+		if err := tx.QueryRow(ctx, `select state from reviews where id = $1 for no key update`, id).Scan(&of); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, `select state, appealed_at is not null from review_coupons where review_id = $1 and coupon_id = $2`, id, couponID).Scan(&state, &before); err != nil {
 			return err
 		}
 		switch {
-		case state != "suspended" && state != "returned":
+		case state != "suspended" || of != review.Suspended && of != review.Suspending && of != review.Proposed:
 			return review.ErrNotSuspended
 		case before:
 			return review.ErrAppealed

@@ -25,15 +25,20 @@ const (
 	signsTimeout = 5 * time.Second
 )
 
+// SignsReport is told what becomes of signs. Each function may be nil.
+type SignsReport struct {
+	// Lost is called with the number of signs that were lost because too many wait.
+	Lost func(n int)
+	// Failed is called after every statement that failed, with the number of signs that wait.
+	Failed func(err error, waiting int)
+}
+
 // Signs stores the signs of claims of protected drops in groups, after the claims were answered. A
 // claim waits for a short lock alone: hashing and storing are done by one goroutine.
 type Signs struct {
 	db   *pg.DB
 	keys pass.Keys
-	// Lost, if set, is called with the number of signs that were lost because too many wait.
-	Lost func(n int)
-	// Failed, if set, is called after every statement that failed, with the number of signs that wait.
-	Failed func(err error, waiting int)
+	SignsReport
 
 	mu      sync.Mutex
 	waiting []review.Tap
@@ -49,8 +54,8 @@ type refusedClaims struct {
 }
 
 // NewSigns starts to store signs; close it. keys hash networks and agents.
-func NewSigns(db *pg.DB, keys pass.Keys) *Signs {
-	s := &Signs{db: db, keys: keys, refused: map[refusedClaims]int64{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+func NewSigns(db *pg.DB, keys pass.Keys, report SignsReport) *Signs {
+	s := &Signs{db: db, keys: keys, SignsReport: report, refused: map[refusedClaims]int64{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	go s.run()
 	return s
 }

@@ -5,8 +5,12 @@ import (
 	"net/http"
 	"time"
 
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
 	"dropbell/domain/pass"
+	"dropbell/domain/review"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/middleware"
 )
 
 // ClaimEvidence is what a user sends to earn a pass. All fields are optional.
@@ -22,6 +26,37 @@ type ClaimPass struct {
 	ExpiresAt *time.Time      `json:"expires_at,omitempty" doc:"When the pass ends: 30 minutes after it was earned, or after the opening if that is later." example:"2027-01-01T12:30:00Z"`
 	Ways      []string        `json:"ways,omitempty" enum:"puzzle,token,attested,phone_code" doc:"Without a pass: what earns one."`
 	Puzzle    *pass.Challenge `json:"puzzle,omitempty" doc:"A challenge in the form of ALTCHA, version 2 of its protocol, for this user and drop. It can be solved for two hours."`
+}
+
+// ClaimSigns notes the signs of claims of protected drops. Its methods return at once.
+type ClaimSigns interface {
+	Note(t review.Tap)
+	Refused(templateID int64, code string)
+}
+
+// sign notes the signs of a claim that was accepted at the instant, or counts its refusal. A claim
+// without a pass in a drop without protection leaves no sign.
+func (h *handlers) sign(ctx context.Context, in *claimRequest, at time.Time, c claim.Claim, templateID int64, err error) {
+	code := fault.CodeOf(err)
+	if h.Signs == nil || in.Body.Pass == "" && code != pass.ErrRequired.Code {
+		return
+	}
+	by := pipeline.UserOf(ctx)
+	switch {
+	case err == nil:
+		t := review.Tap{TemplateID: templateID, UserID: by, ClaimID: int64(c.ID), At: at, Pass: in.Body.Pass}
+		// The address and the agent of a service say nothing about the users it acts for.
+		if q := middleware.From(ctx); pipeline.CallerOf(ctx).Key == nil && q != nil {
+			t.Address, t.Agent = q.ClientIP(in.request), in.request.UserAgent()
+		}
+		h.Signs.Note(t)
+	case code == pass.ErrRequired.Code:
+		h.Signs.Refused(templateID, code)
+	case code == claim.ErrSoldOut.Code || code == claim.ErrLimit.Code:
+		if _, err := h.ClaimPasses.Keys.Check(in.Body.Pass, by, templateID, at); err == nil { // the drop is protected
+			h.Signs.Refused(templateID, code)
+		}
+	}
 }
 
 func (h *handlers) claimPassRoutes() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/claim"
 	"dropbell/domain/pass"
@@ -69,12 +70,14 @@ func (h *handlers) claimRoutes() {
 
 type claimRequest struct {
 	// Key is declared with the operation, as for every POST.
-	Key  string `header:"Idempotency-Key" hidden:"true"`
-	Body ClaimWish
+	Key     string `header:"Idempotency-Key" hidden:"true"`
+	Body    ClaimWish
+	request *http.Request
 }
 
 // Resolve is part of [huma.Resolver]: an empty key is a mistake, not no key.
 func (in *claimRequest) Resolve(ctx huma.Context) (errs []error) {
+	in.request, _ = humachi.Unwrap(ctx)
 	ctx.EachHeader(func(name, value string) {
 		if name == pipeline.IdempotencyHeader && !pipeline.Printable(value) {
 			errs = append(errs, &huma.ErrorDetail{Location: "header." + pipeline.IdempotencyHeader, Message: pipeline.BadKey})
@@ -93,7 +96,14 @@ func (h *handlers) claim(ctx context.Context, in *claimRequest) (*claimAnswer, e
 	if in.Key != "" && !pipeline.Printable(in.Key) {
 		return nil, pipeline.Refused("header."+pipeline.IdempotencyHeader, pipeline.BadKey)
 	}
+	var at time.Time
+	if in.Body.Pass != "" {
+		at = h.Now() // before the gate, which answers a whole group at one time
+	}
 	c, repeated, err := h.Claims.Tap(ctx, pipeline.UserOf(ctx), id, in.Key, in.Body.Pass)
+	if !repeated {
+		h.sign(ctx, in, at, c, id, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +129,7 @@ func (h *handlers) claimQuickly(w http.ResponseWriter, r *http.Request, body []b
 	if !ok || len(keys) > 1 || len(keys) == 1 && keys[0] == "" {
 		return false
 	}
-	in := claimRequest{Body: wish}
+	in := claimRequest{Body: wish, request: r}
 	if len(keys) == 1 {
 		in.Key = keys[0]
 	}

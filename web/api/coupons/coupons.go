@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/pass"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/review"
 	"dropbell/domain/template"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
@@ -28,6 +29,9 @@ type Deps struct {
 	Orders *coupon.Orders
 	// ClaimPasses are the passes of protected drops.
 	ClaimPasses *pass.Passes
+	// Signs notes the signs of claims; nil = none are noted.
+	Signs   ClaimSigns
+	Reviews *review.Service
 }
 
 type handlers struct {
@@ -49,4 +53,5 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.redemptionRoutes()
 	h.claimRoutes()
 	h.claimPassRoutes()
+	h.reviewRoutes()
 }
