@@ -45,7 +45,6 @@ import (
 	"dropbell/domain/picture"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
-	"dropbell/domain/review"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -89,7 +88,6 @@ type program struct {
 	passes       *wallet.Service
 	passKeys     pass.Keys // of passes for protected drops
 	signs        *couponsdb.Signs
-	reviews      *review.Service
 	// channelNames is nil without Live Activities.
 	channelNames *lookup.Channels
 	redeemer     *redeemcode.Redeemer
@@ -181,7 +179,6 @@ func (p *program) wireUseCases() error {
 	}
 	p.passKeys = pass.NewKeys(p.Config.PassSecret)
 	p.startSigns()
-	p.reviews = &review.Service{Store: p.Stores.Reviews, Templates: p.lookup, Now: app.Clock}
 	p.surroundings = wiring.Surroundings{NoPasses: !p.passKeys.Enabled(), Stores: p.Stores, Now: app.Clock, Templates: refreshingStore{p.telling(p.Stores.Templates), p.lookup}, Lookup: p.lookup,
 		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
 		Inbox:       p.newInbox(texts),

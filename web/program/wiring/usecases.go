@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/review"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -63,6 +64,7 @@ type Surroundings struct {
 
 // UseCases are the use cases of staff, and those of users that staff see too.
 type UseCases struct {
+	Reviews     *review.Service
 	Jobs        *job.Service
 	Templates   *template.Service
 	Reminders   *reminder.Service
@@ -91,6 +93,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
 	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
+	u.Reviews = &review.Service{Store: stores.Reviews, Templates: s.Lookup, Now: s.Now}
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
 	u.Messages = &message.Service{Store: stores.Messages}
 	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
