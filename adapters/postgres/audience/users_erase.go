@@ -193,7 +193,7 @@ var traces = []textColumn{
 	{"provider_calls", "error", "text"},
 	{"campaign_requests", "reason", "text"}, {"campaign_requests", "decided_reason", "text"},
 	{"segments", "name", "text"}, {"segments", "rule", "jsonb"}, {"campaigns", "segment_rule", "jsonb"}, {"campaign_requests", "segment_rule", "jsonb"},
-	{"outbox", "payload", "jsonb"},
+	{"outbox", "payload", "jsonb"}, {"reviews", "reason", "text"},
 	{"hook_attempts", "error", "text"}, {"hook_attempts", "response", "text"}, {"hook_endpoints", "description", "text"}, {"hook_endpoints", "last_error", "text"},
 }
 
