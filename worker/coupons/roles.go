@@ -61,7 +61,7 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Events, Name: "wallets", Do: w.sweep},
 			{Role: shell.House, Name: "coupons", Do: c.sweep},
 			{Role: shell.House, Name: "notices", Do: d.Notices.Sweep},
-			{Role: shell.House, Name: "reviews", Do: newReviews(d).sweep},
+			{Role: shell.House, Name: "reviews", Do: reviews{d.Reviews}.sweep},
 		},
 		Handlers: append(g.handlers(),
 			shell.On("coupon-tallies", event.CouponsChanged, app.Decoded(tallied), watermill.Parallel(tallyReaders)),

@@ -10,7 +10,6 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/review"
 	"dropbell/domain/staff"
-	"dropbell/killpoint"
 )
 
 // reviewChunk is how many coupons of a group are changed by one transaction.
@@ -33,9 +32,7 @@ func (s Reviews) Work(ctx context.Context) (worked bool, err error) {
 	if state == review.Returning {
 		return true, s.takeBackSome(ctx, id, actor, reason)
 	}
-	return true, killpoint.Around("reviews.work", func() error {
-		return s.Tx(ctx, func(tx pgx.Tx) error { return s.workSome(ctx, tx, id, state, actor, reason) })
-	})
+	return true, s.Tx(ctx, func(tx pgx.Tx) error { return s.workSome(ctx, tx, id, state, actor, reason) })
 }
 
 // workSome suspends or reinstates the next coupons of a group.
@@ -186,9 +183,7 @@ func (s Reviews) takeBackSome(ctx context.Context, id int64, actor, reason strin
 		}
 	}
 	// After a crash before this, the coupons are found revoked and are noted then.
-	return killpoint.Around("reviews.note", func() error {
-		return s.Tx(ctx, func(tx pgx.Tx) error { return noteMembers(ctx, tx, id, returned, "returned", kept) })
-	})
+	return s.Tx(ctx, func(tx pgx.Tx) error { return noteMembers(ctx, tx, id, returned, "returned", kept) })
 }
 
 // takeBack revokes one suspended coupon. It reports false for a coupon that is in another state.
