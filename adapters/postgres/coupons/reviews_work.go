@@ -208,7 +208,7 @@ func (s Reviews) takeBack(ctx context.Context, id int64, actor, reason string) (
 func (s Reviews) EndExpired(ctx context.Context, limit int) (n int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		ids, err := idsOf(ctx, tx, `select id from coupons where state = 'suspended' and expires_at <= statement_timestamp()
-			order by id limit $1 for no key update skip locked`, limit)
+			order by expires_at, id limit $1 for no key update skip locked`, limit)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
