@@ -123,6 +123,9 @@ type Config struct {
 	RetainHooks time.Duration
 
 	LinkSecret string
+	// PassSecret signs passes of protected drops. SiteVerifyURL and SiteVerifySecret name the service
+	// that checks tokens.
+	PassSecret, SiteVerifyURL, SiteVerifySecret string
 	// AlertsPrivate permits chat groups for staff at private addresses and in plain http.
 	AlertsPrivate bool
 
@@ -318,7 +321,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables())...)
+	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables(), passVariables())...)
 }
 
 // Load reads every variable. The error names all mistakes: one line per mistake with the

@@ -96,6 +96,8 @@ type Request struct {
 	// be written. The durable gate then checks stock and limit alone and recognises
 	// a repetition by ID. Zero = the request is to be judged now.
 	AcceptedAt time.Time
+	// Pass is the text of the user's pass for a protected drop, checked by the [Prefilter].
+	Pass string
 }
 
 // CampaignKey returns the key of the coupon that a campaign gives to the user.

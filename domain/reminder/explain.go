@@ -45,6 +45,10 @@ const (
 	StepCouponRefunded StepKind = "coupon_refunded"
 	StepCouponExpired  StepKind = "coupon_expired"
 	StepCouponRevoked  StepKind = "coupon_revoked"
+	// The coupon was put under review, its owner appealed, and the review ended in the owner's favour.
+	StepCouponSuspended StepKind = "suspended"
+	StepCouponAppealed  StepKind = "appealed"
+	StepCouponRestored  StepKind = "restored"
 )
 
 // A Step is one line of a timeline.

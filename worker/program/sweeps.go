@@ -20,6 +20,7 @@ var sweepsWait = map[string][]postgres.Question{
 	"coupons":          {couponsdb.CouponsWait},
 	"notices":          {couponsdb.NoticesWait},
 	"waitlists":        {couponsdb.WaitlistsWait},
+	"reviews":          {couponsdb.ReviewsWait},
 	"alert deliveries": {workdb.AlertDeliveriesWait},
 	"alert pushes":     {workdb.AlertPushesWait},
 	"password mails":   {accessdb.PasswordMailsWait},

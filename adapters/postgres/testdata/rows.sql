@@ -122,6 +122,11 @@ insert into removed_coupons (template_id, coupons, returned, counted, used, expi
 insert into notice_runs (template_id, days, due_at, settled_at, told) values (1, 1, '2026-12-02 02:00Z', '2026-12-02 02:01Z', 1);
 insert into notices (user_id, template_id, day, days, due_at, expires_at, status, run_id) values (1002, 1, '2026-12-02', 1, '2026-12-02 02:00Z', '2026-12-03 12:00Z', 1, 1);
 insert into notice_days (day, template_id, planned, sent) values ('2026-12-02', 1, 1, 1);
+insert into claim_signs (template_id, user_id, claim_id, at, network, agent, program, way, passed_at, opened_ms) values (1, 1002, 12, '2026-12-01 12:00Z', 7, 8, false, 1, '2026-12-01 11:55Z', 20000);
+insert into claim_refusals (template_id, code, claims) values (1, 'pass_required', 3);
+insert into review_runs (template_id, shop_number, claims, found, left_out) values (1, 10, 1, 1, 0);
+insert into reviews (template_id, shop_number, rules, facts, coupons) values (1, 10, '{at_once}', '{"claims": 1}', 1), (1, 10, '{shared_phone}', '{"claims": 1}', 1);
+insert into review_coupons (review_id, coupon_id, user_id, appeal, appealed_at) values (65, 65, 1002, 'It was me.', '2026-12-01 13:00Z');
 insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (65, 1002, '2027-12-03 12:00Z', 0);
 insert into wallet_registrations (device, coupon_id, user_id, push_token) values ('phone-1', 65, 1002, 'token-1');
 

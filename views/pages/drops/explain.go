@@ -99,7 +99,8 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 	case reminder.StepFired, reminder.StepAnnounced:
 		return ui.T(ctx, "explain."+string(s.Kind), about(ctx, s))
 	case reminder.StepCouponLocked, reminder.StepCouponUsed, reminder.StepCouponReleased, reminder.StepCouponTimedOut,
-		reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked:
+		reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
+		reminder.StepCouponSuspended, reminder.StepCouponAppealed, reminder.StepCouponRestored:
 		return ui.T(ctx, "explain."+string(s.Kind), strconv.FormatInt(s.CouponID, 10))
 	}
 	return ui.T(ctx, "explain."+string(s.Kind))
@@ -109,9 +110,10 @@ func stepTone(s reminder.Step) ui.Tone {
 	switch s.Kind {
 	case reminder.StepOutcome:
 		return ui.OutcomeTone(string(s.Outcome))
-	case reminder.StepClaimed, reminder.StepCouponUsed:
+	case reminder.StepClaimed, reminder.StepCouponUsed, reminder.StepCouponRestored:
 		return ui.Good
-	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked:
+	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
+		reminder.StepCouponSuspended, reminder.StepCouponAppealed:
 		return ui.Warn
 	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped:
 		return ui.Warn
@@ -137,6 +139,12 @@ func stepIcon(s reminder.Step) string {
 		return "clock"
 	case reminder.StepCouponRevoked:
 		return "ban"
+	case reminder.StepCouponSuspended:
+		return "player-pause"
+	case reminder.StepCouponAppealed:
+		return "message"
+	case reminder.StepCouponRestored:
+		return "check"
 	case reminder.StepChanged:
 		return "pencil"
 	case reminder.StepPublished:

@@ -38,6 +38,7 @@ type TemplateWish struct {
 	StaffNote
 	HoldOut
 	Waitlist string `json:"waitlist,omitempty" enum:"off,issue" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published."`
+	Protection
 }
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
@@ -59,6 +60,11 @@ type StaffNote struct {
 // HoldOut is the share of a drop's users who get no message about it.
 type HoldOut struct {
 	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published." example:"10"`
+}
+
+// Protection is what a drop demands of claims against scripts.
+type Protection struct {
+	Protection string `json:"protection,omitempty" enum:"off,standard,strict" default:"off" doc:"standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET." example:"off"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.
@@ -94,7 +100,8 @@ type Template struct {
 	NoticeWish
 	StaffNote
 	HoldOut
-	Waitlist    string     `json:"waitlist" enum:"off,issue" example:"off"`
+	Waitlist string `json:"waitlist" enum:"off,issue" example:"off"`
+	Protection
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`
@@ -113,8 +120,8 @@ type Ledger struct {
 	Left    int64  `json:"left" doc:"Total less held and issued: shelf and writing together." example:"100"`
 }
 
-// Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired
-// and revoked are states and add up to issued.
+// Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired,
+// revoked and suspended are states and add up to issued.
 type Tally struct {
 	Issued     int64 `json:"issued" doc:"All there ever were, with those returned to stock." example:"40"`
 	Unused     int64 `json:"unused" example:"25"`
@@ -122,6 +129,7 @@ type Tally struct {
 	Used       int64 `json:"used" example:"12"`
 	Expired    int64 `json:"expired" example:"0"`
 	Revoked    int64 `json:"revoked" example:"1"`
+	Suspended  int64 `json:"suspended" doc:"Under review." example:"0"`
 	Returned   int64 `json:"returned" doc:"Of the revoked: returned to stock." example:"1"`
 	Released   int64 `json:"released" doc:"Locks that ended without a use, by the order or by time-out." example:"3"`
 	Refunded   int64 `json:"refunded" doc:"Uses that were refunded." example:"1"`
@@ -129,7 +137,7 @@ type Tally struct {
 }
 
 func tallyJSON(y coupon.Tally) *Tally {
-	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
+	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Suspended, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
 }
 
 // ledgerJSON leaves out the fields that the template alone does not hold.

@@ -46,7 +46,7 @@ func typedValues(r *http.Request) map[string]string {
 // blankValues returns the initial values of a new form.
 func blankValues(shops []template.Shop) map[string]string {
 	v := map[string]string{"kind": string(template.AmountOff), "currency": "CNY", "target": string(template.WholeShop), "validity": "hours",
-		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0", "waitlist": string(template.NoWaitlist),
+		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0", "waitlist": string(template.NoWaitlist), "protection": string(template.Unprotected),
 		"notify_channels": delivery.App.String()}
 	if len(shops) > 0 {
 		v["shop_number"] = strconv.FormatInt(shops[0].Number, 10)
