@@ -14,5 +14,6 @@ func (s Spec) Own() Spec {
 	if s.Target != Product {
 		s.Product = ""
 	}
+	s.Opening = s.Opening.own()
 	return s
 }

@@ -45,6 +45,7 @@ func (s Spec) check(promised Spec) error {
 	s.checkReach(e)
 	s.checkTimes(e)
 	s.checkNotices(e)
+	s.checkOpening(e)
 	return e.Err()
 }
 

@@ -115,6 +115,7 @@ type Spec struct {
 	// HoldOutPercent is the percentage of the users with a reservation who get no message about the
 	// drop, so that the effect of the messages can be measured; see [delivery.HeldOutOfDrop].
 	HoldOutPercent int `field:"hold_out_percent,fixed"`
+	Opening
 }
 
 // Fields are the fields of a [Spec] in the order of the form.

@@ -4,6 +4,7 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -70,6 +71,7 @@ on conflict (request_key) do nothing returning id`
 func ruleArgs(t template.Template) pgx.StrictNamedArgs {
 	args := pg.FieldArgs(template.Fields, t.Spec)
 	args["notify_channels"] = max(1, t.NotifyOver) // see pg.TemplateColumns
+	args["opening_mode"] = cmp.Or(t.OpeningMode, template.FirstCome)
 	return args
 }
 

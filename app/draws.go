@@ -1,0 +1,41 @@
+package app
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"dropbell/adapters/beacon"
+	"dropbell/adapters/config"
+	"dropbell/domain/claim"
+	"dropbell/domain/draw"
+)
+
+// Draws are the keys and sources of draws of an installation.
+type Draws struct {
+	Keys    draw.Keys
+	Sources draw.Sources
+	local   *beacon.Local
+}
+
+// NewDraws returns the keys and sources that cfg names. The local beacon follows from the last key, which
+// stays when a new key is put in front.
+func NewDraws(cfg config.Config) (d Draws, err error) {
+	if d.Keys, err = draw.NewKeys(cfg.DrawKeys); err != nil {
+		return d, fmt.Errorf("DRAW_KEY: %w", err)
+	}
+	d.Sources.Drand = len(cfg.DrandURLs) > 0
+	if !cfg.LocalBeacon || len(d.Keys) == 0 {
+		return d, nil
+	}
+	d.local, err = beacon.NewLocal(d.Keys[len(d.Keys)-1].Beacon())
+	if err == nil {
+		d.Sources.Local = d.local.Public()
+	}
+	return d, err
+}
+
+// DrawOperator returns what takes the steps of draws; their coupons pass gate.
+func (a *App) DrawOperator(d Draws, gate claim.Gate) *draw.Operator {
+	return &draw.Operator{Store: a.Stores.Draws, Keys: d.Keys, Sources: d.Sources, Judge: beacon.Judge{}, Gate: gate, Random: rand.Uint64,
+		Beacon: beacon.Rounds{Relays: a.Config.DrandURLs, Local: d.local}}
+}
