@@ -8,6 +8,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/domain/claim"
 	"dropbell/domain/draw"
+	"dropbell/domain/template"
 )
 
 // Draws are the keys and sources of draws of an installation.
@@ -32,6 +33,14 @@ func NewDraws(cfg config.Config) (d Draws, err error) {
 		d.Sources.Local = d.local.Public()
 	}
 	return d, err
+}
+
+// Check is [template.Service.Draws]; it is nil without keys.
+func (d Draws) Check() func(template.Opening) error {
+	if len(d.Keys) == 0 {
+		return nil
+	}
+	return d.Sources.Check
 }
 
 // DrawOperator returns what takes the steps of draws; their coupons pass gate.

@@ -112,3 +112,16 @@ func (s Spec) EntriesFrom(published time.Time) time.Time {
 	}
 	return from
 }
+
+// checkDraw returns a [fault.Fields] if the installation cannot make the draw.
+func (s *Service) checkDraw(o Opening) error {
+	switch {
+	case !o.OpeningMode.Drawn():
+		return nil
+	case s.Draws == nil:
+		e := &fault.Fields{}
+		e.Add("opening_mode", "rule.draws_off", "draws need DRAW_KEY; ask the operators of this server to set it")
+		return e
+	}
+	return s.Draws(o)
+}

@@ -22,17 +22,13 @@ const (
 
 // drops makes what worker does for drops.
 func (p *program) drops() (drops.Deps, error) {
-	draws, err := app.NewDraws(p.Config)
-	if err != nil {
-		return drops.Deps{}, config.Mistake{Err: err}
-	}
 	d := drops.Deps{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock},
 		Timers: &reminder.Timers{Store: p.Stores.Slots, Queue: p.queue, Now: app.Clock,
 			LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare},
 		TimerKeeper: &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue},
 		Announcer:   &reminder.Announcer{Store: p.Stores.Announcements, Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second},
 		Forecaster:  p.Forecaster(), LiveRows: p.Stores.Live, Boards: p.Stores.Boards, Budgets: p.Stores.Budgets, Bookings: p.Stores.Counters,
-		Draws: p.DrawOperator(draws, p.claims.All()), Queue: p.queue, Registry: p.Registry, Log: p.Log}
+		Draws: p.DrawOperator(p.draws, p.claims.All()), Queue: p.queue, Registry: p.Registry, Log: p.Log}
 	cfg := p.Config
 	if !cfg.APNSLive {
 		return d, nil

@@ -71,6 +71,7 @@ type Deps struct {
 	Reminders *reminder.Service
 	Explainer *reminder.Explainer
 	Channels  delivery.Available
+	Draws     Draws
 	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
 	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 }
@@ -96,4 +97,5 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.senderRoutes()
 	h.pictureRoutes()
 	h.explainRoutes()
+	h.drawRoutes()
 }

@@ -55,6 +55,8 @@ type Surroundings struct {
 	DropPage campaign.DropPage
 	// LocalPush accepts push services of browsers on this machine, for tests.
 	LocalPush bool
+	// Draws is [template.Service.Draws].
+	Draws func(template.Opening) error
 	// Erased reports whether a user was erased; nil = no user was.
 	Erased func(user.ID) bool
 }
@@ -85,7 +87,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Jobs = &job.Service{Store: stores.Jobs}
 
 	// Drops and delivery.
-	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts}
+	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, Draws: s.Draws}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
 	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
