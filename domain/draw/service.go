@@ -47,6 +47,9 @@ type Store interface {
 	Draw(ctx context.Context, templateID int64) (Draw, error)
 	// Chunk returns a chunk of the sealed list; it is empty if there is none.
 	Chunk(ctx context.Context, templateID int64, n int) ([]byte, error)
+	// ChunkWith returns the only chunk of the sealed list that can have a ticket; it is empty if there is
+	// none.
+	ChunkWith(ctx context.Context, templateID int64, t Ticket) ([]byte, error)
 }
 
 // Service holds the use cases of entrants, and of everybody who checks a draw.
@@ -184,4 +187,21 @@ func (s *Service) Draw(ctx context.Context, templateID int64) (Draw, error) {
 // List returns a chunk of the sealed list. It is empty before the seal and after the last chunk.
 func (s *Service) List(ctx context.Context, templateID int64, chunk int) ([]byte, error) {
 	return s.Store.Chunk(ctx, templateID, chunk)
+}
+
+// Find returns a ticket's row in the sealed list.
+func (s *Service) Find(ctx context.Context, templateID int64, t Ticket) (row Row, found bool, err error) {
+	chunk, err := s.Store.ChunkWith(ctx, templateID, t)
+	if err != nil || len(chunk) == 0 {
+		return row, false, err
+	}
+	rows, err := Rows(chunk)
+	if err != nil {
+		return row, false, err
+	}
+	at, found := Find(rows, t)
+	if found {
+		row = rows[at]
+	}
+	return row, found, nil
 }

@@ -53,6 +53,16 @@ func (s Draws) Chunk(ctx context.Context, templateID int64, n int) (chunk []byte
 	return chunk, pg.Translate(err)
 }
 
+// ChunkWith is part of [draw.Store]. It reads the beginning of each chunk.
+func (s Draws) ChunkWith(ctx context.Context, templateID int64, t draw.Ticket) (chunk []byte, err error) {
+	err = s.Pool.QueryRow(ctx, `select rows from draw_chunks where template_id = $1 and chunk = (
+		select max(chunk) from draw_chunks where template_id = $1 and substr(rows, 1, 16) <= $2)`, templateID, t[:]).Scan(&chunk)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return chunk, pg.Translate(err)
+}
+
 // outdated are the drawn templates t whose draw d needs another card.
 const outdated = `t.opening_mode <> 'first_come' and t.state in ('published', 'paused')
 	and (d.template_id is null or d.state = 'open' and d.template_version <> t.version)`
