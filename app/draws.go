@@ -1,13 +1,16 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 
 	"dropbell/adapters/beacon"
 	"dropbell/adapters/config"
 	"dropbell/domain/claim"
+	"dropbell/domain/coupon"
 	"dropbell/domain/draw"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
 
@@ -45,6 +48,11 @@ func (d Draws) Check() func(template.Opening) error {
 
 // DrawOperator returns what takes the steps of draws; their coupons pass gate.
 func (a *App) DrawOperator(d Draws, gate claim.Gate) *draw.Operator {
-	return &draw.Operator{Store: a.Stores.Draws, Keys: d.Keys, Sources: d.Sources, Judge: beacon.Judge{}, Gate: gate, Random: rand.Uint64,
+	coupons := &coupon.Admin{Store: a.Stores.CouponSteps}
+	revoke := func(ctx context.Context, couponID int64, reason string) error {
+		_, err := coupons.Revoke(ctx, staff.System(), couponID, reason, true)
+		return err
+	}
+	return &draw.Operator{Revoke: revoke, Store: a.Stores.Draws, Keys: d.Keys, Sources: d.Sources, Judge: beacon.Judge{}, Gate: gate, Random: rand.Uint64,
 		Beacon: beacon.Rounds{Relays: a.Config.DrandURLs, Local: d.local}}
 }

@@ -36,6 +36,13 @@ type Winner struct {
 	Rank   int
 }
 
+// A Forfeit is the coupon of a winner who was struck.
+type Forfeit struct {
+	UserID   user.ID
+	CouponID int64
+	Reason   string
+}
+
 // An Issued is what became of the coupon of a winner: its number, or why it was refused.
 type Issued struct {
 	UserID   user.ID
@@ -91,6 +98,10 @@ type OperatorStore interface {
 	Winners(ctx context.Context, templateID int64, after, limit int) ([]Winner, error)
 	// SaveIssued stores what became of winners.
 	SaveIssued(ctx context.Context, templateID int64, list []Issued) error
+	// Forfeited returns struck entries whose coupons are still to be returned to the stock, and Returned
+	// notes that one was.
+	Forfeited(ctx context.Context, templateID int64) ([]Forfeit, error)
+	Returned(ctx context.Context, templateID int64, f Forfeit) error
 	// Finish ends a drawn draw that has no winner without a coupon.
 	Finish(ctx context.Context, templateID int64) error
 }
@@ -110,7 +121,9 @@ type Operator struct {
 	Beacon  Beacon
 	Judge   Judge
 	Gate    claim.Gate
-	Random  func() uint64
+	// Revoke revokes a coupon and returns it to the stock; a repetition changes nothing.
+	Revoke func(ctx context.Context, couponID int64, reason string) error
+	Random func() uint64
 }
 
 // outdatedAtOnce is how many cards one sweep makes.
@@ -267,6 +280,9 @@ const (
 // issue gives the winners their coupons. The key of each coupon is the draw and the user, so a
 // repetition gives nobody a second one. A refusal that may pass is tried again in the next sweep.
 func (o *Operator) issue(ctx context.Context, templateID int64) error {
+	if err := o.takeBack(ctx, templateID); err != nil {
+		return err
+	}
 	for after := 0; ctx.Err() == nil; {
 		list, err := o.Store.Winners(ctx, templateID, after, issueChunk)
 		if err != nil {
@@ -282,6 +298,19 @@ func (o *Operator) issue(ctx context.Context, templateID int64) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// takeBack returns the coupons of struck winners to the stock, for the winners who moved up.
+func (o *Operator) takeBack(ctx context.Context, templateID int64) error {
+	list, err := o.Store.Forfeited(ctx, templateID)
+	for _, f := range list {
+		failed := o.Revoke(ctx, f.CouponID, f.Reason)
+		if failed == nil {
+			failed = o.Store.Returned(ctx, templateID, f)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 func (o *Operator) give(ctx context.Context, templateID int64, list []Winner) ([]Issued, error) {

@@ -43,8 +43,8 @@ type drawing struct {
 	drop     template.Template
 }
 
-// aDraw publishes a drop whose entries close after the given time, with its card.
-func aDraw(t *testing.T, closesIn time.Duration, change func(*template.Spec)) *drawing {
+// aDraw publishes a drop whose entries close in an hour, with its card.
+func aDraw(t *testing.T) *drawing {
 	w := newFixture(t)
 	keys, err := draw.NewKeys("a secret of at least thirty-two bytes")
 	w.Must(err)
@@ -55,11 +55,6 @@ func aDraw(t *testing.T, closesIn time.Duration, change func(*template.Spec)) *d
 	d.operator = &draw.Operator{Store: d.entries.Draws, Keys: keys, Beacon: beacon, Judge: beacon, Gate: w.Claims(), Random: rand.Uint64}
 	d.drop = w.Do(w.Draft(func(s *template.Spec) {
 		s.OpeningMode, s.DrawSource, s.Stock = template.ByDraw, template.SourceCommit, 10
-		s.OpensAt = pgtest.Clock().Add(closesIn).Truncate(time.Second).Add(time.Second)
-		s.ClosesAt = s.OpensAt.Add(time.Hour)
-		if change != nil {
-			change(s)
-		}
 	}), template.Publishing)
 	w.Must(d.operator.Sweep(t.Context()))
 	return d
@@ -76,6 +71,12 @@ func (d *drawing) enter(ids ...user.ID) {
 	}) {
 		d.Must(err)
 	}
+}
+
+// closing moves the opening to a few seconds from now, and with it the close of entries.
+func (d *drawing) closing() {
+	d.Helper()
+	d.drop = d.Move(d.drop, pgtest.Clock().Add(4*time.Second).Truncate(time.Second))
 }
 
 // until sweeps with the operators until the draw is in the state.
@@ -129,7 +130,7 @@ func (d *drawing) balanced() {
 // 40 users enter a draw of 10 coupons, twice each; two leave. Two workers take each step at the same time.
 // Each winner has one coupon, and a stranger computes the same winners.
 func TestDraw(t *testing.T) {
-	d := aDraw(t, 2*time.Second, nil)
+	d := aDraw(t)
 	ids := pgtest.Users(1, 40)
 	d.enter(ids...)
 	first, created, err := d.service.Enter(t.Context(), 7, d.drop.ID)
@@ -149,6 +150,7 @@ func TestDraw(t *testing.T) {
 	if !errors.Is(err, claim.ErrIsDrawn) {
 		t.Errorf("a tap is answered with %v", err)
 	}
+	d.closing()
 	second := *d.operator
 	second.Gate = d.Claims()
 	end := d.until(draw.Done, d.operator, &second)
@@ -183,9 +185,10 @@ func TestDraw(t *testing.T) {
 
 // A moved opening and a raised stock make a new card; the receipts of earlier entries stay valid.
 func TestDrawCards(t *testing.T) {
-	d := aDraw(t, time.Hour, nil)
+	d := aDraw(t)
 	d.enter(1)
-	moved := d.Move(d.drop, pgtest.Clock().Add(3*time.Second).Truncate(time.Second))
+	d.closing()
+	moved := d.drop
 	d.Must(d.operator.Sweep(t.Context()))
 	now, err := d.entries.Draw(t.Context(), d.drop.ID)
 	d.Must(err)
@@ -209,7 +212,8 @@ func TestDrawCards(t *testing.T) {
 
 // A draw without entries ends without winners. A drop that is cancelled is not drawn.
 func TestDrawWithoutEntries(t *testing.T) {
-	d := aDraw(t, 0, nil)
+	d := aDraw(t)
+	d.closing()
 	if end := d.until(draw.Done, d.operator); end.Won != 0 {
 		t.Errorf("%+v", end.Counts)
 	}
@@ -225,18 +229,30 @@ func TestDrawWithoutEntries(t *testing.T) {
 
 // An entry whose group is being stored when the draw is closed is in the sealed list: the close waits.
 func TestCloseWaitsForEntries(t *testing.T) {
-	d := aDraw(t, time.Second, nil)
-	tx, release := d.Hold(`select from draws where template_id = $1 for share`, d.drop.ID)
-	defer release()
-	closed := make(chan error, 1)
-	for now := pgtest.Clock(); now.Before(d.drop.OpensAt); now = pgtest.Clock() {
+	d := aDraw(t)
+	d.closing()
+	d.Must(d.operator.Sweep(t.Context())) // the card of the new close
+	tx, err := d.SQL.Begin(t.Context())
+	d.Must(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, sql := range []string{`select from draws where template_id = $1 for share`,
+		`insert into draw_entries (template_id, user_id, ticket, salt, entered_at) values ($1, 5, gen_random_uuid(), gen_random_uuid(), date_trunc('second', now()))`,
+		`insert into draw_counts (template_id, shard, entered) values ($1, 0, 1)`} {
+		_, err := tx.Exec(t.Context(), sql, d.drop.ID)
+		d.Must(err)
 	}
-	go func() { closed <- d.entries.CloseDue(context.WithoutCancel(t.Context())) }()
+	closed := make(chan error, 1)
+	go func() {
+		for {
+			err := d.entries.CloseDue(context.WithoutCancel(t.Context()))
+			now, failed := d.entries.Draw(context.WithoutCancel(t.Context()), d.drop.ID)
+			if err = errors.Join(err, failed); err != nil || now.State != draw.Open {
+				closed <- err
+				return
+			}
+		}
+	}()
 	d.Blocked(1)
-	_, err := tx.Exec(t.Context(), `insert into draw_entries (template_id, user_id, ticket, salt, entered_at) values ($1, 5, gen_random_uuid(), gen_random_uuid(), date_trunc('second', now()))`, d.drop.ID)
-	d.Must(err)
-	_, err = tx.Exec(t.Context(), `insert into draw_counts (template_id, shard, entered) values ($1, 0, 1)`, d.drop.ID)
-	d.Must(err)
 	d.Must(tx.Commit(t.Context()))
 	d.Must(<-closed)
 	if end := d.until(draw.Done, d.operator); end.Won != 1 {
@@ -246,8 +262,9 @@ func TestCloseWaitsForEntries(t *testing.T) {
 
 // A worker that dies at a step leaves the draw to the next one, which makes the same draw.
 func TestDrawAfterFailures(t *testing.T) {
-	d := aDraw(t, time.Second, nil)
+	d := aDraw(t)
 	d.enter(pgtest.Users(1, 20)...)
+	d.closing()
 	broken := *d.operator
 	gate := &failing{Gate: d.operator.Gate}
 	gate.left.Store(4) // after four coupons

@@ -72,6 +72,7 @@ type Deps struct {
 	Explainer *reminder.Explainer
 	Channels  delivery.Available
 	Draws     Draws
+	DrawDesk  DrawDesk
 	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
 	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 }
@@ -98,4 +99,5 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.pictureRoutes()
 	h.explainRoutes()
 	h.drawRoutes()
+	h.drawStaffRoutes()
 }

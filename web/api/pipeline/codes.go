@@ -79,6 +79,8 @@ var codes = []Code{
 	{"template_not_open", http.StatusConflict, "The template is closed, cancelled or paused, or its coupons are obtained in another way."},
 	{"not_started", http.StatusConflict, "The drop has not opened yet."},
 	{"ended", http.StatusConflict, "The drop has ended."},
+	{"entry_struck", http.StatusConflict, "The entry was struck before."},
+	{"figures_differ", http.StatusConflict, "The figures differ from those that another member gave."},
 	{"entries_closed", http.StatusConflict, "Entries of the draw are closed."},
 	{"sold_out", http.StatusConflict, "All coupons are issued."},
 	{"limit_reached", http.StatusConflict, "The user has reached the limit of coupons per user."},

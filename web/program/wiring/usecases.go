@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -67,6 +68,7 @@ type UseCases struct {
 	Templates   *template.Service
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
+	Draws       *draw.Desk
 	Inbox       *inbox.Service
 	DeadLetters *delivery.DeadLetters
 	Messages    *message.Service
@@ -88,6 +90,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 
 	// Drops and delivery.
 	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, Draws: s.Draws}
+	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
 	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
