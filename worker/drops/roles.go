@@ -33,6 +33,7 @@ type Deps struct {
 	TimerKeeper *timer.Keeper
 	Announcer   *reminder.Announcer
 	Draws       *draw.Operator
+	DrawRows    dropsdb.Draws
 	Forecaster  *forecast.Forecaster
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
@@ -55,7 +56,7 @@ func Roles(d Deps) shell.Roles {
 		Sweeps: []shell.Sweep{
 			{Role: shell.Timers, Name: "sweep", Do: d.sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
-			{Role: shell.Timers, Name: "draws", Do: d.Draws.Sweep},
+			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},
 		Handlers: []shell.Handler{

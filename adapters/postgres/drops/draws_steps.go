@@ -201,5 +201,53 @@ func (s Draws) Finish(ctx context.Context, templateID int64) error {
 	return pg.Translate(err)
 }
 
+// DrawLateness returns for how many seconds the next step of a draw has been due, of the draw that waits
+// longest. A public draw that waits for its figures is not late.
+func (s Draws) DrawLateness(ctx context.Context) (seconds float64, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from clock_timestamp() - due)), 0)::float8 from (
+		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then d.drawn_at
+			else case when d.round > 0 then to_timestamp(1692803367 + (d.round - 1) * 3) when d.source = 'commit' or d.evidence is not null then d.sealed_at end end as due
+		from draws d where d.state in ('open', 'closed', 'sealed', 'drawn')) w where due < clock_timestamp()`).Scan(&seconds)
+	return seconds, pg.Translate(err)
+}
+
+// A DrawAccount compares the counts of a draw with its rows.
+type DrawAccount struct {
+	State draw.State
+	draw.Counts
+	// Rows are the entries by what became of them, and Coupons the coupons that the draw gave.
+	Rows    draw.Counts
+	Waiting int64
+	Coupons int64
+}
+
+// Difference is by how many entries the counts differ from the rows.
+func (a DrawAccount) Difference() int64 {
+	off := func(counted, rows int64) int64 { return max(counted-rows, rows-counted) }
+	return off(a.Won, a.Rows.Won) + off(a.Struck, a.Rows.Struck) + off(a.Counts.Waiting(), a.Waiting)
+}
+
+// DrawAccount counts the entries of a draw from the rows, at one instant. It returns [draw.ErrNoDraw] if the
+// drop has none.
+func (s Draws) DrawAccount(ctx context.Context, templateID int64) (a DrawAccount, err error) {
+	var d draw.Draw
+	err = s.Instant(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `select `+drawColumns+drawFrom+`where d.template_id = $1`, templateID)
+		if err != nil {
+			return err
+		}
+		if d, err = pgx.CollectExactlyOneRow(rows, scanDraw); errors.Is(err, pgx.ErrNoRows) {
+			return draw.ErrNoDraw
+		} else if err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `select count(*) filter (where state = 'won'), count(*) filter (where state = 'struck'), count(*) filter (where state = 'entered'),
+			(select count(*) from coupons where template_id = $1 and origin = 'draw' and not returned)
+			from draw_entries where template_id = $1`, templateID).Scan(&a.Rows.Won, &a.Rows.Struck, &a.Waiting, &a.Coupons)
+	})
+	a.State, a.Counts = d.State, d.Counts
+	return a, err
+}
+
 var _ draw.OperatorStore = Draws{}
 var _ draw.Store = (*Entries)(nil)
