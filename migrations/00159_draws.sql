@@ -37,6 +37,7 @@ create table draws (
     drawn_at         timestamptz,
     won              bigint not null default 0,
     struck           bigint not null default 0,
+    told_to          bigint not null default 0, -- servers of shops: entries that did not win, up to this user
     check ((state in ('sealed', 'drawn', 'done')) <= (seal is not null and sealed_at is not null)),
     check ((state in ('drawn', 'done')) <= (result is not null and evidence is not null))
 );

@@ -32,7 +32,7 @@ type DeskStore interface {
 
 // Faults of the desk.
 var (
-	ErrStruck = fault.New(fault.Conflict, "entry_struck", "the entry was struck before")
+	ErrStruck = fault.New(fault.Conflict, "entry_struck", "the entry was struck before; it cannot win any more")
 	ErrUsed   = fault.New(fault.Conflict, "coupon_not_usable", "the winner's coupon is locked or used; release or refund it first")
 )
 

@@ -76,6 +76,6 @@ func (k Key) Sign(text string) (string, error) { return Sign(signer{k}, text) }
 // signer is a [note.Signer].
 type signer struct{ Key }
 
-func (s signer) Name() string                    { return s.verifier.Name() }
-func (s signer) KeyHash() uint32                 { return s.verifier.KeyHash() }
+func (s signer) Name() string                     { return s.verifier.Name() }
+func (s signer) KeyHash() uint32                  { return s.verifier.KeyHash() }
 func (s signer) Sign(text []byte) ([]byte, error) { return ed25519.Sign(s.private, text), nil }

@@ -102,6 +102,9 @@ type OperatorStore interface {
 	// notes that one was.
 	Forfeited(ctx context.Context, templateID int64) ([]Forfeit, error)
 	Returned(ctx context.Context, templateID int64, f Forfeit) error
+	// TellLost announces up to limit entries that did not win to the server of the shop, if it wants to know
+	// them. more reports whether there are further ones.
+	TellLost(ctx context.Context, templateID int64, limit int) (more bool, err error)
 	// Finish ends a drawn draw that has no winner without a coupon.
 	Finish(ctx context.Context, templateID int64) error
 }
@@ -289,7 +292,7 @@ func (o *Operator) issue(ctx context.Context, templateID int64) error {
 			return err
 		}
 		if len(list) == 0 {
-			return o.Store.Finish(ctx, templateID)
+			return o.finish(ctx, templateID)
 		}
 		after = list[len(list)-1].Rank
 		issued, err := o.give(ctx, templateID, list)
@@ -298,6 +301,19 @@ func (o *Operator) issue(ctx context.Context, templateID int64) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// finish ends the draw after the entries that did not win were told.
+func (o *Operator) finish(ctx context.Context, templateID int64) error {
+	for {
+		more, err := o.Store.TellLost(ctx, templateID, issueChunk)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return o.Store.Finish(ctx, templateID)
+		}
+	}
 }
 
 // takeBack returns the coupons of struck winners to the stock, for the winners who moved up.

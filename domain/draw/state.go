@@ -121,10 +121,10 @@ var (
 	ErrClosed      = fault.New(fault.Conflict, "entries_closed", "entries are closed; the draw is made of the entries there are")
 	ErrNotEntered  = fault.New(fault.NotFound, "not_entered", "you have no entry in this draw; enter with PUT /draws/{template}/entry")
 	ErrNoKey       = fault.New(fault.Unavailable, "overloaded", "the key that signs this draw is missing in DRAW_KEY; add it and restart web and worker")
-	ErrNoRound     = fault.New(fault.Unavailable, "overloaded", "the round of the source of randomness is not there yet")
+	ErrNoRound     = fault.New(fault.Unavailable, "overloaded", "the round of the source of randomness is not there yet; it is asked for again")
 	ErrNotSealed   = fault.New(fault.Conflict, "invalid_transition", "the list is not sealed yet; type the figures after the seal")
-	ErrNotPublic   = fault.New(fault.Conflict, "invalid_transition", "the random value of this draw is not made of figures")
-	ErrFiguresSame = fault.New(fault.Conflict, "invalid_transition", "the figures must be typed by a second member")
+	ErrNotPublic   = fault.New(fault.Conflict, "invalid_transition", "the random value of this draw is not made of figures; only a public draw has some")
+	ErrFiguresSame = fault.New(fault.Conflict, "invalid_transition", "these figures are stored; a second member must type the same")
 	ErrFiguresOff  = fault.New(fault.Conflict, "figures_differ", "the figures differ from those that the first member typed; compare both with the public draw")
 )
 

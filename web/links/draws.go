@@ -123,4 +123,3 @@ func (t *DrawPages) read(ctx context.Context, p *droppages.PublicDraw) (err erro
 	}
 	return nil
 }
-

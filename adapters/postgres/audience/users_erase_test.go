@@ -93,7 +93,7 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops", "phone_verifications"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops", "phone_verifications", "draw_entries"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)

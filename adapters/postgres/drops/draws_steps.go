@@ -9,6 +9,8 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/draw"
+	"dropbell/domain/event"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/user"
 )
 
@@ -61,8 +63,21 @@ func (s Draws) Seal(ctx context.Context, templateID int64, prepare func(*draw.Se
 			return err
 		}
 		_, err = tx.Exec(ctx, `update draws set state = 'sealed', seal = $2, sealed_at = $3, round = $4 where template_id = $1`, templateID, signed, seal.SealedAt, seal.Round)
-		return err
+		if err != nil {
+			return err
+		}
+		return announceDraw(ctx, tx, event.DrawSealed, event.Draw{TemplateID: templateID, Signed: signed, Round: seal.Round})
 	})
+}
+
+// announceDraw writes the event of a step. The caller has locked the draw's row, so events are numbered in the
+// order of the steps.
+func announceDraw(ctx context.Context, tx pgx.Tx, topic string, e event.Draw) error {
+	if err := tx.QueryRow(ctx, `select nextval('hook_sequence'), clock_timestamp()`).Scan(&e.Sequence, &e.At); err != nil {
+		return err
+	}
+	e.At = e.At.UTC()
+	return pg.Announce(ctx, tx, topic, e)
 }
 
 // readEntries reads the entries that are not struck, in any order.
@@ -118,7 +133,10 @@ func (s Draws) Decide(ctx context.Context, templateID int64, decide func(draw.Dr
 		if err != nil {
 			return err
 		}
-		return storeDecision(ctx, tx, templateID, made)
+		if err := storeDecision(ctx, tx, templateID, made); err != nil {
+			return err
+		}
+		return announceDraw(ctx, tx, event.DrawDrawn, event.Draw{TemplateID: templateID, Signed: made.Signed, Round: d.Round, Won: int64(len(made.Winners))})
 	})
 }
 
@@ -187,11 +205,52 @@ func (s Draws) SaveIssued(ctx context.Context, templateID int64, list []draw.Iss
 		users[i], coupons[i], reasons[i] = w.UserID, w.CouponID, w.Reason
 	}
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `update draw_entries e set coupon_id = nullif(i.coupon_id, 0), reason = nullif(i.reason, '')
+		_, err := tx.Exec(ctx, `with issued as (update draw_entries e set coupon_id = nullif(i.coupon_id, 0), reason = nullif(i.reason, '')
 			from unnest($2::bigint[], $3::bigint[], $4::text[]) as i (user_id, coupon_id, reason)
-			where e.template_id = $1 and e.user_id = i.user_id and e.state = 'won' and e.coupon_id is null`, templateID, users, coupons, reasons)
+			where e.template_id = $1 and e.user_id = i.user_id and e.state = 'won' and e.coupon_id is null
+			returning e.user_id, e.ticket, e.coupon_id), told as (select * from issued where coupon_id is not null)
+			`+listEntries(true), templateID, users, coupons, reasons)
 		return err
 	})
+}
+
+// listEntries writes the event that names the entries told of draw $1, if a server of the shop wants to know them.
+func listEntries(won bool) string {
+	t, word := hook.EntryLost, "false"
+	if won {
+		t, word = hook.EntryWon, "true"
+	}
+	return `insert into outbox (topic, payload)
+		select '` + event.EntriesListed + `', jsonb_build_object('template_id', $1::bigint::text, 'won', ` + word + `, 'at', clock_timestamp(), 'sequence', nextval('hook_sequence')::text,
+			'items', (select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('user_id', user_id::text, 'ticket', replace(ticket::text, '-', ''), 'coupon_id', coupon_id::text))) from told))
+		where exists (select from told) and exists (select from hook_wants w where w.shop_number = (select shop_number from templates where id = $1::bigint)
+			and (cardinality(w.types) = 0 or '` + string(t) + `' = any(w.types)))`
+}
+
+// TellLost is part of [draw.OperatorStore]. Draws of shops that want to know nothing are read no further.
+func (s Draws) TellLost(ctx context.Context, templateID int64, limit int) (more bool, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		var after int64
+		err := tx.QueryRow(ctx, `select d.told_to from draws d join templates t on t.id = d.template_id where d.template_id = $1
+			and exists (select from hook_wants w where w.shop_number = t.shop_number and (cardinality(w.types) = 0 or '`+string(hook.EntryLost)+`' = any(w.types)))
+			for update of d`, templateID).Scan(&after)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		var last *int64
+		if err == nil {
+			err = tx.QueryRow(ctx, `with told as materialized (select user_id, ticket, null::bigint as coupon_id from draw_entries
+				where template_id = $1 and state = 'entered' and user_id > $2 order by user_id limit $3), listed as (`+listEntries(false)+`)
+				select max(user_id) from told`, templateID, after, limit).Scan(&last)
+		}
+		if err != nil || last == nil {
+			return err
+		}
+		more = true
+		_, err = tx.Exec(ctx, `update draws set told_to = $2 where template_id = $1`, templateID, *last)
+		return err
+	})
+	return more, err
 }
 
 // Finish is part of [draw.OperatorStore].

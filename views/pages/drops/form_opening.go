@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 
 	"dropbell/domain/template"
@@ -10,7 +11,7 @@ import (
 // openingModes offers the three ways to share coupons.
 func (p TemplateForm) openingModes(ctx context.Context) ui.ChoiceProps {
 	c := p.choice(ctx, "opening_mode", string(template.FirstCome), string(template.Shuffled), string(template.ByDraw))
-	c.Help = ui.T(ctx, "help.opening_mode")
+	c.Value, c.Help = cmp.Or(c.Value, string(template.FirstCome)), ui.T(ctx, "help.opening_mode")
 	return c
 }
 

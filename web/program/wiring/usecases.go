@@ -92,7 +92,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, Draws: s.Draws}
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
-	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
+	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
 	u.Messages = &message.Service{Store: stores.Messages}
