@@ -16,9 +16,9 @@ import (
 )
 
 // drawn finds one template, as a draw.
-type drawn struct{ template.Template }
+type drawn struct{ drop template.Template }
 
-func (d drawn) Template(context.Context, int64) (template.Template, error) { return d.Template, nil }
+func (d drawn) Template(context.Context, int64) (template.Template, error) { return d.drop, nil }
 
 // enter measures entries of a draw beside reservations, both of users who have none yet. An entry includes its
 // signed receipt. It returns entries and reservations per second.
@@ -37,7 +37,7 @@ func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, l
 	store := dropsdb.NewEntries(s.DB, postgres.Grouping{})
 	defer store.Close()
 	t := drawn{template.Template{ID: templateID, Stored: template.Published}}
-	t.OpeningMode = template.ByDraw
+	t.drop.OpeningMode = template.ByDraw
 	service := &draw.Service{Store: store, Templates: t, Keys: keys}
 	e, err := scenario.Drive(callers, lasting, func(i int64) error {
 		_, created, err := service.Enter(ctx, user.ID(i), templateID)
