@@ -18,5 +18,6 @@ func (s Spec) Own() Spec {
 	}
 	s.Waitlist = cmp.Or(s.Waitlist, NoWaitlist)
 	s.Protection = cmp.Or(s.Protection, Unprotected)
+	s.Opening = s.Opening.own()
 	return s
 }

@@ -46,6 +46,7 @@ func (s Spec) check(promised Spec) error {
 	s.checkTimes(e)
 	s.checkNotices(e)
 	s.checkWaitlist(e)
+	s.checkOpening(e)
 	return e.Err()
 }
 

@@ -39,6 +39,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/draw"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
@@ -130,7 +131,11 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
-	service, jobs, uploads := &template.Service{Store: templates, Now: r.now}, &job.Service{Store: workdb.NewJobs(r.db)}, workdb.NewUploads(r.db)
+	entries := dropsdb.NewEntries(r.db, postgres.Grouping{})
+	r.Cleanup(entries.Close)
+	drawKeys, err := draw.NewKeys(secret)
+	r.must(err)
+	service, jobs, uploads := &template.Service{Store: templates, Now: r.now, Draws: draw.Sources{}.Check}, &job.Service{Store: workdb.NewJobs(r.db)}, workdb.NewUploads(r.db)
 	users, steps, forecasts := &user.Service{Store: audiencedb.NewUsers(r.db)}, couponsdb.NewCouponSteps(r.db), dropsdb.NewForecasts(r.db)
 	reminders := &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
@@ -166,6 +171,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Drops: drops.Deps{Templates: service, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
 			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
+			Draws: &draw.Service{Store: entries, Templates: templates, Keys: drawKeys}, DrawDesk: &draw.Desk{Store: entries.Draws, Templates: service},
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
 			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service, Campaigns: own.Campaigns},
 			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},

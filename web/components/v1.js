@@ -1,5 +1,5 @@
 // The web components of Dropbell for pages of shops: <dropbell-countdown>, <dropbell-reserve>,
-// <dropbell-claim>, <dropbell-waitlist>, <dropbell-push> and <dropbell-inbox>. Attributes, parts,
+// <dropbell-claim>, <dropbell-waitlist>, <dropbell-draw>, <dropbell-push> and <dropbell-inbox>. Attributes, parts,
 // properties and events are in docs/shop.md. No dependencies, no build.
 
 const texts = {
@@ -12,6 +12,9 @@ const texts = {
     claim: "Get the coupon", arm: "Get it when it opens", armed: "You will get in line as it opens", disarm: "Press again if you changed your mind.",
     claiming: "Getting your coupon …", waiting: "No answer yet. Trying again …", owned: "The coupon is yours", used: "You have used the coupon",
     locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
+    enter: "Enter the draw", entersAt: "Entries open {at}", entered: "You are in the draw", leaveDraw: "Drawn after {at}. Press again to leave.",
+    sealing: "Entries are closed. The draw follows in a moment.", won: "You won", lost: "Not drawn this time", struck: "Your entry was struck: {reason}",
+    check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
     limit_reached: "You have had yours", signIn: "Sign in first",
     join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
@@ -30,6 +33,9 @@ const texts = {
     claim: "领取优惠券", arm: "开抢时自动领取", armed: "开抢后将自动为您领取", disarm: "再次点击可取消。",
     claiming: "正在领取…", waiting: "暂未收到结果，正在重试…", owned: "优惠券已到手", used: "优惠券已使用",
     locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
+    enter: "参加抽签", entersAt: "{at} 开始报名", entered: "您已报名", leaveDraw: "{at} 后抽签。再次点击可退出。",
+    sealing: "报名已截止，即将抽签。", won: "您已中签", lost: "本次未中签", struck: "您的报名被剔除：{reason}",
+    check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
     limit_reached: "您已领过", signIn: "请先登录",
     join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
@@ -724,6 +730,94 @@ class Claim extends Pressed {
   }
 }
 
+// Draw enters a draw and leaves it, and shows what became of the entry. It keeps the first seal that it sees:
+// a seal that is published later and differs is found out.
+class Draw extends Pressed {
+  build(root) {
+    super.build(root);
+    this.link = make("a", "link", { target: "_blank", rel: "noopener" });
+    this.status.after(this.link);
+  }
+
+  begin() {
+    this.id = this.getAttribute("template");
+    this.card = this.entry = undefined;
+    this.missing = this.out = this.busy = this.altered = false;
+    this.error = "";
+    this.render();
+    if (this.id) this.read();
+  }
+
+  stop() { clearTimeout(this.polling); this.id = undefined; }
+
+  async read() {
+    const { id, client } = this;
+    clearTimeout(this.polling);
+    let failed = false;
+    const card = await client.call("GET", `/draws/${id}/card`, { open: true }).catch((e) => { this.missing = e.code === "draw_not_found"; failed = true; });
+    const entry = await client.call("GET", `/draws/${id}/entry`).catch((e) => {
+      this.out = e.code === "unauthenticated";
+      return e.code === "not_entered" ? null : undefined;
+    });
+    if (this.id !== id || this.client !== client) return; // it shows another draw by now
+    this.card = card ?? this.card;
+    if (entry !== undefined) { this.entry = entry; this.out = false; }
+    this.keep();
+    this.render();
+    if (!failed && (["done", "cancelled"].includes(card.state) || this.entry && ["waiting", "struck"].includes(this.entry.state))) return;
+    const next = failed ? undefined : [card.opens_at, card.closes_at, card.round_at].map((at) => Date.parse(at) - client.now()).find((ms) => ms > 0);
+    this.polling = setTimeout(() => this.read(), Math.min(next === undefined ? 3000 + some(7000) : next + 1000 + some(4000), 480_000));
+  }
+
+  keep() {
+    if (!this.card?.seal) return;
+    const kept = storage(`dropbell:seal:${this.client.base}:${this.id}`);
+    if (!kept.get()) kept.set(this.card.seal);
+    this.altered = (kept.get() ?? this.card.seal) !== this.card.seal;
+    if (this.altered) this.tell("altered", { kept: kept.get(), seal: this.card.seal });
+  }
+
+  render() {
+    const { card: c, entry: e } = this, drawn = c && ["drawn", "done"].includes(c.state);
+    this.link.hidden = !drawn;
+    if (drawn) {
+      this.link.href = this.client.base.replace(/\/api\/v1$/, "") + `/draw/${this.id}` + (e ? "?ticket=" + e.ticket : "");
+      write(this.link, this.t("check"));
+    }
+    if (this.altered) return this.show("altered", this.t("altered"));
+    if (this.missing) return this.show("closed", this.t("closed"));
+    if (!c) return this.show("loading", this.t("loading"), { busy: true });
+    if (c.state === "cancelled") return this.show("cancelled", this.t("cancelled"));
+    if (this.out) return this.show("signed-out", this.t("signIn"), { enabled: true });
+    if (e === undefined) return this.show("loading", this.t("loading"), { busy: true });
+    const status = this.error ? this.t(this.error) : "", now = this.client.now(), open = c.state === "open" && now < Date.parse(c.closes_at);
+    if (e?.state === "struck") return this.show("struck", this.t("struck", { reason: e.reason ?? "" }));
+    if (e?.state === "won") return this.show("won", this.t("won"));
+    if (e?.state === "waiting") return this.show("lost", this.t("lost"));
+    if (open && e) return this.show("entered", this.t("entered"), { enabled: !this.busy, pressed: true, busy: this.busy, status: status || this.t("leaveDraw", { at: this.at(c.closes_at) }) });
+    if (!open) return this.show(e && !drawn ? "sealing" : "closed", this.t(e && !drawn ? "sealing" : "closed"));
+    if (now < Date.parse(c.opens_at)) return this.show("scheduled", this.t("entersAt", { at: this.at(c.opens_at) }));
+    this.show("ready", this.t("enter"), { enabled: !this.busy, pressed: false, busy: this.busy, status });
+  }
+
+  async press() {
+    if (this.out) return this.tell("signin");
+    const leaving = this.getAttribute("state") === "entered";
+    this.busy = true;
+    this.error = "";
+    this.render();
+    try {
+      const answer = await this.client.call(leaving ? "DELETE" : "PUT", `/draws/${this.id}/entry`);
+      this.entry = leaving ? null : answer;
+      this.tell(leaving ? "left" : "entered", leaving ? {} : { receipt: answer.receipt, ticket: answer.ticket });
+    } catch (e) {
+      this.error = e.code === "unauthenticated" ? "" : "failed";
+    }
+    this.busy = false;
+    await this.read();
+  }
+}
+
 const bytesOf = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
 const base64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 // browserId is the name that the server gives a browser.
@@ -992,6 +1086,6 @@ class Inbox extends Base {
   }
 }
 
-for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["waitlist", Waitlist], ["push", Push], ["inbox", Inbox]]) {
+for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["waitlist", Waitlist], ["draw", Draw], ["push", Push], ["inbox", Inbox]]) {
   if (!customElements.get("dropbell-" + name)) customElements.define("dropbell-" + name, element);
 }

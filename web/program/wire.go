@@ -74,6 +74,8 @@ type program struct {
 	openings     *reminder.Openings // of links in messages about drops
 	feedback     *deliverydb.Feedback
 	reservations *dropsdb.Reservations
+	entries      *dropsdb.Entries
+	drawKeys     app.Draws
 	claims       app.Claims
 	accounts     gate.Accounts
 
@@ -142,6 +144,11 @@ func (p *program) wireStores() (err error) {
 	}
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
+	p.entries = dropsdb.NewEntries(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
+	p.OnClose(func() error { p.entries.Close(); return nil })
+	if p.drawKeys, err = app.NewDraws(p.Config); err != nil {
+		return config.Mistake{Err: err}
+	}
 	p.startOpenings()
 	p.startFeedback()
 	p.wireListed()
@@ -185,7 +192,7 @@ func (p *program) wireUseCases() error {
 		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
 		Inbox:       p.newInbox(texts),
 		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
-		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has, LocalPush: p.Config.PushPrivate,
+		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has, Draws: p.drawKeys.Check(), LocalPush: p.Config.PushPrivate,
 		DropPage: p.dropLinks().Page(p.Config.PublicURL)}
 	p.useCases = wiring.NewUseCases(p.surroundings)
 

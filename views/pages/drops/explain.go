@@ -96,6 +96,8 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		if s.Reason != "" && s.Reason != string(claim.ByTap) {
 			return ui.T(ctx, "explain.claimed."+s.Reason)
 		}
+	case reminder.StepDrawn:
+		return ui.T(ctx, "explain.drawn."+s.Reason)
 	case reminder.StepFired, reminder.StepAnnounced:
 		return ui.T(ctx, "explain."+string(s.Kind), about(ctx, s))
 	case reminder.StepCouponLocked, reminder.StepCouponUsed, reminder.StepCouponReleased, reminder.StepCouponTimedOut,
@@ -129,6 +131,10 @@ func stepIcon(s reminder.Step) string {
 		return "bell-ringing"
 	case reminder.StepClaimed:
 		return "tag"
+	case reminder.StepEntered, reminder.StepDrawn:
+		return "tag"
+	case reminder.StepStruck:
+		return "ban"
 	case reminder.StepCouponLocked:
 		return "lock"
 	case reminder.StepCouponUsed:
@@ -179,6 +185,11 @@ func outcomeIcon(o delivery.Outcome) string {
 		return "alert-circle"
 	}
 	return "minus"
+}
+
+// ofDraw reports whether the step is about the user's entry in a draw.
+func ofDraw(s reminder.Step) bool {
+	return s.Kind == reminder.StepStruck || s.Kind == reminder.StepDrawn
 }
 
 // nothing says that there are no reminders: not any more, or never.

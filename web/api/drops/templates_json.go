@@ -39,6 +39,7 @@ type TemplateWish struct {
 	HoldOut
 	Waitlist string `json:"waitlist,omitempty" enum:"off,issue" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published."`
 	Protection
+	OpeningWish
 }
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
@@ -65,6 +66,15 @@ type HoldOut struct {
 // Protection is what a drop demands of claims against scripts.
 type Protection struct {
 	Protection string `json:"protection,omitempty" enum:"off,standard,strict" default:"off" doc:"standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET." example:"off"`
+}
+
+// OpeningWish is how the coupons of a drop are shared among the users who want one. All of it is fixed once
+// the drop is published.
+type OpeningWish struct {
+	OpeningMode  string `json:"opening_mode,omitempty" enum:"first_come,shuffled,draw" default:"first_come" doc:"first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides." example:"draw"`
+	EntryMinutes int    `json:"entry_minutes,omitempty" minimum:"0" maximum:"525600" doc:"How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication." example:"30"`
+	DrawSource   string `json:"draw_source,omitempty" enum:"drand,public,commit,local" doc:"The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win." example:"drand"`
+	DrawPublic   string `json:"draw_public,omitempty" doc:"For public: the public draw whose figures decide, with its day. At most 200 characters." example:"Lotto 6aus49, 2 January 2027"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.
@@ -102,6 +112,7 @@ type Template struct {
 	HoldOut
 	Waitlist string `json:"waitlist" enum:"off,issue" example:"off"`
 	Protection
+	OpeningWish
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`
