@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/pass"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	"dropbell/web/api"
 )
 

@@ -55,7 +55,7 @@ func TestReviewPages(t *testing.T) {
 	b.Get(page).Is(200).Has("Another member must approve this now.", "Waits for approval", page+"/decline").HasNot(page + "/approve")
 	b.Post(page+"/approve", reason).Is(http.StatusConflict).Has("Another member must approve this.")
 	other := g.As(staff.Operator)
-	other.Get(page+"/approve").Is(200).Has("214 coupons cannot be used")
+	other.Get(page + "/approve").Is(200).Has("214 coupons cannot be used")
 	other.Post(page+"/approve", reason).To(page)
 	work()
 	b.Get(page).Is(200).Has("214 suspended", page+"/return", page+"/restore", "Can be undone until")
