@@ -65,7 +65,7 @@ type Prefilter struct {
 	Record    Record
 	Now       func() time.Time
 	// Admit, if set, is asked about each tap of a protected drop that the gate is to decide.
-	Admit func(t *template.Template, r *Request) error
+	Admit func(t *template.Template, by user.ID, pass string) error
 	// Answered, if set, is called with each refusal that the gate was not asked for.
 	Answered func(error)
 
@@ -87,7 +87,7 @@ func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
 		return d.refuse(ctx, &r, &at)
 	}
 	if at.protected != nil && r.Origin == ByTap && d.Admit != nil {
-		if err := d.Admit(at.protected, &r); err != nil {
+		if err := d.Admit(at.protected, r.UserID, r.Pass); err != nil {
 			return Claim{}, err
 		}
 	}

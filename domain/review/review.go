@@ -69,12 +69,12 @@ var (
 	ErrNotFound = fault.New(fault.NotFound, "review_not_found", "there is no such group of claims; a new review may have replaced it")
 	ErrState    = fault.New(fault.Conflict, "review_decided", "the state of the group does not allow this; load it again")
 	ErrAppeals  = fault.New(fault.Conflict, "review_has_appeals", "appeals wait for an answer; decide these first")
-	ErrSecond   = fault.New(fault.Conflict, "review_needs_second", "another member must approve this")
+	ErrSecond   = fault.New(fault.Conflict, "review_needs_second", "another member must approve this; ask a colleague, or use another key")
 	ErrLate     = fault.New(fault.Conflict, "review_too_late", "a suspension can be undone within 24 hours; decide the appeals one by one")
 	// ErrNotSuspended is the refusal of an appeal about a coupon that is not suspended.
-	ErrNotSuspended = fault.New(fault.Conflict, "coupon_not_suspended", "the coupon is not under review")
+	ErrNotSuspended = fault.New(fault.Conflict, "coupon_not_suspended", "the coupon is not under review; load it again")
 	ErrAppealed     = fault.New(fault.Conflict, "already_appealed", "the appeal was received before; a person decides")
-	ErrNoAppeal     = fault.New(fault.Conflict, "appeal_answered", "no appeal about this coupon waits for an answer")
+	ErrNoAppeal     = fault.New(fault.Conflict, "appeal_answered", "no appeal about this coupon waits for an answer; load the group again")
 )
 
 // A Review is a group of claims as staff see it.

@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/pass"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	"dropbell/web/api"
 )
 
@@ -64,8 +65,8 @@ func guarded(t testing.TB, checks *service) *fixture {
 		d.Coupons.ClaimPasses.Verifier, d.Coupons.ClaimPasses.Templates = checks, templates
 		gate := d.Coupons.Claims.Gate
 		d.Coupons.Claims.Gate = &claim.Prefilter{Gate: gate, Templates: templates, Record: gate.(claim.Record), Now: now,
-			Admit: func(drop *template.Template, r *claim.Request) error {
-				return passKeys.Admit(drop, r.UserID, r.Pass, now())
+			Admit: func(drop *template.Template, by user.ID, text string) error {
+				return passKeys.Admit(drop, by, text, now())
 			}}
 	})
 }

@@ -201,8 +201,8 @@ func (p *program) wireUseCases() error {
 	answered, fromMemory := p.claimMetrics()
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
 		Answered: func(error) { fromMemory.Inc() },
-		Admit: func(t *template.Template, r *claim.Request) error {
-			return p.passKeys.Admit(t, r.UserID, r.Pass, app.Clock())
+		Admit: func(t *template.Template, by user.ID, text string) error {
+			return p.passKeys.Admit(t, by, text, app.Clock())
 		}}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(prefilter), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64, Waits: p.waits}

@@ -43,7 +43,7 @@ func TestReviewPages(t *testing.T) {
 	if rows := b.File("/reviews.csv?show=all", 200); len(rows) != 2 || rows[1][5] != "214" {
 		t.Errorf("%q", rows)
 	}
-	b.Get(page).Is(200).Has(said, page+"/suspend", page+"/let_be", "after=", "Before anybody")
+	b.Get(page).Is(200).Has(said, page+"/suspend", page+"/let_be", "after=", "Faster than people")
 	viewer.Get(page).Is(200).HasNot(page + "/suspend")
 	viewer.Post(page+"/suspend", url.Values{"reason": {"x"}}).Is(http.StatusForbidden)
 	g.As(staff.Marketer, 11).Get(page).Is(http.StatusForbidden)
