@@ -1,7 +1,9 @@
 package shop
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -9,14 +11,19 @@ import (
 	"dropbell/sdk/go/api"
 )
 
+// drawName is the name of the shop's draws, by which the shop knows them again.
+const drawName = "¥50 tea set, by draw · 茶具 50 元券抽签"
+
 // AddDraw publishes a draw whose entries close after d, and returns its id. The random value comes from the
 // local beacon of the server.
 func (s *Shop) AddDraw(ctx context.Context, d time.Duration) (string, error) {
-	opens, off, limit, valid := s.client.Clock.Now().Add(d).Truncate(time.Second), int64(5000), int64(1), int64(48)
-	mode, source, claim := api.TemplateWishOpeningMode("draw"), api.TemplateWishDrawSource("local"), s.address+"/"
-	draft, err := s.client.CreateTemplateWithResponse(ctx, nil, api.TemplateWish{ShopNumber: Number, Name: "¥50 tea set, by draw · 茶具 50 元券抽签", Kind: "amount_off",
-		AmountOff: &off, Currency: "CNY", Stock: 100, PerUserLimit: &limit, OpensAt: opens, ClosesAt: opens.Add(2 * time.Hour), ValidHours: &valid, ClaimUrl: &claim,
-		OpeningMode: &mode, DrawSource: &source})
+	opens := s.client.Clock.Now().Add(d).Truncate(time.Second).UTC()
+	wish, err := json.Marshal(map[string]any{"shop_number": Number, "name": drawName, "kind": "amount_off", "amount_off": 5000, "currency": "CNY", "stock": 100,
+		"opens_at": opens, "closes_at": opens.Add(2 * time.Hour), "valid_hours": 48, "claim_url": s.address + "/", "opening_mode": "draw", "draw_source": "local"})
+	if err != nil {
+		return "", err
+	}
+	draft, err := s.client.CreateTemplateWithBodyWithResponse(ctx, nil, "application/json", bytes.NewReader(wish))
 	if err != nil {
 		return "", err
 	}

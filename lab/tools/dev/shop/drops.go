@@ -26,7 +26,7 @@ func (s *Shop) Register(ctx context.Context) error {
 		return fmt.Errorf("the list of drops came as %s", drops.HTTPResponse.Header.Get("Content-Type"))
 	}
 	for _, d := range drops.JSON200.Templates { // the newest first
-		s.know(d.Id, d.OpeningMode != nil && *d.OpeningMode != "first_come")
+		s.know(d.Id, d.Name == drawName)
 	}
 	return s.registerHooks(ctx)
 }
