@@ -75,11 +75,13 @@ const (
 	ByCode     Origin = "code"
 	ByGrant    Origin = "grant"
 	ByCampaign Origin = "campaign"
+	// ByWaitlist is a coupon of stock that was kept for users who wait.
+	ByWaitlist Origin = "waitlist"
 )
 
 // Windowed reports whether claims of this origin must fall between opening
 // and closing.
-func (o Origin) Windowed() bool { return o == ByTap || o == ByCode }
+func (o Origin) Windowed() bool { return o == ByTap || o == ByCode || o == ByWaitlist }
 
 // A Request is a request for one coupon.
 type Request struct {
@@ -94,6 +96,8 @@ type Request struct {
 	// be written. The durable gate then checks stock and limit alone and recognises
 	// a repetition by ID. Zero = the request is to be judged now.
 	AcceptedAt time.Time
+	// Pass is the text of the user's pass for a protected drop, checked by the [Prefilter].
+	Pass string
 }
 
 // CampaignKey returns the key of the coupon that a campaign gives to the user.

@@ -33,6 +33,10 @@ const (
 	StepAnnounced StepKind = "announced" // anything but a reminder was sent off
 	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
+	// Steps of a waitlist. A user who got its coupon has a [StepClaimed].
+	StepWaiting      StepKind = "waiting"
+	StepLeftWaitlist StepKind = "left_waitlist"
+	StepSkipped      StepKind = "waitlist_skipped" // it was the user's turn; Reason says why there was no coupon
 	// Changes of a coupon.
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"
@@ -41,6 +45,10 @@ const (
 	StepCouponRefunded StepKind = "coupon_refunded"
 	StepCouponExpired  StepKind = "coupon_expired"
 	StepCouponRevoked  StepKind = "coupon_revoked"
+	// The coupon was put under review, its owner appealed, and the review ended in the owner's favour.
+	StepCouponSuspended StepKind = "suspended"
+	StepCouponAppealed  StepKind = "appealed"
+	StepCouponRestored  StepKind = "restored"
 )
 
 // A Step is one line of a timeline.

@@ -158,6 +158,9 @@ var ofUser = []string{
 	from gone g join templates t on t.id = g.template_id where t.opens_at > now() having count(*) > 0`,
 	`delete from former_reservations where user_id = $1`,
 	`delete from inbox_reads where user_id = $1`,
+	// The signs of claims of the last 30 days. The figures of reviews stay.
+	`delete from claim_signs s using (select distinct template_id from coupons where user_id = $1) c where s.template_id = c.template_id and s.user_id = $1`,
+	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,
 	`delete from checked_rows where user_id = $1`,
 	`update orders set user_id = null where user_id = $1`,
 	// With the devices that registered for them.
@@ -190,7 +193,7 @@ var traces = []textColumn{
 	{"provider_calls", "error", "text"},
 	{"campaign_requests", "reason", "text"}, {"campaign_requests", "decided_reason", "text"},
 	{"segments", "name", "text"}, {"segments", "rule", "jsonb"}, {"campaigns", "segment_rule", "jsonb"}, {"campaign_requests", "segment_rule", "jsonb"},
-	{"outbox", "payload", "jsonb"},
+	{"outbox", "payload", "jsonb"}, {"reviews", "reason", "text"},
 	{"hook_attempts", "error", "text"}, {"hook_attempts", "response", "text"}, {"hook_endpoints", "description", "text"}, {"hook_endpoints", "last_error", "text"},
 }
 

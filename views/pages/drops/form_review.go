@@ -129,7 +129,7 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 			typed = "shop"
 		}
 		return l.T("message_own." + typed)
-	case "kind", "target", "obtain", "claim_mode":
+	case "kind", "target", "obtain", "claim_mode", "waitlist", "protection":
 		if key := name + "." + typed; l.Has(key) {
 			return l.T(key)
 		}
