@@ -129,7 +129,7 @@ func (h *handlers) trend(r *http.Request) (list []report.Figures, shop int64, er
 	return list, shop, err
 }
 
-// exported returns the drop that the address names, or else the last drops of its shop.
+// exported returns the drop that the address names, otherwise the last drops of the shop in the address.
 func (h *handlers) exported(r *http.Request) ([]report.Figures, error) {
 	drop := r.FormValue("drop")
 	if drop == "" {
