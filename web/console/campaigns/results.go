@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
@@ -36,6 +37,7 @@ func (h *handlers) resultReads(r *http.Request, p *campaignpages.Campaign) []fun
 		func() error {
 			list, err := h.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
 			p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
+			shell.NameEach(h.Shell, r, list.List, recipientOf)
 			return err
 		},
 		func() error {
@@ -117,9 +119,12 @@ func (h *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request
 		}
 		p.List, p.Paged = page.List, shell.UserIDs().Paged(r, len(page.List), page.More, page.Next)
 		p.Export = shell.ExportURL(r)
+		shell.NameEach(h.Shell, r, p.List, recipientOf)
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
+
+func recipientOf(o campaign.Outcome) user.ID { return o.UserID }
 
 func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
