@@ -16,6 +16,8 @@ func (s Spec) Own() Spec {
 	if s.Target != Product {
 		s.Product = ""
 	}
+	s.Waitlist = cmp.Or(s.Waitlist, NoWaitlist)
 	s.Protection = cmp.Or(s.Protection, Unprotected)
+	s.Opening = s.Opening.own()
 	return s
 }

@@ -45,6 +45,8 @@ func (s Spec) check(promised Spec) error {
 	s.checkReach(e)
 	s.checkTimes(e)
 	s.checkNotices(e)
+	s.checkWaitlist(e)
+	s.checkOpening(e)
 	return e.Err()
 }
 

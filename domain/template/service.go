@@ -80,6 +80,8 @@ type Service struct {
 	NoPasses bool
 	// Texts has the texts of drops and shops; nil = all drops have the built-in texts.
 	Texts message.Source
+	// Draws refuses a source of randomness that this installation does not have; nil = it has no draws.
+	Draws func(Opening) error
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
@@ -220,6 +222,9 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 		return old, err
 	}
 	if tr == Publishing {
+		if err := s.checkDraw(old.Opening); err != nil {
+			return old, err
+		}
 		if err := s.CheckLinks(ctx, old); err != nil {
 			return old, err
 		}

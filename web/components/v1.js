@@ -1,5 +1,5 @@
 // The web components of Dropbell for pages of shops: <dropbell-countdown>, <dropbell-reserve>,
-// <dropbell-claim>, <dropbell-push> and <dropbell-inbox>. Attributes, parts,
+// <dropbell-claim>, <dropbell-waitlist>, <dropbell-draw>, <dropbell-push> and <dropbell-inbox>. Attributes, parts,
 // properties and events are in docs/shop.md. No dependencies, no build.
 
 const texts = {
@@ -12,8 +12,13 @@ const texts = {
     claim: "Get the coupon", arm: "Get it when it opens", armed: "You will get in line as it opens", disarm: "Press again if you changed your mind.",
     claiming: "Getting your coupon …", waiting: "No answer yet. Trying again …", owned: "The coupon is yours", used: "You have used the coupon",
     locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
+    enter: "Enter the draw", entersAt: "Entries open {at}", entered: "You are in the draw", leaveDraw: "Drawn after {at}. Press again to leave.",
+    sealing: "Entries are closed. The draw follows in a moment.", won: "You won", lost: "Not drawn this time", struck: "Your entry was struck: {reason}",
+    check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
-    limit_reached: "You have had yours", signIn: "Sign in first", failed: "That did not work. Please try again.",
+    limit_reached: "You have had yours", signIn: "Sign in first",
+    join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
+    noWait: "No waitlist now", skipped: "No coupon came back for you", failed: "That did not work. Please try again.",
     inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
     push: "Notify me in this browser", pushed: "Notifications are on", unpush: "Press again to turn them off.",
     denied: "Notifications are blocked", allow: "Allow them for this page in the browser’s settings.", noPush: "No notifications here",
@@ -28,8 +33,13 @@ const texts = {
     claim: "领取优惠券", arm: "开抢时自动领取", armed: "开抢后将自动为您领取", disarm: "再次点击可取消。",
     claiming: "正在领取…", waiting: "暂未收到结果，正在重试…", owned: "优惠券已到手", used: "优惠券已使用",
     locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
+    enter: "参加抽签", entersAt: "{at} 开始报名", entered: "您已报名", leaveDraw: "{at} 后抽签。再次点击可退出。",
+    sealing: "报名已截止，即将抽签。", won: "您已中签", lost: "本次未中签", struck: "您的报名被剔除：{reason}",
+    check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
-    limit_reached: "您已领过", signIn: "请先登录", failed: "操作未成功，请重试。",
+    limit_reached: "您已领过", signIn: "请先登录",
+    join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
+    noWait: "暂不可候补", skipped: "没有为您补到优惠券", failed: "操作未成功，请重试。",
     inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
     push: "在此浏览器中提醒我", pushed: "通知已开启", unpush: "再次点击可关闭。",
     denied: "通知已被阻止", allow: "请在浏览器设置中允许本页面的通知。", noPush: "此处无法接收通知",
@@ -58,7 +68,7 @@ export function configure(more) {
 export function refresh() { configure(); }
 
 class Refusal extends Error {
-  constructor(status, code, after) { super(code); this.status = status; this.code = code; this.after = after; }
+  constructor(status, code, after, waitlist) { super(code); this.status = status; this.code = code; this.after = after; this.waitlist = waitlist; }
 }
 
 // limited returns a signal that aborts when other aborts, or ms after the last touch.
@@ -121,7 +131,7 @@ class Client {
       if (answer.ok) return answer;
       const problem = await answer.json().catch(() => ({}));
       if (answer.status === 401 && !open && !fresh) continue;
-      throw new Refusal(answer.status, problem.code ?? "", 1000 * (Number(answer.headers.get("Retry-After")) || 0));
+      throw new Refusal(answer.status, problem.code ?? "", 1000 * (Number(answer.headers.get("Retry-After")) || 0), problem.waitlist);
     }
   }
 
@@ -189,6 +199,7 @@ class Drop {
   template; // undefined = not known yet
   reservation; // null = none
   coupons; // of this drop; undefined = not known yet
+  wait; // the user's place on the waitlist; null = none, undefined = not known yet
   claim = ""; // "", claiming, waiting, failed (the outcome is not known), or the code of a refusal
   armed = false;
   pass; // of a protected drop: { text, until }; undefined = none
@@ -243,7 +254,7 @@ class Drop {
   async refresh(user) {
     clearTimeout(this.polling);
     const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
-      this.template = t;
+      this.template = this.claim === "sold_out" ? { ...t, waitlist: t.waitlist ?? this.template?.waitlist } : t; // t may be older than the refusal
       // Coupons came back to the stock. For 5 s after the refusal, t may be older than the refusal.
       if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
     }, (e) => { this.missing = e.code === "template_not_found"; })];
@@ -251,6 +262,7 @@ class Drop {
     if ((user || due) && this.wants("reservation")) tasks.push(this.readReservation());
     if (user && this.wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
     await Promise.allSettled(tasks);
+    if (this.waits() && (user || this.wait?.state === "waiting")) await this.readWait();
     this.changed();
     if (this.elements.size === 0) return;
     this.failures = !this.template || this.unread() ? this.failures + 1 : 0;
@@ -275,6 +287,41 @@ class Drop {
       if (e.code === "not_reserved") { this.reservation = null; this.signedOut = false; }
       if (e.code === "unauthenticated") this.signedOut = true;
     }
+  }
+
+  // waits reports whether an element shows the drop's waitlist, and there is one.
+  waits() { return !this.signedOut && (this.wants("coupons") || this.wants("wait")) && (this.template?.waitlist === "open" || this.wait?.state === "waiting"); }
+
+  async readWait() {
+    const before = this.wait?.state;
+    try { this.wait = await this.client.call("GET", `/waitlist/${this.id}`); this.signedOut = false; } catch (e) {
+      if (e.code === "not_waiting") this.wait = null;
+      if (e.code === "unauthenticated") this.signedOut = true;
+    }
+    if (before === "waiting" && this.wait?.state === "filled") {
+      if (this.wants("coupons")) await this.readCoupons(true);
+      this.tell("filled", { coupon_id: this.wait.coupon_id });
+    }
+  }
+
+  tell(name, detail) { for (const e of this.elements) if (["coupons", "wait"].includes(e.constructor.needs)) e.tell(name, detail); }
+
+  // join puts the user on the waitlist, or with on = false takes the user off it.
+  async join(on) {
+    if (this.joining) return;
+    this.joining = true;
+    this.waitError = "";
+    this.changed();
+    try {
+      this.wait = await this.client.call(on ? "PUT" : "DELETE", `/waitlist/${this.id}`);
+      this.tell(on ? "joined" : "left");
+    } catch (e) {
+      if (e.code === "unauthenticated") this.signedOut = true;
+      this.waitError = ["stock_left", "ended", "no_waitlist", "template_not_open", "limit_reached", "too_many_waits"].includes(e.code) ? "noWait" : "failed";
+      if (e.code === "stock_left") { this.claim = ""; await this.refresh(true); }
+    }
+    this.joining = false;
+    this.changed();
   }
 
   // readCoupons reads the user's coupons. If that fails, anew also drops the known coupons.
@@ -390,12 +437,14 @@ class Drop {
           await sleep(pause(e, attempt));
         } else {
           outcome = e.code || "refused";
+          if (e.waitlist && this.template) this.template = { ...this.template, waitlist: e.waitlist };
           unknown = e.status === 401 || e.status >= 500; // an attempt before may have got a coupon
         }
       }
     }
     if (!unknown) stored.set(null); // else the next claim repeats this one
     if (outcome === "" || outcome === "limit_reached") await this.readCoupons(true);
+    if (outcome === "sold_out" && this.waits()) await this.readWait();
     if (outcome === "unauthenticated") this.signedOut = true;
     this.claim = ["not_started", "unauthenticated"].includes(outcome) ? "" : unknown ? "failed" : outcome; // a drop that has not started was moved
     this.decided = Date.now();
@@ -612,6 +661,36 @@ class Reserve extends Pressed {
   }
 }
 
+// waiting draws the button of the waitlist; false if the drop has none that the user can join.
+function waiting(element, d) {
+  const busy = !!d.joining, status = d.waitError ? element.t(d.waitError) : "";
+  if (d.wait?.state === "waiting") {
+    element.show("waiting", element.t("joined"), { enabled: !busy, pressed: true, busy, status: status || element.t("leave") });
+  } else if (d.template.waitlist !== "open" || d.wait?.state === "filled") return false;
+  else if (d.wait?.state === "skipped") element.show("skipped", element.t("skipped"));
+  else element.show("join", element.t("join"), { enabled: !busy, pressed: false, busy, status: status || element.t("comesBack") });
+  return true;
+}
+
+class Waitlist extends Pressed {
+  static needs = "wait";
+
+  render() {
+    const d = this.drop;
+    if (d?.missing) return this.show("closed", this.t("closed"));
+    if (d?.signedOut) return this.show("signed-out", this.t("signIn"), { enabled: true });
+    if (!d?.template || d.wait === undefined && d.waits()) return this.show("loading", this.t("loading"), { busy: true });
+    if (d.wait?.state === "filled") return this.show("filled", this.t("owned"));
+    if (!waiting(this, d)) this.show("none", this.t("noWait"));
+  }
+
+  press() {
+    const d = this.drop;
+    if (d.signedOut) return this.tell("signin");
+    d.join(d.wait?.state !== "waiting");
+  }
+}
+
 class Claim extends Pressed {
   static needs = "coupons";
 
@@ -635,6 +714,7 @@ class Claim extends Pressed {
       if (d.left() <= 60_000) return this.show("arm", this.t("arm"), { enabled: true, pressed: false });
       return this.show("scheduled", this.t("opensAt", { at: this.at(d.template.opens_at) }));
     }
+    if ((state === "sold_out" || d.claim === "sold_out") && d.wait !== undefined && waiting(this, d)) return;
     if (state !== "open") return this.show(state, this.t(state));
     if (d.claim === "limit_reached") return this.show("owned", this.t("limit_reached"));
     if (d.claim === "sold_out") return this.show("sold_out", this.t("sold_out"));
@@ -644,8 +724,97 @@ class Claim extends Pressed {
   press() {
     const d = this.drop;
     if (d.signedOut) return this.tell("signin");
+    if (["join", "waiting"].includes(this.getAttribute("state"))) return d.join(d.wait?.state !== "waiting");
     if (d.state() === "scheduled") return d.arm(!d.armed);
     d.start();
+  }
+}
+
+// Draw enters a draw and leaves it, and shows what became of the entry. It keeps the first seal that it sees:
+// a seal that is published later and differs is found out.
+class Draw extends Pressed {
+  build(root) {
+    super.build(root);
+    this.link = make("a", "link", { target: "_blank", rel: "noopener" });
+    this.status.after(this.link);
+  }
+
+  begin() {
+    this.id = this.getAttribute("template");
+    this.card = this.entry = undefined;
+    this.missing = this.out = this.busy = this.altered = false;
+    this.error = "";
+    this.render();
+    if (this.id) this.read();
+  }
+
+  stop() { clearTimeout(this.polling); this.id = undefined; }
+
+  async read() {
+    const { id, client } = this;
+    clearTimeout(this.polling);
+    let failed = false;
+    const card = await client.call("GET", `/draws/${id}/card`, { open: true }).catch((e) => { this.missing = e.code === "draw_not_found"; failed = true; });
+    const entry = await client.call("GET", `/draws/${id}/entry`).catch((e) => {
+      this.out = e.code === "unauthenticated";
+      return e.code === "not_entered" ? null : undefined;
+    });
+    if (this.id !== id || this.client !== client) return; // it shows another draw by now
+    this.card = card ?? this.card;
+    if (entry !== undefined) { this.entry = entry; this.out = false; }
+    this.keep();
+    this.render();
+    if (!failed && (["done", "cancelled"].includes(card.state) || this.entry && ["waiting", "struck"].includes(this.entry.state))) return;
+    const next = failed ? undefined : [card.opens_at, card.closes_at, card.round_at].map((at) => Date.parse(at) - client.now()).find((ms) => ms > 0);
+    this.polling = setTimeout(() => this.read(), Math.min(next === undefined ? 3000 + some(7000) : next + 1000 + some(4000), 480_000));
+  }
+
+  keep() {
+    if (!this.card?.seal) return;
+    const kept = storage(`dropbell:seal:${this.client.base}:${this.id}`);
+    if (!kept.get()) kept.set(this.card.seal);
+    this.altered = (kept.get() ?? this.card.seal) !== this.card.seal;
+    if (this.altered) this.tell("altered", { kept: kept.get(), seal: this.card.seal });
+  }
+
+  render() {
+    const { card: c, entry: e } = this, drawn = c && ["drawn", "done"].includes(c.state);
+    this.link.hidden = !drawn;
+    if (drawn) {
+      this.link.href = this.client.base.replace(/\/api\/v1$/, "") + `/draw/${this.id}` + (e ? "?ticket=" + e.ticket : "");
+      write(this.link, this.t("check"));
+    }
+    if (this.altered) return this.show("altered", this.t("altered"));
+    if (this.missing) return this.show("closed", this.t("closed"));
+    if (!c) return this.show("loading", this.t("loading"), { busy: true });
+    if (c.state === "cancelled") return this.show("cancelled", this.t("cancelled"));
+    if (this.out) return this.show("signed-out", this.t("signIn"), { enabled: true });
+    if (e === undefined) return this.show("loading", this.t("loading"), { busy: true });
+    const status = this.error ? this.t(this.error) : "", now = this.client.now(), open = c.state === "open" && now < Date.parse(c.closes_at);
+    if (e?.state === "struck") return this.show("struck", this.t("struck", { reason: e.reason ?? "" }));
+    if (e?.state === "won") return this.show("won", this.t("won"));
+    if (e?.state === "waiting") return this.show("lost", this.t("lost"));
+    if (open && e) return this.show("entered", this.t("entered"), { enabled: !this.busy, pressed: true, busy: this.busy, status: status || this.t("leaveDraw", { at: this.at(c.closes_at) }) });
+    if (!open) return this.show(e && !drawn ? "sealing" : "closed", this.t(e && !drawn ? "sealing" : "closed"));
+    if (now < Date.parse(c.opens_at)) return this.show("scheduled", this.t("entersAt", { at: this.at(c.opens_at) }));
+    this.show("ready", this.t("enter"), { enabled: !this.busy, pressed: false, busy: this.busy, status });
+  }
+
+  async press() {
+    if (this.out) return this.tell("signin");
+    const leaving = this.getAttribute("state") === "entered";
+    this.busy = true;
+    this.error = "";
+    this.render();
+    try {
+      const answer = await this.client.call(leaving ? "DELETE" : "PUT", `/draws/${this.id}/entry`);
+      this.entry = leaving ? null : answer;
+      this.tell(leaving ? "left" : "entered", leaving ? {} : { receipt: answer.receipt, ticket: answer.ticket });
+    } catch (e) {
+      this.error = e.code === "unauthenticated" ? "" : "failed";
+    }
+    this.busy = false;
+    await this.read();
   }
 }
 
@@ -917,6 +1086,6 @@ class Inbox extends Base {
   }
 }
 
-for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["push", Push], ["inbox", Inbox]]) {
+for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["waitlist", Waitlist], ["draw", Draw], ["push", Push], ["inbox", Inbox]]) {
   if (!customElements.get("dropbell-" + name)) customElements.define("dropbell-" + name, element);
 }

@@ -59,6 +59,35 @@ func OfBudget(e event.Budget) Event {
 	return x
 }
 
+// OfSeal returns the event of a list that was sealed.
+func OfSeal(e event.Draw) Event {
+	return Event{Type: DrawSealed, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: 1,
+		Data: SealedData{e.TemplateID, e.Round, e.Signed}}
+}
+
+// OfDraw returns the event of a draw that was made.
+func OfDraw(e event.Draw) Event {
+	return Event{Type: DrawDrawn, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: 1,
+		Data: DrawnData{e.TemplateID, e.Round, e.Won, e.Signed}}
+}
+
+// OfEntries returns the events of entries, in parts of at most [MaxItems].
+func OfEntries(e event.EntryList) (list []Event) {
+	t := EntryLost
+	if e.Won {
+		t = EntryWon
+	}
+	for part := range slices.Chunk(e.Items, MaxItems) {
+		items := make([]EntryItem, len(part))
+		for i, x := range part {
+			items[i] = EntryItem(x)
+		}
+		list = append(list, Event{Type: t, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: len(part),
+			Data: EntriesData{e.TemplateID, items}})
+	}
+	return list
+}
+
 // OfEarned returns the event of what a drop earned.
 func OfEarned(d EarnedData, at time.Time) Event {
 	d.EndedAt = d.EndedAt.UTC()

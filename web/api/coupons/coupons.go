@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/review"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -27,6 +28,8 @@ type Deps struct {
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
 	Orders *coupon.Orders
+	// Waitlist are the waitlists of drops that sold out.
+	Waitlist *waitlist.Service
 	// ClaimPasses are the passes of protected drops.
 	ClaimPasses *pass.Passes
 	// Signs notes the signs of claims; nil = none are noted.
@@ -52,6 +55,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.codeRoutes()
 	h.redemptionRoutes()
 	h.claimRoutes()
+	h.waitlistRoutes()
 	h.claimPassRoutes()
 	h.reviewRoutes()
 }

@@ -316,6 +316,42 @@ test("a question that was refused, or a server that does not answer, turns nothi
   await becomes(push, "on"); // with the same subscription
 });
 
+test("the button of a drop that is sold out joins the waitlist, and shows the coupon that it gives", async (t) => {
+  let wait = null, coupons = [];
+  const place = (state, more) => ({ template_id: "1", state, ...more });
+  begin({ "GET /templates/1": () => json(200, drop({ state: "sold_out", stock_left: 0, waitlist: "open" })), "GET /coupons": () => json(200, { coupons }),
+    "GET /waitlist/1": () => (wait ? json(200, wait) : json(404, { code: "not_waiting" })),
+    "PUT /waitlist/1": () => json(201, wait = place("waiting")), "DELETE /waitlist/1": () => json(200, wait = place("left")) });
+  const claim = show(t, "claim"), list = show(t, "waitlist");
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["join", "join"]);
+  claim.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state"), times("PUT /waitlist/1").length], ["waiting", "waiting", 1]);
+  list.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), times("DELETE /waitlist/1").length], ["join", 1]);
+  claim.press();
+  await settle();
+  [wait, coupons] = [place("filled", { coupon_id: "5" }), [{ template_id: "1", coupon_id: "5", state: "unused" }]];
+  await pass(121_000);
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["owned", "filled"]);
+  assert.deepEqual(list.told.map((e) => e.type), ["dropbell-joined", "dropbell-left", "dropbell-joined", "dropbell-filled"]);
+});
+
+test("a refusal for lack of stock offers the waitlist", async (t) => {
+  begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] }, "GET /waitlist/1": () => json(404, { code: "not_waiting" }),
+    "POST /claims": () => json(409, { code: "sold_out", waitlist: "open" }), "PUT /waitlist/1": () => json(409, { code: "stock_left" }) });
+  const claim = show(t, "claim");
+  await settle();
+  claim.press();
+  await pass(10);
+  assert.equal(claim.getAttribute("state"), "join");
+  claim.press(); // a coupon came back before anybody waited
+  await settle();
+  assert.equal(claim.getAttribute("state"), "open");
+});
+
 test("the pass of a protected drop is earned before the opening, and the claim shows it", async (t) => {
   const challenge = { parameters: { nonce: "00".repeat(16), salt: "11".repeat(16), keyPrefix: "00" }, signature: "s" };
   const bodies = [];

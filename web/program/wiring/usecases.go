@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -58,6 +59,8 @@ type Surroundings struct {
 	DropPage campaign.DropPage
 	// LocalPush accepts push services of browsers on this machine, for tests.
 	LocalPush bool
+	// Draws is [template.Service.Draws].
+	Draws func(template.Opening) error
 	// Erased reports whether a user was erased; nil = no user was.
 	Erased func(user.ID) bool
 }
@@ -69,6 +72,7 @@ type UseCases struct {
 	Templates   *template.Service
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
+	Draws       *draw.Desk
 	Inbox       *inbox.Service
 	DeadLetters *delivery.DeadLetters
 	Messages    *message.Service
@@ -89,9 +93,10 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Jobs = &job.Service{Store: stores.Jobs}
 
 	// Drops and delivery.
-	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, NoPasses: s.NoPasses}
+	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, NoPasses: s.NoPasses, Draws: s.Draws}
+	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
-	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
+	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
 	u.Reviews = &review.Service{Store: stores.Reviews, Templates: s.Lookup, Now: s.Now}
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
