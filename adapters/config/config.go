@@ -109,6 +109,11 @@ type Config struct {
 	// SecondFactorKeys encrypt the secrets of authenticator apps. The first key encrypts new
 	// secrets; no keys = secrets are stored unencrypted.
 	SecondFactorKeys []string
+	// DrawKeys sign draws, separated by commas. The first key signs new draws. Empty = there are no draws.
+	DrawKeys string
+	// DrandURLs are relays of drand; LocalBeacon adds a beacon of the installation's own.
+	DrandURLs   []string
+	LocalBeacon bool
 	// EventsKeys encrypt the secrets of webhook endpoints. The first key encrypts new secrets;
 	// empty = secrets are stored unencrypted.
 	EventsKeys []string
@@ -123,6 +128,9 @@ type Config struct {
 	RetainHooks time.Duration
 
 	LinkSecret string
+	// PassSecret signs passes of protected drops. SiteVerifyURL and SiteVerifySecret name the service
+	// that checks tokens.
+	PassSecret, SiteVerifyURL, SiteVerifySecret string
 	// AlertsPrivate permits chat groups for staff at private addresses and in plain http.
 	AlertsPrivate bool
 
@@ -281,6 +289,15 @@ func variables() []Variable {
 		}},
 		{"PROVIDERS_KEY", "", "encrypts the secrets of providers that staff configure in the console, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = no secret can be stored", providersKey},
 		{"PROVIDERS_PRIVATE", "no", "providers that staff configure in the console: yes = private addresses are called too, and through proxies; no = only public addresses, without proxy. Providers of the environment are called wherever they are", providersPrivate},
+		{"DRAW_KEY", "", "draws: signs cards, seals, results and receipts, at least 32 bytes; several separated by commas: the first signs new draws, the others finish those that they began; web and worker need the same; empty = there are no draws", drawKey},
+		{"DRAND_URLS", "", "draws: HTTP relays of drand's chain quicknet, such as https://api.drand.sh,https://drand.cloudflare.com; worker asks them for the rounds that decide; empty = other sources of randomness", drandURLs},
+		{"DRAW_LOCAL_BEACON", "off", "draws: on = a beacon of this installation, whose values DRAW_KEY determines, for development and tests; off = none", func(c *Config, v string) error {
+			c.LocalBeacon = v == "on"
+			if v != "on" && v != "off" {
+				return errors.New("must be on or off")
+			}
+			return nil
+		}},
 		{"EVENTS_KEY", "", "webhooks: encrypts the secrets of endpoints in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = they are stored as they are", eventsKey},
 		{"EVENTS_INSECURE", "off", "webhooks: on = endpoints may have http:// and private addresses, for development; off = https:// and public addresses only", func(c *Config, v string) error {
 			c.EventsInsecure = v == "on"
@@ -318,7 +335,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables())...)
+	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables(), passVariables())...)
 }
 
 // Load reads every variable. The error names all mistakes: one line per mistake with the
