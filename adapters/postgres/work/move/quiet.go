@@ -34,6 +34,10 @@ select why from (
         b.kind <> 'campaign' and exists (select from templates t where t.id = b.template_id and t.shop_number = $1)
         or b.kind = 'campaign' and exists (select from campaigns c where c.id = b.owner_id and c.shop_number = $1))
     union all select format('job %s is not finished', id) from jobs where shop_number = $1 and state in ('waiting', 'running')
+    union all select format('the draw of drop %s is not done', t.id) from templates t join draws d on d.template_id = t.id
+        where t.shop_number = $1 and d.state not in ('done', 'cancelled')
+    union all select format('group %s of the review of drop %s is being decided', v.id, v.template_id) from reviews v
+        where v.shop_number = $1 and v.state in ('proposed', 'suspending', 'returning', 'restoring')
     union all select format('codes of drop %s are being generated', t.id) from templates t join code_batches b on b.template_id = t.id
         where t.shop_number = $1 and b.state = 'generating'
     union all select format('campaign %s, which is not of this shop, gives coupons of drop %s', c.id, t.id) from campaigns c join templates t on t.id = c.grant_template_id
