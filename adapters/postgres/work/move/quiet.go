@@ -118,6 +118,26 @@ func (r *move) passed(ctx context.Context, source pgx.Tx) error {
 	})
 }
 
+// toldSQL returns the ids of the events that servers of the shop $1 were told when its drops had
+// opened, or had ended. The ids are made as package work makes them.
+const toldSQL = `
+select coalesce(array_agg(e.id::text), '{}') from templates t, lateral (values
+    (lpad(to_hex(floor(extract(epoch from t.opens_at) * 1000)::bigint), 12, '0') || '7000' || lpad(to_hex(t.id), 16, '0')),
+    (lpad(to_hex(floor(extract(epoch from t.ended_at) * 1000)::bigint), 12, '0') || '7001' || lpad(to_hex(t.id), 16, '0'))) m (hex),
+    lateral (select m.hex::uuid as id) e
+where t.shop_number = $1 and t.state <> 'draft' and m.hex is not null and greatest(t.opens_at, t.ended_at) > clock_timestamp() - interval '3 days'
+    and exists (select from handled_events h where h.handler = 'hooks' and h.event_id = e.id)`
+
+// told tells the target which openings and ends of drops it must not tell servers of the shop again.
+func (r *move) told(ctx context.Context, source pgx.Tx) error {
+	var ids []string
+	if err := source.QueryRow(ctx, toldSQL, r.shop).Scan(&ids); err != nil || len(ids) == 0 {
+		return err
+	}
+	_, err := r.Target.Pool.Exec(ctx, `insert into handled_events (handler, event_id) select 'hooks', id::uuid from unnest($1::text[]) id on conflict do nothing`, ids)
+	return err
+}
+
 // await calls done until it returns true, or returns [cell.ErrNotMovable].
 func (r *move) await(ctx context.Context, why string, done func() (bool, error)) error {
 	patience := r.Patience
