@@ -33,6 +33,7 @@ type Stores struct {
 	Grants        couponsdb.Grants
 	Notices       couponsdb.Notices
 	Orders        couponsdb.Orders
+	Reviews       couponsdb.Reviews
 	StockLedgers  couponsdb.Ledgers
 	Wallet        couponsdb.Wallet
 
@@ -91,7 +92,7 @@ func NewStores(db *postgres.DB) Stores {
 
 		Codes: couponsdb.NewCodes(db), CouponSteps: couponsdb.NewCouponSteps(db), CouponTallies: couponsdb.NewCouponTallies(db),
 		GateRecorder: couponsdb.NewGateRecorder(db), Gates: couponsdb.NewGates(db), Grants: couponsdb.NewGrants(db),
-		Notices: couponsdb.NewNotices(db), Orders: couponsdb.NewOrders(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
+		Notices: couponsdb.NewNotices(db), Orders: couponsdb.NewOrders(db), Reviews: couponsdb.NewReviews(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
 
 		Batches: batches, Channels: deliverydb.NewChannels(db), ChannelTests: deliverydb.NewChannelTests(db),
 		DeadLetters: deliverydb.NewDeadLetters(db), Deliveries: deliverydb.NewLedger(db),

@@ -25,6 +25,7 @@ type Config struct {
 	// SessionURL is the address of the database without a transaction pool in between; empty =
 	// DatabaseURL is such an address.
 	SessionURL string
+	MoveURL    string // the database to which worker move takes a shop
 	PoolMode   string // session or transaction
 	// ReplicaURL leads to a standby that reports are read from; empty = none.
 	ReplicaURL string
@@ -127,6 +128,9 @@ type Config struct {
 	RetainHooks time.Duration
 
 	LinkSecret string
+	// PassSecret signs passes of protected drops. SiteVerifyURL and SiteVerifySecret name the service
+	// that checks tokens.
+	PassSecret, SiteVerifyURL, SiteVerifySecret string
 	// AlertsPrivate permits chat groups for staff at private addresses and in plain http.
 	AlertsPrivate bool
 
@@ -192,6 +196,7 @@ func variables() []Variable {
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
 		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
 		{"DATABASE_SESSION_URL", "", "with DATABASE_POOL_MODE=transaction: the server itself, or a pool in session mode, for worker migrate; empty = DATABASE_URL", orNone(database(func(c *Config) *string { return &c.SessionURL }))},
+		{"MOVE_DATABASE_URL", "", "the database of another installation, to which worker move takes a shop; no other command reads it", orNone(database(func(c *Config) *string { return &c.MoveURL }))},
 		{"DATABASE_REPLICA_URL", "", "a streaming standby of DATABASE_URL, from which web reads lists, exports, estimates and receipts of the console; empty = they are read from DATABASE_URL", orNone(database(func(c *Config) *string { return &c.ReplicaURL }))},
 		{"DATABASE_REPLICA_MAX_LAG", "10s", "how far behind the standby may be; beyond it reports are read from DATABASE_URL, between 1s and 1h", span(func(c *Config) *time.Duration { return &c.ReplicaMaxLag }, time.Second, time.Hour)},
 		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
@@ -330,7 +335,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables())...)
+	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables(), passVariables())...)
 }
 
 // Load reads every variable. The error names all mistakes: one line per mistake with the

@@ -375,8 +375,11 @@ func sealingKeys(keys *[]string, v string) error {
 }
 
 // linkSecret checks every one of the secrets.
-func linkSecret(c *Config, v string) error {
-	c.LinkSecret = v
+func linkSecret(c *Config, v string) error { return longSecrets(&c.LinkSecret, v) }
+
+// longSecrets reads secrets separated by commas.
+func longSecrets(to *string, v string) error {
+	*to = v
 	if v == "" {
 		return nil
 	}

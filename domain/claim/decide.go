@@ -190,7 +190,7 @@ func (d *Decider) refusal(r Request) error {
 	switch {
 	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // a gate accepted the request too early, by a wrong clock
 		return ErrNotStarted
-	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
+	case t.Issued+d.issued[r.TemplateID] >= stockFor(&t, r.Origin):
 		return ErrSoldOut
 	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit && !r.passesLimit():
 		return ErrLimit
@@ -199,6 +199,15 @@ func (d *Decider) refusal(r Request) error {
 		return ErrBudget
 	}
 	return nil
+}
+
+// stockFor returns how many coupons there may be once claims of this origin are issued. Only
+// waiting users get stock that is kept for them, and nothing else.
+func stockFor(t *template.Template, by Origin) int64 {
+	if by == ByWaitlist {
+		return t.Issued + t.Held
+	}
+	return t.Stock - t.Held
 }
 
 func (d *Decider) issue(r Request) *Claim {

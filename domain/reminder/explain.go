@@ -33,6 +33,10 @@ const (
 	StepAnnounced StepKind = "announced" // anything but a reminder was sent off
 	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
+	// Steps of a waitlist. A user who got its coupon has a [StepClaimed].
+	StepWaiting      StepKind = "waiting"
+	StepLeftWaitlist StepKind = "left_waitlist"
+	StepSkipped      StepKind = "waitlist_skipped" // it was the user's turn; Reason says why there was no coupon
 	// Steps of the user's entry in a draw. Detail has the public reason of a struck entry, or score and
 	// cutoff; Reason of StepDrawn is won or lost.
 	StepEntered StepKind = "entered"
@@ -46,6 +50,10 @@ const (
 	StepCouponRefunded StepKind = "coupon_refunded"
 	StepCouponExpired  StepKind = "coupon_expired"
 	StepCouponRevoked  StepKind = "coupon_revoked"
+	// The coupon was put under review, its owner appealed, and the review ended in the owner's favour.
+	StepCouponSuspended StepKind = "suspended"
+	StepCouponAppealed  StepKind = "appealed"
+	StepCouponRestored  StepKind = "restored"
 )
 
 // A Step is one line of a timeline.

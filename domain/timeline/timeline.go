@@ -37,6 +37,8 @@ const (
 	Refunded    Kind = "refunded"
 	Expired     Kind = "expired"
 	Revoked     Kind = "revoked"
+	Suspended   Kind = "suspended"
+	Restored    Kind = "restored"
 	Ordered     Kind = "ordered" // an order without a coupon
 	OptedOut    Kind = "opted_out"
 	OptedIn     Kind = "opted_in"
@@ -46,7 +48,7 @@ const (
 
 // Kinds returns every kind but [Message], whose name is that of the message.
 func Kinds() []Kind {
-	return []Kind{Reserved, Withdrawn, Opened, Claimed, ByCode, Given, ByCampaign, ByDraw, Locked, Used, Released, TimedOut, Refunded, Expired, Revoked, Ordered,
+	return []Kind{Reserved, Withdrawn, Opened, Claimed, ByCode, Given, ByCampaign, ByDraw, Locked, Used, Released, TimedOut, Refunded, Expired, Revoked, Suspended, Restored, Ordered,
 		OptedOut, OptedIn, EmailChange, PhoneChange}
 }
 

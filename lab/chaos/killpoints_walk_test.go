@@ -158,7 +158,7 @@ func (k *walk) serve() {
 	const later = time.Hour // the drops are opened when all of them are published
 	sales := map[string]int64{}
 	for _, mode := range []string{"durable", "gate"} {
-		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later)
+		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": "issue"})
 	}
 	raffle := k.publishDraw(fmt.Sprint("Draw ", n), users)
 	raffle.enter()
@@ -182,6 +182,10 @@ func (k *walk) serve() {
 				}
 			})
 		})
+	}
+	all.Wait()
+	for _, template := range sales {
+		all.Go(func() { k.waitAndFill(template, users) })
 	}
 	all.Wait()
 

@@ -20,6 +20,8 @@ var sweepsWait = map[string][]postgres.Question{
 	"phone codes":      {audiencedb.VerificationsWait},
 	"coupons":          {couponsdb.CouponsWait},
 	"notices":          {couponsdb.NoticesWait},
+	"waitlists":        {couponsdb.WaitlistsWait},
+	"reviews":          {couponsdb.ReviewsWait},
 	"alert deliveries": {workdb.AlertDeliveriesWait},
 	"alert pushes":     {workdb.AlertPushesWait},
 	"password mails":   {accessdb.PasswordMailsWait},

@@ -163,6 +163,9 @@ var ofUser = []string{
 	insert into draw_counts as c (template_id, shard, departed) select template_id, 0, 1 from gone
 	on conflict (template_id, shard) do update set departed = c.departed + 1`,
 	`delete from inbox_reads where user_id = $1`,
+	// The signs of claims of the last 30 days. The figures of reviews stay.
+	`delete from claim_signs s using (select distinct template_id from coupons where user_id = $1) c where s.template_id = c.template_id and s.user_id = $1`,
+	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,
 	`delete from checked_rows where user_id = $1`,
 	`update orders set user_id = null where user_id = $1`,
 	// With the devices that registered for them.
@@ -195,7 +198,7 @@ var traces = []textColumn{
 	{"provider_calls", "error", "text"},
 	{"campaign_requests", "reason", "text"}, {"campaign_requests", "decided_reason", "text"},
 	{"segments", "name", "text"}, {"segments", "rule", "jsonb"}, {"campaigns", "segment_rule", "jsonb"}, {"campaign_requests", "segment_rule", "jsonb"},
-	{"outbox", "payload", "jsonb"},
+	{"outbox", "payload", "jsonb"}, {"reviews", "reason", "text"},
 	{"hook_attempts", "error", "text"}, {"hook_attempts", "response", "text"}, {"hook_endpoints", "description", "text"}, {"hook_endpoints", "last_error", "text"},
 }
 

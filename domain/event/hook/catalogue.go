@@ -25,6 +25,8 @@ const (
 	CouponRefunded       Type = "coupon.refunded"
 	CouponRevoked        Type = "coupon.revoked"
 	CouponExpired        Type = "coupon.expired"
+	CouponSuspended      Type = "coupon.suspended"
+	CouponRestored       Type = "coupon.restored"
 	CampaignFinished     Type = "campaign.finished"
 	DeliveryDead         Type = "delivery.dead"
 	BudgetReached        Type = "budget.reached"
@@ -39,7 +41,7 @@ const (
 // documents.
 func Types() []Type {
 	return []Type{DropPublished, DropMoved, DropOpened, DropSoldOut, DropClosed, DropCancelled, DropEarned, ReservationMade, ReservationCancelled,
-		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CampaignFinished, DeliveryDead, BudgetReached, DrawSealed, DrawDrawn, EntryWon, EntryLost}
+		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CouponSuspended, CouponRestored, CampaignFinished, DeliveryDead, BudgetReached, DrawSealed, DrawDrawn, EntryWon, EntryLost}
 }
 
 // Batched reports whether one event of the type is about up to [MaxItems] users.

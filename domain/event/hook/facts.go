@@ -29,7 +29,8 @@ func OfIssue(i event.Issue, at time.Time) Event {
 }
 
 var ofSteps = map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
-	coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked, coupon.StepRestore: CouponUsed}
+	coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked, coupon.StepRestore: CouponUsed,
+	coupon.StepSuspend: CouponSuspended, coupon.StepReinstate: CouponRestored}
 
 // CouponSteps are the types of events that [OfCoupon] returns.
 var CouponSteps = slices.Collect(maps.Values(ofSteps))

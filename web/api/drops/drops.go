@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api/pipeline"
 )
 
@@ -40,6 +41,9 @@ type Stock struct {
 type Ledgers interface {
 	// Ledger recounts the template's coupons.
 	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
+	// WaitsCounted counts the users of a waitlist from their rows. off is how far its stored counters
+	// differ from the rows.
+	WaitsCounted(ctx context.Context, templateID int64) (sheet waitlist.Sheet, off int64, err error)
 }
 
 // Tallies counts the coupons of a template by state.

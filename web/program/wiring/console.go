@@ -95,7 +95,7 @@ func (c Console) Deps() console.Deps {
 		Campaigns: campaigns.Deps{Campaigns: u.Campaigns, Approvals: u.Approvals, Templates: u.Templates, Segments: u.Segments, Audit: audit, States: states, Channels: channels,
 			VerifiedOnly: c.VerifiedOnly, LinkExample: c.CampaignLink},
 		Coupons: coupons.Deps{Templates: u.Templates, Coupons: u.Coupons, Codes: u.Codes, Grants: u.Grants, Jobs: u.Jobs, Files: files,
-			Notices: stores.Notices, Tallies: stores.CouponTallies, Sales: sales, Patience: c.Patience},
+			Notices: stores.Notices, Tallies: stores.CouponTallies, Sales: sales, Reviews: u.Reviews, Patience: c.Patience},
 		Delivery: consoledelivery.Deps{States: states, Settings: stores.Channels, Control: &delivery.Control{Store: stores.Channels, Now: c.Now}, Tests: c.Tests,
 			Ledger: &delivery.Ledger{Store: stores.Deliveries}, DeadLetters: u.DeadLetters, Templates: u.Templates, Channels: channels, Providers: c.Providers, Mail: c.Mail},
 		Docs: docs.Deps{API: c.API},

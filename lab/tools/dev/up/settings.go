@@ -129,6 +129,7 @@ type secret struct {
 var secrets = []secret{
 	{[]string{"ADMIN_API_KEY"}, func() ([]string, error) { return []string{"dbk_" + strings.ToLower(rand.Text()+rand.Text()[:6])}, nil }},
 	{[]string{"AUTH_JWT_SECRET"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
+	{[]string{"PASS_SECRET"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"LINK_SECRET"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"SMS_TOKEN"}, func() ([]string, error) { return []string{rand.Text()}, nil }},
 	{[]string{"WEBHOOK_SECRET"}, webhookSecret},
