@@ -26,8 +26,9 @@ var (
 
 // casesSQL loads the coupons $1, each with the log of the order in $2 at the same place, in
 // one statement, so that both are of the same moment. The first column is the place. Coupon, rule
-// and log are subqueries with a limit, which the planner looks up for each place and cannot turn
-// round: a plan that was made while the tables were empty would otherwise read all coupons.
+// and log are subqueries with a limit: the planner cannot reorder their joins and looks them up
+// by key for each place. A plan that was made while the tables were empty would otherwise read
+// all coupons.
 var casesSQL = `
 select a.i, ` + ownedColumns + `, ` + ruleColumns + `, t.shop_number, clock_timestamp(), o.steps, o.outcomes, o.amounts, o.eligible
 from unnest($1::bigint[], $2::text[]) with ordinality a (id, order_id, i),
