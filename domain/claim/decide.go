@@ -13,6 +13,7 @@ var (
 	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled; its coupons can no longer be claimed")
 	ErrPaused      = template.ErrNotOpen.Because("this drop is paused; try again later")
 	ErrNeedsCode   = template.ErrNotOpen.Because("this coupon is obtained with a redeem code; send it to POST /redemptions")
+	ErrIsDrawn     = template.ErrNotOpen.Because("a draw decides who gets these coupons; enter with PUT /draws/{template}/entry")
 	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code; claim it with POST /claims")
 )
 
@@ -58,6 +59,8 @@ func obtainable(t *template.Template, by Origin) error {
 	switch {
 	case t.Stored == template.Cancelled:
 		return ErrCancelled
+	case t.OpeningMode.Drawn() && by != ByDraw:
+		return ErrIsDrawn
 	case by == ByTap && t.Obtain != template.ByClaim:
 		return ErrNeedsCode
 	case by == ByCode && t.Obtain != template.ByCode:
@@ -72,6 +75,9 @@ func obtainable(t *template.Template, by Origin) error {
 func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
 		return true
+	}
+	if by == ByDraw { // the draw was published: its winners get their coupons
+		return false
 	}
 	if by.Windowed() {
 		return t.Stored == template.Closed || !now.Before(t.EndsAt())
@@ -184,7 +190,7 @@ func (d *Decider) refusal(r Request) error {
 	switch {
 	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // a gate accepted the request too early, by a wrong clock
 		return ErrNotStarted
-	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
+	case t.Issued+d.issued[r.TemplateID] >= stockFor(&t, r.Origin):
 		return ErrSoldOut
 	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit && !r.passesLimit():
 		return ErrLimit
@@ -193,6 +199,15 @@ func (d *Decider) refusal(r Request) error {
 		return ErrBudget
 	}
 	return nil
+}
+
+// stockFor returns how many coupons there may be once claims of this origin are issued. Only
+// waiting users get stock that is kept for them, and nothing else.
+func stockFor(t *template.Template, by Origin) int64 {
+	if by == ByWaitlist {
+		return t.Issued + t.Held
+	}
+	return t.Stock - t.Held
 }
 
 func (d *Decider) issue(r Request) *Claim {

@@ -77,7 +77,7 @@ const issueCounted = `counts as materialized (
     update templates t set issued = t.issued + g.n
     from unnest($10::bigint[], $11::bigint[], $12::bigint[]) as a (id, version, asked)
     join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
-    where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
+    where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock - t.held
       and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
     returning t.id, g.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (

@@ -83,7 +83,7 @@ select expect((select count(*) from added) + (select count(*) from raised) = $8)
 const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)
-    where t.id = a.id and t.version = a.version and t.issued + a.n <= t.stock
+    where t.id = a.id and t.version = a.version and t.issued + a.n <= t.stock - t.held
     returning t.id, a.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)

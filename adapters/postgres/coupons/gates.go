@@ -158,7 +158,7 @@ func (s Gates) StartEpoch(ctx context.Context, templateID, epoch int64) (plan ga
 		if plan, err = readPlan(ctx, tx, templateID); err != nil {
 			return err
 		}
-		parts := gate.Split(plan.Template.Stock-plan.Template.Issued, plan.Shards)
+		parts := gate.Split(plan.Template.StockLeft(), plan.Shards)
 		_, err = tx.Exec(ctx, `insert into gate_shards as f (template_id, shard, allot, epoch)
 			select $1, n - 1, allot, $3 from unnest($2::bigint[]) with ordinality as a (allot, n)
 			on conflict (template_id, shard) do update set allot = excluded.allot, epoch = excluded.epoch, settled = 0, refused = 0, lease_until = null`,
@@ -218,7 +218,7 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 			)
 			update gate_shards f set allot = given.allot from given where f.template_id = $1 and f.shard = given.shard
 				and exists (select from templates t join gates g on g.template_id = t.id where t.id = $1 and g.epoch = $2 and g.state = 'standing'
-					and g.base + (select sum(allot) from given) <= t.stock)`, templateID, epoch, parts)
+					and g.base + (select sum(allot) from given) <= t.stock - t.held)`, templateID, epoch, parts)
 		if err == nil && tag.RowsAffected() == 0 {
 			return gate.ErrOverAllotted
 		}

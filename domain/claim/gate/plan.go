@@ -55,10 +55,14 @@ func (p Plan) Allot() (sum int64) {
 	return sum
 }
 
+// forTaps returns how many coupons of the stock are not kept for users who wait. Shards are given
+// no others.
+func (p Plan) forTaps() int64 { return p.Template.Stock - p.Template.Held }
+
 // Share returns the total allotment of each shard with which the whole stock is on
 // sale. Share never reduces an allotment.
 func (p Plan) Share() []int64 {
-	parts := Split(max(0, p.Template.Stock-p.Base-p.Allot()), p.Shards)
+	parts := Split(max(0, p.forTaps()-p.Base-p.Allot()), p.Shards)
 	for i := range parts {
 		parts[i] += p.Parts[i].Allot
 	}
@@ -130,12 +134,12 @@ func (p Plan) Next(shards []Shard) Need {
 	if slices.ContainsFunc(shards, p.older) {
 		return Need{} // another keeper has built it since the plan was read
 	}
-	if p.Template.Stock < p.Base+p.Allot() && !p.ended() {
+	if p.forTaps() < p.Base+p.Allot() && !p.ended() {
 		return Need{Step: Build, Reason: ReasonExcess}
 	}
 	var lost []int
 	reason := ReasonExcess
-	tell, fill, load, idle := false, p.Template.Stock > p.Base+p.Allot(), false, true
+	tell, fill, load, idle := false, p.forTaps() > p.Base+p.Allot(), false, true
 	for i, s := range shards {
 		switch {
 		case !p.standing(s):
@@ -258,6 +262,7 @@ type Ledger struct {
 	OnSale  int64 // for sale, on its way between shards, or about to be handed to one
 	Moving  int64 // of these, on their way between shards
 	Writing int64 // accepted, not in the database yet
+	Held    int64 // kept for users who wait
 	Issued  int64
 	// Difference is the number of coupons that do not add up; it must be 0.
 	Difference int64
@@ -273,9 +278,9 @@ type Ledger struct {
 // add up, the database's own counters must add up, and no more claims may be
 // settled than were accepted.
 func (p Plan) Ledger(shards []Shard) Ledger {
-	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
+	l := Ledger{Total: p.Template.Stock, Held: p.Template.Held, Issued: p.Template.Issued}
 	if p.State != Active || p.Shards != len(shards) {
-		l.OnSale = l.Total - l.Issued // nothing is accepted meanwhile
+		l.OnSale = l.Total - l.Held - l.Issued // nothing is accepted meanwhile
 		return l
 	}
 	settled, refused := int64(0), int64(0)
@@ -294,10 +299,10 @@ func (p Plan) Ledger(shards []Shard) Ledger {
 	l.Difference += magnitude(p.Template.Issued - p.Base - settled + refused)
 	if !p.of(shards) {
 		// The stock of a missing shard follows from the stock of all others.
-		l.Moving, l.OnSale = 0, l.Total-l.Issued-l.Writing
+		l.Moving, l.OnSale = 0, l.Total-l.Held-l.Issued-l.Writing
 		return l
 	}
-	l.OnSale += l.Moving + p.Template.Stock - p.Base - p.Allot()
+	l.OnSale += l.Moving + p.forTaps() - p.Base - p.Allot()
 	l.Moving = max(0, l.Moving) // two looks may differ on what is on its way; the sum does not
 	l.Difference += stray(shards)
 	return l

@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api/pipeline"
 )
 
@@ -40,6 +41,9 @@ type Stock struct {
 type Ledgers interface {
 	// Ledger recounts the template's coupons.
 	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
+	// WaitsCounted counts the users of a waitlist from their rows. off is how far its stored counters
+	// differ from the rows.
+	WaitsCounted(ctx context.Context, templateID int64) (sheet waitlist.Sheet, off int64, err error)
 }
 
 // Tallies counts the coupons of a template by state.
@@ -71,6 +75,8 @@ type Deps struct {
 	Reminders *reminder.Service
 	Explainer *reminder.Explainer
 	Channels  delivery.Available
+	Draws     Draws
+	DrawDesk  DrawDesk
 	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
 	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 }
@@ -96,4 +102,6 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.senderRoutes()
 	h.pictureRoutes()
 	h.explainRoutes()
+	h.drawRoutes()
+	h.drawStaffRoutes()
 }
