@@ -13,6 +13,7 @@ var (
 	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled; its coupons can no longer be claimed")
 	ErrPaused      = template.ErrNotOpen.Because("this drop is paused; try again later")
 	ErrNeedsCode   = template.ErrNotOpen.Because("this coupon is obtained with a redeem code; send it to POST /redemptions")
+	ErrIsDrawn     = template.ErrNotOpen.Because("a draw decides who gets these coupons; enter with PUT /draws/{template}/entry")
 	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code; claim it with POST /claims")
 )
 
@@ -58,6 +59,8 @@ func obtainable(t *template.Template, by Origin) error {
 	switch {
 	case t.Stored == template.Cancelled:
 		return ErrCancelled
+	case t.OpeningMode.Drawn() && by != ByDraw:
+		return ErrIsDrawn
 	case by == ByTap && t.Obtain != template.ByClaim:
 		return ErrNeedsCode
 	case by == ByCode && t.Obtain != template.ByCode:
@@ -72,6 +75,9 @@ func obtainable(t *template.Template, by Origin) error {
 func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
 		return true
+	}
+	if by == ByDraw { // the draw was published: its winners get their coupons
+		return false
 	}
 	if by.Windowed() {
 		return t.Stored == template.Closed || !now.Before(t.EndsAt())

@@ -72,6 +72,16 @@ const (
 	Gate    ClaimMode = "gate"
 )
 
+// Protection is what a drop demands of claims and entries against scripts.
+type Protection string
+
+// The protections. A strict drop accepts no pass that was earned by a puzzle alone.
+const (
+	Unprotected Protection = "off"
+	Standard    Protection = "standard"
+	Strict      Protection = "strict"
+)
+
 // Faults of this room.
 var (
 	ErrNotFound   = fault.New(fault.NotFound, "template_not_found", "there is no such template; check its id")
@@ -117,6 +127,9 @@ type Spec struct {
 	HoldOutPercent int `field:"hold_out_percent,fixed"`
 	// Waitlist says who gets stock that comes back after the drop sold out.
 	Waitlist Waitlist `field:"waitlist,fixed"`
+	// Protection is [Unprotected] if empty. It may be changed while the drop runs: a script may appear in the rush.
+	Protection Protection `field:"protection"`
+	Opening
 }
 
 // Fields are the fields of a [Spec] in the order of the form.
@@ -187,6 +200,9 @@ func (t Template) OverAt() time.Time {
 	}
 	return t.EndsAt()
 }
+
+// Protected reports whether claims and entries need a pass.
+func (s Spec) Protected() bool { return s.Protection == Standard || s.Protection == Strict }
 
 // StockLeft returns how many coupons are neither issued nor kept for users who wait.
 func (t Template) StockLeft() int64 { return t.Stock - t.Issued - t.Held }

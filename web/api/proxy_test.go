@@ -267,7 +267,7 @@ func (p *proxy) tests(t *testing.T) {
 		{"CampaignTellsWhoSleeps", testCampaignTellsWhoSleeps}, {"CreateAndChangeCampaign", testCreateAndChangeCampaign},
 		{"ListCampaigns", testListCampaigns}, {"CampaignFromDraftToInbox", testCampaignFromDraftToInbox}, {"TestSend", testTestSend},
 		{"EitherVersionCanBeTested", testEitherVersionCanBeTested}, {"CampaignLimits", testCampaignLimits},
-		{"ApprovalOverTheAPI", testApprovalOverTheAPI}, {"Claim", testClaim}, {"ClaimBodies", testClaimBodies}, {"Coupons", testCoupons},
+		{"ApprovalOverTheAPI", testApprovalOverTheAPI}, {"Claim", testClaim}, {"ClaimPass", testClaimPass}, {"Reviews", testReviews}, {"ClaimBodies", testClaimBodies}, {"Coupons", testCoupons},
 		{"Payment", testPayment}, {"CouponIsShown", testCouponIsShown}, {"TemplateNotices", testTemplateNotices},
 		{"DeadLetters", testDeadLetters}, {"Explain", testExplain}, {"ImportUsers", testImportUsers}, {"Inbox", testInbox},
 		{"IdempotencyReplay", testIdempotencyReplay}, {"ReservationOfAnEndedDrop", testReservationOfAnEndedDrop},

@@ -125,6 +125,9 @@ func auditTemplate(ctx context.Context, stores app.Stores, id int64, redisURL st
 	if off != 0 {
 		return difference(fmt.Sprintf("the balance sheet of template %d is off by %d", id, off))
 	}
+	if err := auditDraw(ctx, stores, t, out); err != nil {
+		return err
+	}
 	for _, f := range stores.Figures() {
 		n, err := f.Off(ctx, id)
 		if err != nil {

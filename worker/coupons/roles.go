@@ -30,6 +30,7 @@ type Deps struct {
 	Tallies    *couponsdb.TallyEvents
 	Filler     *waitlist.Filler
 	Passes     couponsdb.Wallet
+	Reviews    couponsdb.Reviews
 	Wallets    *wallet.Updater
 	Gate       GateDeps
 	Queue      shell.Queue
@@ -63,6 +64,7 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.House, Name: "coupons", Do: c.sweep},
 			{Role: shell.House, Name: "notices", Do: d.Notices.Sweep},
 			{Role: shell.House, Name: "waitlists", Do: newWaitlists(d).sweep},
+			{Role: shell.House, Name: "reviews", Do: reviews{d.Reviews}.sweep},
 		},
 		Handlers: append(g.handlers(),
 			shell.On("coupon-tallies", event.CouponsChanged, app.Decoded(tallied), watermill.Parallel(tallyReaders)),

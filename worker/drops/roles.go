@@ -12,6 +12,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/draw"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
@@ -31,6 +32,8 @@ type Deps struct {
 	Timers      *reminder.Timers
 	TimerKeeper *timer.Keeper
 	Announcer   *reminder.Announcer
+	Draws       *draw.Operator
+	DrawRows    dropsdb.Draws
 	Forecaster  *forecast.Forecaster
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
@@ -53,6 +56,7 @@ func Roles(d Deps) shell.Roles {
 		Sweeps: []shell.Sweep{
 			{Role: shell.Timers, Name: "sweep", Do: d.sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
+			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},
 		Handlers: []shell.Handler{

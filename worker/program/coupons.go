@@ -26,7 +26,7 @@ import (
 func (p *program) coupons() (d coupons.Deps, err error) {
 	d = coupons.Deps{Steps: p.Stores.CouponSteps, Notices: &coupon.Announcer{Store: p.Stores.Notices, Queue: p.queue},
 		NoticeRuns: p.Stores.Notices, Stock: p.Stores.StockLedgers,
-		Tallies: couponsdb.NewTallyEvents(p.DB), Passes: p.Stores.Wallet, Queue: p.queue, Registry: p.Registry, Log: p.Log}
+		Tallies: couponsdb.NewTallyEvents(p.DB), Passes: p.Stores.Wallet, Reviews: p.Stores.Reviews, Queue: p.queue, Registry: p.Registry, Log: p.Log}
 	waitlists := couponsdb.NewWaitlists(p.DB, postgres.Grouping{})
 	d.Filler = &waitlist.Filler{Store: waitlists, Queue: p.queue}
 	p.OnClose(func() error { d.Tallies.Close(); waitlists.Close(); return nil })

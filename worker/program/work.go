@@ -105,7 +105,7 @@ func (p *program) runners() map[string]job.Runner {
 	segments, grants, tables := p.Stores.Segments, p.Stores.Grants, p.tables(sheet.Limits{})
 	importer := &user.Importer{Store: p.Stores.Users, Tables: tables, Now: app.Clock}
 	return map[string]job.Runner{
-		template.BulkKind:   &template.Bulks{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: message.Stored{Store: p.Stores.Messages}}},
+		template.BulkKind:   &template.Bulks{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: message.Stored{Store: p.Stores.Messages}, Draws: p.draws.Check()}},
 		segment.CountJob:    &segment.Counter{Store: segments, Now: app.Clock},
 		segment.ListJob:     &segment.Filler{Store: segments, Tables: tables, Now: app.Clock},
 		user.CheckJob:       importer,

@@ -18,6 +18,7 @@ var couponStep = map[coupon.Step]reminder.StepKind{
 	coupon.StepLock: reminder.StepCouponLocked, coupon.StepConfirm: reminder.StepCouponUsed, coupon.StepRelease: reminder.StepCouponReleased,
 	coupon.StepTimeout: reminder.StepCouponTimedOut, coupon.StepRefund: reminder.StepCouponRefunded, coupon.StepExpire: reminder.StepCouponExpired,
 	coupon.StepRevoke: reminder.StepCouponRevoked, coupon.StepRestore: reminder.StepCouponUsed,
+	coupon.StepSuspend: reminder.StepCouponSuspended, coupon.StepReinstate: reminder.StepCouponRestored, appealed: reminder.StepCouponAppealed,
 }
 
 // couponStepsSQL returns when user $1 got coupons of template $2, the later changes of these
@@ -35,6 +36,9 @@ select id, issued_at, '', origin, '', '', 0 as op, 0 as part from mine
 union all
 select coupon_id, at, step, '', order_id, actor, id, 0 from done
 union all
+select coupon_id, appealed_at, 'appeal', '', '', '', (select max(id) from done d where d.coupon_id = r.coupon_id and d.at <= r.appealed_at), 1
+from review_coupons r where coupon_id in (select id from mine) and appealed_at is not null
+union all
 select coupon_id, at, 'expire', '', '', '', id, 1 from done where to_state = 'expired' and step <> 'expire'
 union all
 select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, '', '', 0, 2 from notices n
@@ -49,6 +53,8 @@ order by 1, op, part`
 const (
 	plannedNotice coupon.Step = "notice"
 	missedNotice  coupon.Step = "missed"
+	// appealed is the name of an owner's appeal, which changes no coupon.
+	appealed coupon.Step = "appeal"
 )
 
 // waitStep maps what [couponStepsSQL] tells of the waitlist to the timeline's words.

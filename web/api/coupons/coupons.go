@@ -6,7 +6,9 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
+	"dropbell/domain/pass"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/review"
 	"dropbell/domain/template"
 	"dropbell/domain/waitlist"
 	"dropbell/web/api/pipeline"
@@ -28,6 +30,11 @@ type Deps struct {
 	Orders *coupon.Orders
 	// Waitlist are the waitlists of drops that sold out.
 	Waitlist *waitlist.Service
+	// ClaimPasses are the passes of protected drops.
+	ClaimPasses *pass.Passes
+	// Signs notes the signs of claims; nil = none are noted.
+	Signs   ClaimSigns
+	Reviews *review.Service
 }
 
 type handlers struct {
@@ -49,4 +56,6 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.redemptionRoutes()
 	h.claimRoutes()
 	h.waitlistRoutes()
+	h.claimPassRoutes()
+	h.reviewRoutes()
 }

@@ -75,6 +75,8 @@ type Deps struct {
 	Reminders *reminder.Service
 	Explainer *reminder.Explainer
 	Channels  delivery.Available
+	Draws     Draws
+	DrawDesk  DrawDesk
 	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
 	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 }
@@ -100,4 +102,6 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.senderRoutes()
 	h.pictureRoutes()
 	h.explainRoutes()
+	h.drawRoutes()
+	h.drawStaffRoutes()
 }

@@ -74,7 +74,7 @@ const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off"
 func (h *handlers) templateRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates", "create-template", "Create a template",
 		pipeline.Route{Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
-			Status: http.StatusCreated, Example: templateExample}), h.createTemplate)
+			Status: http.StatusCreated, Example: templateExample, Codes: []string{"shop_moved"}}), h.createTemplate)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates", "list-templates", "List templates",
 		pipeline.Route{Description: "By opening."}), h.listTemplates)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}", "get-admin-template", "Show a template with its reminder slots and stock ledger",

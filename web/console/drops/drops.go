@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
@@ -101,6 +102,7 @@ type Deps struct {
 	Approvals    Approvals
 	Alerts       Alerts
 	Setups       template.Setups
+	Draws        *draw.Desk
 	// Step is the step about messages in the form.
 	Step MessageStep
 	// States are the states of the channels.
@@ -180,6 +182,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/edit", staff.ManageTemplates, h.editTemplate),
 		shell.Post("/templates/{id}/edit", staff.ManageTemplates, h.saveTemplate),
 	})
+	forms = append(forms, h.drawRoutes()...)
 	return append(forms, []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/", staff.View, h.overview)),
 		shell.Report(shell.Get("/templates", staff.View, h.listTemplates)),
