@@ -21,7 +21,5 @@ func (s Spec) checkWaitlist(e *fault.Fields) {
 		e.Add("waitlist", "rule.waitlist", "must be off or issue")
 	case s.Waits() && s.Obtain == ByCode:
 		e.Add("waitlist", "rule.waitlist_codes", "must be off for coupons that are obtained with redeem codes")
-	case s.Waits() && s.OpeningMode.Drawn():
-		e.Add("waitlist", "rule.waitlist_draw", "must be off where a draw decides who gets the coupons")
 	}
 }
