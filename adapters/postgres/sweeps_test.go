@@ -145,6 +145,12 @@ var questions = map[string]struct {
 	"templates": {dropsdb.TemplatesWait, []string{
 		`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now())`,
 		`update templates set valid_until = now()`}},
+	"draws": {dropsdb.DrawsWait, []string{
+		`update templates set opening_mode = 'draw'`,
+		`with t as (update templates set state = 'cancelled' returning id) ` + drawOf("open", "now() + interval '1 hour'", "t"),
+		drawOf("open", "now()", "templates"),
+		drawOf("closed", "now()", "templates"),
+		drawOf("sealed", "now() - interval '2 minutes'", "templates")}},
 	"batches": {deliverydb.BatchesWait, []string{batchOf("ready"), batchOf("running")}},
 	"campaigns": {campaignsdb.CampaignsWait, []string{
 		`update campaigns set starts_at = now() where id = 1`,
@@ -194,6 +200,12 @@ var questions = map[string]struct {
 	"gates": {couponsdb.GatesWait, []string{
 		`update templates set claim_mode = 'gate'`,
 		`insert into gates (template_id, shards, epoch, state, reason, lease_until) select id, 1, 1, 'standing', 'x', now() from templates limit 1`}},
+}
+
+// drawOf stores a draw whose entries close at an instant and, once sealed, whose round was minutes ago.
+func drawOf(state, closes, from string) string {
+	return `insert into draws (template_id, template_version, state, key, source, cards, opens_at, closes_at, seal, sealed_at, round)
+		select id, 1, '` + state + `', 'k', 'drand', '{card}', now() - interval '1 hour', ` + closes + `, 's', now(), 1000 from ` + from
 }
 
 func alertTo(next string) string {

@@ -37,6 +37,7 @@ var others = []table{
 	{"shops", `t.number = {shop}`}, {"templates", ofShop},
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
+	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_entries", ofDrop}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop},
 	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
@@ -64,6 +65,7 @@ var acting = []table{
 	{"slots", ofDrop + ` and t.state = 'waiting'`},
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
+	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
