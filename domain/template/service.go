@@ -78,6 +78,8 @@ type Service struct {
 	Now   func() time.Time
 	// Texts has the texts of drops and shops; nil = all drops have the built-in texts.
 	Texts message.Source
+	// Ready, if set, refuses to publish a drop whose doors do not treat its test persons as expected.
+	Ready func(ctx context.Context, t Template) error
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
@@ -205,6 +207,11 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 	if tr == Publishing {
 		if err := s.CheckLinks(ctx, old); err != nil {
 			return old, err
+		}
+		if s.Ready != nil {
+			if err := s.Ready(ctx, old); err != nil {
+				return old, err
+			}
 		}
 	}
 	return s.Store.Save(ctx, changeOf(by, tr, old, next, reason))

@@ -37,6 +37,7 @@ import (
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
+	"dropbell/domain/door"
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/inbox"
@@ -73,6 +74,7 @@ type program struct {
 	reservations *dropsdb.Reservations
 	claims       app.Claims
 	accounts     gate.Accounts
+	doorMembers  *door.Members
 
 	useCases     wiring.UseCases
 	surroundings wiring.Surroundings
@@ -186,7 +188,9 @@ func (p *program) wireUseCases() error {
 	answered, fromMemory := p.claimMetrics()
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
 		Answered: func(error) { fromMemory.Inc() }}
-	p.claiming = &claim.Service{Gate: count(p.claims.Living(prefilter), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
+	p.doorMembers = &door.Members{Store: p.Stores.Doors, Now: app.Clock}
+	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.doorMembers, Now: app.Clock}
+	p.claiming = &claim.Service{Gate: count(p.claims.Living(doors), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64}
 	payments := couponsdb.NewPayments(p.DB, postgres.Grouping{Observe: p.paymentGroupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { payments.Close(); return nil })

@@ -243,6 +243,17 @@ func (r *gateFixture) Raise(id, stock int64) {
 	r.tend(id)
 }
 
+// Doors implements claimtest.Harness.
+func (r *gateFixture) Doors(id int64, doors []template.Door) {
+	r.Helper()
+	t, err := r.service.Template(r.Context(), staff.System(), id)
+	r.must(err)
+	t.Doors = doors
+	_, err = dropsdb.NewTemplates(r.db).SaveDoors(r.Context(), t, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
+	r.must(err)
+	r.tend(id)
+}
+
 // settled waits until nothing is being written.
 func (r *gateFixture) settled(id int64) {
 	r.Helper()

@@ -12,6 +12,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/door"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
@@ -31,6 +32,7 @@ type Deps struct {
 	Timers      *reminder.Timers
 	TimerKeeper *timer.Keeper
 	Announcer   *reminder.Announcer
+	Doors       door.Freezer
 	Forecaster  *forecast.Forecaster
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
@@ -52,6 +54,7 @@ func Roles(d Deps) shell.Roles {
 	r := shell.Roles{
 		Sweeps: []shell.Sweep{
 			{Role: shell.Timers, Name: "sweep", Do: d.sweep},
+			{Role: shell.Timers, Name: "doors", Do: d.Doors.Sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},

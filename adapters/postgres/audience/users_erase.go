@@ -114,6 +114,9 @@ func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 		if err := leaveLists(ctx, tx, id); err != nil {
 			return err
 		}
+		if err := leaveDoors(ctx, tx, id); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `delete from users where id = $1`, id); err != nil {
 			return err
 		}
@@ -158,6 +161,7 @@ var ofUser = []string{
 	from gone g join templates t on t.id = g.template_id where t.opens_at > now() having count(*) > 0`,
 	`delete from former_reservations where user_id = $1`,
 	`delete from inbox_reads where user_id = $1`,
+	`delete from door_tests where user_id = $1`,
 	`delete from checked_rows where user_id = $1`,
 	`update orders set user_id = null where user_id = $1`,
 	// With the devices that registered for them.

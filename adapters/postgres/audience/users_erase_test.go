@@ -60,6 +60,7 @@ var personal = map[string]string{
 	"wallet_registrations": `with p as (insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (906, {id}, now(), 0) returning coupon_id)
 		insert into wallet_registrations (device, coupon_id, user_id, push_token) select 'device of {name}', coupon_id, {id}, '{mail}' from p`,
 	"wallet_passes":       ``,
+	"door_tests":          `insert into door_tests (template_id, user_id, note, wants) select min(id), {id}, '{name}', 1 from templates`,
 	"inbox_reads":         `insert into inbox_reads (user_id, read_through) values ({id}, now())`,
 	"former_reservations": ``,
 	"reservations":        ``,
@@ -78,7 +79,7 @@ var personal = map[string]string{
 // campaigns, names of things, codes and states.
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings budgets cell cell_identities campaign_decisions campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaign_series campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
-	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay feedback_totals
+	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts door_members doors drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay feedback_totals
 	figure_recounts gate_shards gates goose_db_version handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners housekeeping_steps inbox_changes inbox_history live_channels mail_warmup message_looks message_versions
 	notice_cursor notice_days notice_runs notices opt_out_changes orders outbox password_links password_mails picture_files pictures processes providers recovery_codes relayed_events removals removed_coupons removed_steps report_links
 	sale_hours saved_views second_factors segment_members sessions shops sign_ins slot_forecasts slot_results slots sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts tally_changes templates
@@ -98,6 +99,7 @@ func (w *fixture) fillPerson() {
 	t := w.Published(90 * time.Minute)
 	w.Reserve(t, goneID, pgtest.Reminders(delivery.Email, 5, 60)...)
 	w.Reserve(t, 1, pgtest.Reminders(delivery.Email, 60)...)
+	w.Exec(gone(personal["door_tests"]))
 	w.Exec(`insert into users (id, name, email) values (1, 'Somebody Else', 'else@erase.example') on conflict do nothing`)
 	w.CutSlot(t, 12, 10)
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail) select id, $1, 1, 'dead', 'permanent', $2 from batches limit 1`, goneID, "no such "+goneMail)
@@ -170,7 +172,7 @@ func TestErasingReachesEveryTable(t *testing.T) {
 	if found := w.scan(goneID.String()); !slices.Equal(found, []string{"audit.object_id", "outbox.payload"}) {
 		t.Errorf("the number stands in texts of %v", found)
 	}
-	for _, table := range []string{"users", "reservations", "former_reservations", "inbox_reads", "checked_rows", "wallet_passes"} {
+	for _, table := range []string{"users", "reservations", "former_reservations", "inbox_reads", "checked_rows", "wallet_passes", "door_tests"} {
 		column := "user_id"
 		if table == "users" {
 			column = "id"

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -63,6 +64,7 @@ type Surroundings struct {
 type UseCases struct {
 	Jobs        *job.Service
 	Templates   *template.Service
+	Doors       *door.Service
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
 	Inbox       *inbox.Service
@@ -86,6 +88,8 @@ func NewUseCases(s Surroundings) (u UseCases) {
 
 	// Drops and delivery.
 	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts}
+	u.Doors = NewDoors(stores, u.Templates, s.Now)
+	u.Templates.Ready = u.Doors.Ready
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
 	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
