@@ -77,7 +77,7 @@ func CheckDoors(s Spec, doors []Door) error {
 		d.checkWho(e, at, last)
 		switch {
 		case d.LeadMinutes < 0 || d.LeadMinutes > MaxDoorLead:
-			e.Add(at("lead_minutes"), "rule.door_lead", "must be between 0 and %d minutes", MaxDoorLead)
+			e.Add(at("lead_minutes"), "rule.door_lead", "must be between %d and %d minutes", 0, MaxDoorLead)
 		case last && d.LeadMinutes != 0:
 			e.Add(at("lead_minutes"), "rule.door_last_lead", "must be 0: the last door opens with the drop")
 		case i > 0 && d.LeadMinutes > doors[i-1].LeadMinutes:
@@ -85,7 +85,7 @@ func CheckDoors(s Spec, doors []Door) error {
 		}
 		switch shares += max(0, d.Share); {
 		case d.Share < 0 || d.Share > MaxStock:
-			e.Add(at("share"), "rule.door_share", "must be between 0 and %d coupons", MaxStock)
+			e.Add(at("share"), "rule.door_share", "must be between %d and %d coupons", 0, MaxStock)
 		case last && d.Share != 0:
 			e.Add(at("share"), "rule.door_last_share", "must be empty: the last door gets all coupons that are left")
 		case d.Share > 0 && shares >= s.Stock:
@@ -121,7 +121,7 @@ func (d Door) checkWho(e *fault.Fields, at func(string) string, last bool) {
 func (t Template) CheckDoorsAhead(now time.Time) error {
 	e := &fault.Fields{}
 	if first := t.FirstOpening(); len(t.Doors) > 0 && first.Before(now.Add(FreezeBefore)) {
-		e.Add("opens_at", "rule.door_ahead", "must be later: the first door opens at %s, and doors must be at least a minute ahead", first.UTC().Format(time.RFC3339))
+		e.Add("opens_at", "rule.door_ahead", "must be later: the first door opens at %q, and doors must be at least a minute ahead", first.UTC().Format(time.RFC3339))
 	}
 	return e.Err()
 }

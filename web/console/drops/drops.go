@@ -11,12 +11,14 @@ import (
 	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
@@ -97,6 +99,8 @@ type Deps struct {
 	Audiences    Audiences
 	Reports      *report.Service
 	Budgets      *budget.Service
+	Doors        *door.Service
+	Segments     *segment.Service
 	Texts        Texts
 	Approvals    Approvals
 	Alerts       Alerts
@@ -198,6 +202,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/compare", staff.View, h.chooseOther),
 		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
+		shell.Get("/templates/{id}/doors", staff.View, h.showDoors),
+		shell.Post("/templates/{id}/doors", staff.ManageTemplates, h.saveDoors),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
 		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),
