@@ -119,12 +119,12 @@ func (p Doors) sizeText(ctx context.Context, i int) string {
 	case !s.Known:
 		return ui.T(ctx, "doors.size_unknown")
 	case s.Members != s.Come:
-		return ui.T(ctx, "doors.size_overlap", about(ctx, s.Come, s.Exact), about(ctx, s.Members, s.Exact), about(ctx, s.Members-s.Come, s.Exact))
+		return ui.T(ctx, "doors.size_overlap", roughly(ctx, s.Come, s.Exact), roughly(ctx, s.Members, s.Exact), roughly(ctx, s.Members-s.Come, s.Exact))
 	}
-	return ui.T(ctx, "doors.size", about(ctx, s.Come, s.Exact))
+	return ui.T(ctx, "doors.size", roughly(ctx, s.Come, s.Exact))
 }
 
-func about(ctx context.Context, n int64, exact bool) string {
+func roughly(ctx context.Context, n int64, exact bool) string {
 	if exact {
 		return ui.From(ctx).Locale.Number(n)
 	}
