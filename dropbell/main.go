@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 
 	"dropbell"
 	"dropbell/adapters/config"
+	"dropbell/dropbell/assistant"
 	"dropbell/dropbell/drawcheck"
 	web "dropbell/web/program"
 	worker "dropbell/worker/program"
@@ -29,6 +31,8 @@ const usage = `dropbell takes coupon drops from the first reminder to the last c
                               exit, as worker doctor does
   dropbell verify-draw ...    recompute a draw from its file or address and say whether it followed
                               its card; see dropbell verify-draw --help
+  dropbell mcp ...            let an assistant read drops, figures and explanations by the Model
+                              Context Protocol; see dropbell mcp --help
   dropbell version            print the version
   dropbell help               print this
 
@@ -59,6 +63,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return listen(ctx, args[1:], getenv, out)
 	case "verify-draw":
 		return drawcheck.Main(ctx, args[1:], out)
+	case "mcp":
+		return assistant.Main(ctx, args[1:], getenv, os.Stdin, out)
 	case "all":
 		if len(args) > 1 {
 			return config.Mistake{Err: fmt.Errorf("dropbell all takes no argument; see dropbell --help")}

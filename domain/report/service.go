@@ -266,6 +266,29 @@ func (s *Service) History(ctx context.Context, t template.Template) (h History, 
 	return h, err
 }
 
+// FiguresOf returns the figures of one drop that the actor may see. For a draft it returns
+// [ErrDraft].
+func (s *Service) FiguresOf(ctx context.Context, by staff.Actor, templateID int64) (Figures, error) {
+	t, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return Figures{}, err
+	}
+	if t.Stored == template.Draft {
+		return Figures{}, ErrDraft
+	}
+	return s.figuresNow(ctx, t)
+}
+
+// figuresNow returns the figures of a drop that is no draft.
+func (s *Service) figuresNow(ctx context.Context, t template.Template) (Figures, error) {
+	c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
+	if err != nil {
+		return Figures{}, err
+	}
+	f, _, err := s.figures(ctx, t, c)
+	return f, err
+}
+
 // TrendLength is how many drops a trend shows at most. It is compared with as many before.
 const TrendLength = 12
 
@@ -286,11 +309,7 @@ func (s *Service) Trend(ctx context.Context, by staff.Actor, shop int64) ([]Figu
 	}
 	out := make([]Figures, 0, len(list))
 	for _, t := range list {
-		c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
-		if err != nil {
-			return nil, err
-		}
-		f, _, err := s.figures(ctx, t, c)
+		f, err := s.figuresNow(ctx, t)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func salesOf(t template.Template, issued, writing int64, rate int64) droppages.T
 	t.Issued = issued
 	p := droppages.Template{Tab: droppages.TabClaims, Drop: droppages.Drop{Template: t, Board: deliver(board(t, 22_000), false)}, Growth: growth(22_000),
 		Channels: delivery.ChannelSetOf(delivery.AllChannels()...)}
-	p.Sales = &droppages.Sales{Template: t, Money: droppages.Money{Money: earned(t, issued/3, 22_000), BudgetURL: "/budgets?scope=drop&subject=1", ExportURL: "/templates/1/money.csv"}, Curve: sold(t, issued), Pace: pace(rate), Total: t.Stock, Issued: issued, Writing: writing,
+	p.Sales = &droppages.Sales{Template: t, Money: droppages.Money{Money: earned(t, issued/3, 22_000), BudgetURL: "/budgets?scope=drop&subject=1", Drop: 1}, Curve: sold(t, issued), Pace: pace(rate), Total: t.Stock, Issued: issued, Writing: writing,
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Locked: issued / 50, Expired: issued / 20, Revoked: issued / 90, Returned: issued / 200,
 			Released: issued / 30, Refunded: issued / 100, Discounted: money.Amount(issued / 3 * 2000)}}
 	beside := history(t)

@@ -39,6 +39,8 @@ type Frame struct {
 	Flashes   []Flash
 	// Alerts is how many notifications the member has not read; see [MaxAlerts].
 	Alerts int
+	// People are the names of users on the page, as far as they are known.
+	People map[user.ID]string
 	// Behind is the greatest age of the data on the page; 0 = it is current.
 	Behind time.Duration
 }

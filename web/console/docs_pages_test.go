@@ -37,6 +37,23 @@ func TestDocsPages(t *testing.T) {
 	b.Get(docs.Path).Is(200).Has(`lang="zh-CN"`, "幂等", "请按 Retry-After 等待", "Reserve reminders of a drop")
 }
 
+// The map of the API for assistants needs no sign-in, and each of its links leads to a place of the
+// reference.
+func TestTheAPIForAssistants(t *testing.T) {
+	b := consoletest.New(t).Browser()
+	text := b.Get("/llms.txt").Is(200).Has("# Dropbell", "/openapi.json)", "POST /reservations", "`already_due` (", "dropbell mcp --server http").Body
+	reference := b.Get(docs.Path).Is(200).Body
+	links := regexp.MustCompile(`\]\(http://[^)]+`+docs.Path+`#([^)]+)\)`).FindAllStringSubmatch(text, -1)
+	if len(links) < 50 {
+		t.Errorf("only %d operations", len(links))
+	}
+	for _, m := range links {
+		if !strings.Contains(reference, `id="`+m[1]+`"`) {
+			t.Errorf("no operation %s in the reference", m[1])
+		}
+	}
+}
+
 // Searching and choosing a language ask no server.
 func TestDocsSearchInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)

@@ -357,6 +357,21 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	if rows := b.File(shell.TemplateURL(f.drop.ID)+"/money.csv", 1); rows[1][1] != "CNY" || rows[1][2] != "4" || rows[1][5] != "1" {
 		t.Errorf("the file of the drop's orders: %v", rows)
 	}
+	totals := b.File(fmt.Sprintf("/results.csv?drop=%d", f.drop.ID), 1)
+	hours, orders := b.Get(shell.TemplateURL(f.drop.ID)+"/money.csv").Is(200), 0
+	for _, row := range consoletest.RowsOf(hours)[1:] {
+		paid, err := strconv.Atoi(row[2])
+		g.Must(err)
+		refunds, err := strconv.Atoi(row[5])
+		g.Must(err)
+		orders += paid - refunds
+	}
+	if totals[1][0] != strconv.FormatInt(f.drop.ID, 10) || totals[1][10] != strconv.Itoa(orders) {
+		t.Errorf("the file of the drop's totals is %v; the hours have %d orders", totals, orders)
+	}
+	f.file(b, fmt.Sprintf("/results.csv?drop=%d", f.drop.ID), f.drop.ID, f.increment)
+	b.Get("/results.csv?drop=x").Is(404)
+	b.Get("/results.csv?drop=999999").Is(404)
 	b.File("/money.csv", 1)
 	f.file(b, "/templates.csv", f.drop.ID, f.increment)
 	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.drop.ID)

@@ -88,9 +88,9 @@ func (p Campaign) Page() templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var5 string
-						templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "approval.late_title") + " " + ui.T(ctx, "approval.late_text"))
+						templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "ui.sentences", ui.T(ctx, "approval.late_title"), ui.T(ctx, "approval.late_text")))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/campaigns/campaign.templ`, Line: 21, Col: 82}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/campaigns/campaign.templ`, Line: 21, Col: 102}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 						if templ_7745c5c3_Err != nil {

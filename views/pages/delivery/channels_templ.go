@@ -574,7 +574,7 @@ func providerText(ctx context.Context, h delivery.ProviderHealth) string {
 	}
 	text := ui.N(ctx, "channels.calls", h.Calls, parts.Brief(ctx, h.Mean), parts.Brief(ctx, h.Slowest))
 	if h.Failed > 0 {
-		text += " " + ui.T(ctx, "channels.failed", ui.From(ctx).Locale.Percent(h.Failed, h.Messages))
+		text = ui.T(ctx, "ui.sentences", text, ui.T(ctx, "channels.failed", ui.From(ctx).Locale.Percent(h.Failed, h.Messages)))
 	}
 	return text
 }

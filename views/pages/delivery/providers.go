@@ -190,7 +190,7 @@ func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldP
 			p.Type, p.Autocomplete = "password", "new-password"
 		}
 		if f.set(field.Name) {
-			p.Required, p.Help = false, ui.T(ctx, "provider.secret_set")+" "+p.Help
+			p.Required, p.Help = false, ui.T(ctx, "ui.sentences", ui.T(ctx, "provider.secret_set"), p.Help)
 		}
 	}
 	return p

@@ -61,7 +61,7 @@ func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 	c["sum.sent"], c["sum.of"] = l.Number(sum.Sent), l.T("cockpit.of", sum.Expected())
 	c["sum.flight"], c["sum.retry"] = l.Number(sum.InFlight), l.T("cockpit.retry_note", failed)
 	c["sum.lost"], c["sum.lost_note"] = l.Number(sum.Dead+sum.Expired), l.T("cockpit.lost_note", sum.Dead, sum.Expired)
-	c["sum.late"], c["sum.late_note"] = quantile(ctx, late, 0.99), l.T("cockpit.median", quantile(ctx, late, 0.5))
+	c["sum.late"], c["sum.late_note"] = quantileWithin(ctx, late), l.T("cockpit.median", quantile(ctx, late, 0.5))
 	c["sum.rate"] = parts.Rate(ctx, perSecond)
 	c.Flag("sum.sent.none", sum.Expected() == 0)
 	c.Flag("sum.flight.none", sum.InFlight+failed == 0)
@@ -133,7 +133,7 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 	c[key+".fired"] = l.T("cockpit.fired", parts.Brief(ctx, r.FiredLate()))
 	c[key+".late"] = ""
 	if late.Messages() > 0 {
-		c[key+".late"] = l.T("cockpit.late", quantile(ctx, late, 0.5), quantile(ctx, late, 0.99))
+		c[key+".late"] = l.T("cockpit.late", quantile(ctx, late, 0.5), quantileWithin(ctx, late))
 	}
 	if failed > 0 {
 		c[key+".n"] += " · " + l.T("cockpit.retry_note", failed)
@@ -151,7 +151,7 @@ func (p Cockpit) channelCells(ctx context.Context, c ui.Cells, ch delivery.Chann
 		c[key+".n"] = l.N("cockpit.booked", p.waiting(ch))
 	}
 	c[key+".flight"], c[key+".retry"], c[key+".dead"] = l.Number(lane.InFlight), l.Number(lane.Failed), l.Number(lane.Dead+lane.Expired)
-	c[key+".p50"], c[key+".p99"] = quantile(ctx, lane.Late, 0.5), quantile(ctx, lane.Late, 0.99)
+	c[key+".p50"], c[key+".p99"] = quantile(ctx, lane.Late, 0.5), quantileWithin(ctx, lane.Late)
 	values := p.Pulse.PerSecond(ch)
 	most := 0.0
 	for _, v := range values {
@@ -253,6 +253,11 @@ func quantile(ctx context.Context, late delivery.Lateness, q float64) string {
 		return "> " + parts.Brief(ctx, upTo)
 	}
 	return "≤ " + parts.Brief(ctx, upTo)
+}
+
+// quantileWithin writes the lateness of 99 % of the messages, for a label that says "within".
+func quantileWithin(ctx context.Context, late delivery.Lateness) string {
+	return strings.TrimPrefix(quantile(ctx, late, 0.99), "≤ ")
 }
 
 // html renders a small list that is sent as a whole when it changes.

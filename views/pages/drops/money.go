@@ -11,9 +11,10 @@ import (
 // Money is what a drop earned.
 type Money struct {
 	report.Money
-	// BudgetURL is the page on which the drop's budget is set, and ExportURL the file of the
-	// orders by hour; empty = no link.
-	BudgetURL, ExportURL string
+	// BudgetURL is the page on which the drop's budget is set; empty = no link.
+	BudgetURL string
+	// Drop is the drop of which files are offered; 0 = none.
+	Drop int64
 }
 
 func (m Money) amount(ctx context.Context, n money.Amount) string {

@@ -49,6 +49,8 @@ type SharedReport struct {
 type drawn struct {
 	report.Report
 	Others []template.Template
+	// Files offers the files of what the drop earned, which staff can download.
+	Files bool
 }
 
 func (p drawn) zone() *time.Location { return p.Template.Zone() }
@@ -141,6 +143,15 @@ func (p drawn) balanceNote(ctx context.Context) string {
 
 // late writes one quantile of the lateness.
 func late(ctx context.Context, f report.Figures, q float64) string { return quantile(ctx, f.Late, q) }
+
+// earned is what the drop earned.
+func (p drawn) earned() Money {
+	m := Money{Money: p.Money}
+	if p.Files {
+		m.Drop = p.Template.ID
+	}
+	return m
+}
 
 // compared returns the drop and the drops before it, the latest first.
 func (p drawn) compared() []report.Figures {
@@ -312,7 +323,7 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 	}
 	return []trendColumn{
 		column("stat.sent", "sent", func(f report.Figures) int64 { return f.Progress.Sent }, func(f report.Figures) []trendNote {
-			return []trendNote{share(f.Progress.Sent, f.Progress.Expected()), {"report.p99", late(ctx, f, 0.99), ""}}
+			return []trendNote{share(f.Progress.Sent, f.Progress.Expected()), {"report.p99", quantileWithin(ctx, f.Late), ""}}
 		}),
 		column("journey.opened", "opened", func(f report.Figures) int64 { return f.Opened }, func(report.Figures) []trendNote { return nil }),
 		column("claims.issued", "issued", func(f report.Figures) int64 { return f.Issued }, func(f report.Figures) []trendNote {

@@ -127,7 +127,7 @@ type resultsDrawing struct {
 func (p Trend) note(ctx context.Context, s series) string {
 	note := ui.N(ctx, "results.chart_note", int64(len(p.of(s, p.List))))
 	if before := len(p.of(s, p.Before)); before > 0 {
-		note += " " + ui.N(ctx, "results.chart_before", int64(before))
+		note = ui.T(ctx, "ui.sentences", note, ui.N(ctx, "results.chart_before", int64(before)))
 	}
 	return note
 }
@@ -218,5 +218,5 @@ func besideRows(ctx context.Context, pair []report.Figures) (rows []besideRow) {
 	}
 	return append(rows,
 		besideRow{ui.T(ctx, "report.sold_out"), [2]string{soldOut(ctx, pair[0]), soldOut(ctx, pair[1])}, -1},
-		besideRow{ui.T(ctx, "report.p99"), [2]string{late(ctx, pair[0], 0.99), late(ctx, pair[1], 0.99)}, -1})
+		besideRow{ui.T(ctx, "report.p99"), [2]string{quantileWithin(ctx, pair[0].Late), quantileWithin(ctx, pair[1].Late)}, -1})
 }

@@ -110,7 +110,13 @@ func (c revenueChart) when(ctx context.Context, at time.Time) string {
 }
 
 // named reports whether every bar has its label below it: days that are few.
-func (c revenueChart) named() bool { return c.key == "days" && len(c.bars) <= 6 }
+func (c revenueChart) named() bool { return c.key == "days" && len(c.bars) <= 10 }
+
+// loses reports whether more was refunded than paid in any of the bars.
+func (c revenueChart) loses() bool {
+	_, bottom := c.bounds()
+	return bottom < 0
+}
 
 func (c revenueChart) last() revenueBar { return c.bars[len(c.bars)-1] }
 

@@ -36,7 +36,7 @@ func ChannelHalted(ctx context.Context, s delivery.ChannelStatus, now time.Time,
 	_, state := ChannelState(s)
 	text := ui.T(ctx, "channel.halted", ui.T(ctx, "channel."+s.Channel.String()), ui.T(ctx, state))
 	if why := ChannelNote(ctx, s, now, zone); why != "" {
-		text += " " + why
+		text = ui.T(ctx, "ui.sentences", text, why)
 	}
 	return text
 }

@@ -70,5 +70,5 @@ func (p Housekeeping) summary(ctx context.Context) string {
 	if n := p.behind(); n > 0 {
 		state = ui.N(ctx, "housekeeping.some_behind", int64(n))
 	}
-	return state + " " + ui.N(ctx, "housekeeping.archived", p.Archived)
+	return ui.T(ctx, "ui.sentences", state, ui.N(ctx, "housekeeping.archived", p.Archived))
 }

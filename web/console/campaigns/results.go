@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
@@ -40,6 +41,7 @@ func (h *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) e
 		return err
 	}
 	p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
+	shell.NameEach(h.Shell, r, list.List, recipientOf)
 	if r.FormValue("account") == "now" {
 		b, err := h.Campaigns.Balance(ctx, by, p.ID)
 		if err != nil {
@@ -118,9 +120,12 @@ func (h *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request
 		}
 		p.List, p.Paged = page.List, shell.UserIDs().Paged(r, len(page.List), page.More, page.Next)
 		p.Export = shell.ExportURL(r)
+		shell.NameEach(h.Shell, r, p.List, recipientOf)
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
+
+func recipientOf(o campaign.Outcome) user.ID { return o.UserID }
 
 func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)

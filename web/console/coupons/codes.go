@@ -219,5 +219,8 @@ func (h *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
 	if f.Verdict == redeemcode.Unreadable || f.Verdict == redeemcode.Forged {
 		p.Typed = strings.TrimSpace(r.PostFormValue("code"))
 	}
+	if f.Use != nil {
+		h.NamePeople(r, f.Use.UserID)
+	}
 	return h.Either(w, r, p.Card(), p.Page())
 }

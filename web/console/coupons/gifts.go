@@ -128,16 +128,18 @@ func (h *handlers) worked(ctx context.Context, by staff.Actor, j job.Job) (job.J
 // giftStep is the confirmation of the step in the address.
 func (h *handlers) giftStep(r *http.Request, l coupon.Listed, broken string) pageparts.Confirmation {
 	loc, url, step := shell.Frame(r).Locale, pageparts.CouponURL(l.ID), r.PathValue("step")
+	h.NamePeople(r, l.UserID)
+	person := ui.PersonText(r.Context(), l.UserID)
 	p := pageparts.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
 		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: loc.T("gift." + step + ".title"), Submit: loc.T("gift." + step), Action: url + "/" + step, Cancel: url,
 			Kind: "primary", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
 	switch step {
 	case "refund":
-		p.Points = []string{loc.T("gift.refund.1", l.OrderID, l.UserID.String()), loc.T("gift.refund.2"), loc.T("gift.refund.3")}
+		p.Points = []string{loc.T("gift.refund.1", l.OrderID, person), loc.T("gift.refund.2"), loc.T("gift.refund.3")}
 		p.Hidden = [][2]string{{"order", l.OrderID}}
 	case "reissue":
-		p.Points = []string{loc.T("gift.reissue.1", l.UserID.String(), l.TemplateName), loc.T("gift.reissue.2"), loc.T("gift.reissue.3")}
+		p.Points = []string{loc.T("gift.reissue.1", person, l.TemplateName), loc.T("gift.reissue.2"), loc.T("gift.reissue.3")}
 		if l.At(l.Now) == coupon.Unused {
 			p.Points[1] = loc.T("gift.reissue.2_unused")
 		}
@@ -146,7 +148,7 @@ func (h *handlers) giftStep(r *http.Request, l coupon.Listed, broken string) pag
 		p.Points = []string{loc.T("gift.unrefund.1"), loc.T("gift.unrefund.2")}
 	case "undo":
 		p.Kind = "danger"
-		p.Points = []string{loc.T("gift.undo.1", l.UserID.String(), l.TemplateName), loc.T("gift.undo.2"), loc.T("gift.undo.3")}
+		p.Points = []string{loc.T("gift.undo.1", person, l.TemplateName), loc.T("gift.undo.2"), loc.T("gift.undo.3")}
 	}
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -184,6 +185,7 @@ func (h *handlers) grantLines(r *http.Request, p *couponpages.Grant) (err error)
 	p.Rows, p.Paged, err = shell.List[coupon.GrantRow, int64]{Keys: shell.Lines(), Read: func(after int64, limit int) ([]coupon.GrantRow, error) {
 		return h.Grants.Lines(r.Context(), shell.Actor(r), p.Job, p.Result, after, limit)
 	}, KeyOf: func(row coupon.GrantRow) int64 { return row.Line }}.Page(r)
+	shell.NameEach(h.Shell, r, p.Rows, func(row coupon.GrantRow) user.ID { return row.UserID })
 	return err
 }
 

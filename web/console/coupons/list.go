@@ -41,6 +41,7 @@ func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	shell.NameEach(h.Shell, r, p.List, personOf)
 	if ok && q.TemplateID != 0 {
 		if p.Tally, err = h.tallyOf(r, q.TemplateID); err != nil {
 			return err
@@ -48,6 +49,8 @@ func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
 }
+
+func personOf(l coupon.Listed) user.ID { return l.UserID }
 
 // coupons returns the coupons that q selects.
 func (h *handlers) coupons(r *http.Request, q coupon.Query) shell.List[coupon.Listed, int64] {
@@ -125,6 +128,7 @@ func (h *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	shell.NameEach(h.Shell, r, p.List, personOf)
 	p.MayRelease = func(shop int64) bool { return by.Can(staff.Operate, shop) }
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
@@ -153,6 +157,7 @@ func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	h.NamePeople(r, l.UserID)
 	return h.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, Again: again, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
 		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
 }
@@ -164,8 +169,9 @@ func (h *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) p
 		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pageparts.CouponURL(l.ID)}},
 		ConfirmProps: ui.ConfirmProps{Cancel: pageparts.CouponURL(l.ID), Kind: "danger", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
 	if r.PathValue("step") == "revoke" {
+		h.NamePeople(r, l.UserID)
 		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pageparts.CouponURL(l.ID)+"/revoke"
-		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
+		p.Points = []string{loc.T("coupon.revoke.1", ui.PersonText(r.Context(), l.UserID), l.TemplateName), loc.T("coupon.revoke.2")}
 		p.Inside = couponpages.ReturnChoice(r.PostFormValue("stock") != "")
 		return p
 	}

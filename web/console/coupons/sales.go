@@ -131,7 +131,7 @@ func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, 
 	s.Events, s.Earlier = h.Events, h.Earlier
 	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
 	s.Template = t
-	s.Money.BudgetURL, s.Money.ExportURL = fmt.Sprintf("/budgets?scope=drop&subject=%d", t.ID), fmt.Sprintf("/templates/%d/money.csv", t.ID)
+	s.Money.BudgetURL, s.Money.Drop = fmt.Sprintf("/budgets?scope=drop&subject=%d", t.ID), t.ID
 	return &s, err
 }
 

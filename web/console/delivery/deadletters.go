@@ -101,6 +101,7 @@ func (h *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request)
 		return err
 	}
 	p.Export = typed.URL("/dead-letters.csv")
+	shell.NameEach(h.Shell, r, p.List, func(d delivery.DeadLetter) user.ID { return d.UserID })
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 

@@ -130,6 +130,7 @@ func (h *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	shell.NameEach(h.Shell, r, p.List, func(x delivery.Recipient) user.ID { return x.UserID })
 	path, query, _ := strings.Cut(shell.ExportURL(r), "?")
 	p.Export = strings.TrimSuffix(path, ".csv") + "/recipients.csv?" + query
 	return h.Listed(w, r, p.Results(), p.Page())

@@ -38,6 +38,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Open(shell.Get(Path+"/start", "", h.showFirstSteps)),
 		shell.Open(shell.Get(Path+"/webhooks", "", h.showWebhooks)),
 		shell.Open(shell.Get(Path+"/components", "", h.showComponents)),
+		shell.Open(shell.Get(assistantsPath, "", h.showForAssistants)),
 	}
 }
 

@@ -33,6 +33,7 @@ func (h *handlers) compare(r *http.Request, p *droppages.Template) error {
 	}
 	sales, err := h.Sales.Of(ctx, *with)
 	j := droppages.JourneyOf(droppages.Drop{Template: *with, Board: board}, sales)
+	j.Chosen = p.With != 0
 	p.Before = &j
 	return err
 }

@@ -50,7 +50,7 @@ func TestTheDropToCompareWithCanBeChosen(t *testing.T) {
 	b.Get(url+"/compare?tab=claims").Is(200).Has("Compare with another drop", "The drop before", "Latest", "Earlier", `name="tab" value="claims"`).HasNot("Foreign")
 	with := fmt.Sprintf("&compare=%d", second.ID)
 	for _, tab := range []string{"live", "reminders", "claims", "coupons", "history"} {
-		b.Get(url+"?tab="+tab+with).Is(200).Has("The one before: Earlier", "41", `data-live="`+url+"?tab="+tab+fmt.Sprintf("&amp;compare=%d", second.ID)+`"`).HasNot("The one before: Latest")
+		b.Get(url+"?tab="+tab+with).Is(200).Has("Compared with Earlier", "41", `data-live="`+url+"?tab="+tab+fmt.Sprintf("&amp;compare=%d", second.ID)+`"`).HasNot("The one before")
 	}
 	b.Get(url+"?tab=claims"+with).Has(fmt.Sprintf(`data-live="%s/claims?compare=%d"`, url, second.ID), "Earlier · ")
 	for _, refused := range []int64{other.ID, d.ID, 999} {

@@ -129,10 +129,25 @@ func (h *handlers) trend(r *http.Request) (list []report.Figures, shop int64, er
 	return list, shop, err
 }
 
+// exported returns the drop that the address names, or else the last drops of its shop.
+func (h *handlers) exported(r *http.Request) ([]report.Figures, error) {
+	drop := r.FormValue("drop")
+	if drop == "" {
+		list, _, err := h.trend(r)
+		return list, err
+	}
+	id, err := strconv.ParseInt(drop, 10, 64)
+	if err != nil || id <= 0 {
+		return nil, shell.ErrNoPage
+	}
+	f, err := h.Reports.FiguresOf(r.Context(), shell.Actor(r), id)
+	return []report.Figures{f}, err
+}
+
 // exportResults sends the last drops with what they earned and what their messages brought, the
-// latest first; amounts are minor units.
+// latest first; amounts are minor units. An address that names a drop gets a file of this drop.
 func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
-	list, _, err := h.trend(r)
+	list, err := h.exported(r)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,8 @@ type People interface {
 	// by contact. With contacts, the beginning of a contact matches; otherwise only a complete
 	// contact.
 	Suggest(ctx context.Context, text string, contacts bool, limit int) ([]user.User, error)
+	// Names returns the names of the users with these ids; users without a name are left out.
+	Names(ctx context.Context, ids []user.ID) (map[user.ID]string, error)
 }
 
 // Deps are the dependencies of the search.
@@ -70,6 +72,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.NamesFrom(h.named)
+	sh.PeopleFrom(d.Users.Names)
 	return []shell.Route{
 		shell.Get("/search", staff.View, h.search),
 		shell.Get("/search/choices/{kind}", staff.View, h.offerNames),

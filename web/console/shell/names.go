@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -29,6 +30,42 @@ type Name struct {
 // Names returns at most limit objects whose name begins with or contains a text, as the viewer may
 // see them.
 type Names func(r *http.Request, kind NameKind, text string, limit int) ([]Name, error)
+
+// PeopleNames returns the names of users by id; users without a name are left out.
+type PeopleNames func(ctx context.Context, ids []user.ID) (map[user.ID]string, error)
+
+// PeopleFrom sets the function that reads the names of the users on a page.
+func (sh *Shell) PeopleFrom(n PeopleNames) { sh.people = n }
+
+// NamePeople reads the names of the users on the page, which components show; see [ui.Person]. Without
+// an answer the page shows numbers.
+func (sh *Shell) NamePeople(r *http.Request, ids ...user.ID) {
+	if len(ids) == 0 {
+		return
+	}
+	names, err := sh.people(r.Context(), ids)
+	if err != nil {
+		sh.Log.WarnContext(r.Context(), "names of users could not be read", "error", err, "request", requestID(r))
+		return
+	}
+	if !Actor(r).SeesContacts() {
+		for id, name := range names {
+			names[id] = user.MaskText(name)
+		}
+	}
+	Frame(r).People = names
+}
+
+// NameEach is [Shell.NamePeople] for the rows of a list.
+func NameEach[Row any](sh *Shell, r *http.Request, list []Row, who func(Row) user.ID) {
+	var ids []user.ID
+	for _, row := range list {
+		if id := who(row); id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	sh.NamePeople(r, ids...)
+}
 
 // NamesFrom sets the function by which fields look names up.
 func (sh *Shell) NamesFrom(n Names) { sh.names = n }

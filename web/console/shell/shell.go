@@ -72,6 +72,7 @@ type Shell struct {
 	replica  Replica
 	shops    ShopList
 	names    Names
+	people   PeopleNames
 	alerts   func(ctx context.Context, m staff.Member) (int, error)
 	present  *accessCache
 	live     liveParts
