@@ -39,6 +39,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/door"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
@@ -139,6 +140,9 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	sealed, err := seal.New(hook.SealPurpose)
 	r.must(err)
 	own := newCampaigns(r, templates, users)
+	members := &door.Members{Store: audiencedb.NewDoors(r.db), Now: r.now}
+	doors := &door.Service{Store: templates, Templates: service, Members: members.Store, Segments: audiencedb.NewSegments(r.db), Now: r.now}
+	service.Ready = doors.Ready
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
 		Audience: audience.Deps{Users: users, Uploads: uploads, PushKey: pushKey,
@@ -147,14 +151,14 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: own,
 		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
-			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
+			Claims: &claim.Service{Gate: claim.Doors{Gate: claims, Templates: uncached{templates}, Members: members, Now: r.now}, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
 			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
 			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 				NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }},
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},
 		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: box}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
-		Drops: drops.Deps{Templates: service, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
+		Drops: drops.Deps{Templates: service, Doors: doors, DoorMembers: members, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
 			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
