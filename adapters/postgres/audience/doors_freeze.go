@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
@@ -17,7 +16,6 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/killpoint"
 )
 
 // freezeWindow is how many users one part of a door's members is cut from.
@@ -41,7 +39,6 @@ type dueDoor struct {
 	who      template.Who
 	segment  *int64
 	cutTo    int64
-	opensIn  time.Duration
 }
 
 // FreezeNext implements [door.FreezeStore].
@@ -54,7 +51,7 @@ func (s Doors) FreezeNext(ctx context.Context) (more bool, err error) {
 		if err != nil || due.cutTo == allCut {
 			return err
 		}
-		return killpoint.Around("doors.cut", func() error { return due.cut(ctx, tx) })
+		return due.cut(ctx, tx)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -64,7 +61,7 @@ func (s Doors) FreezeNext(ctx context.Context) (more bool, err error) {
 	case due.cutTo != allCut:
 		return true, nil
 	}
-	return true, killpoint.Around("doors.freeze", func() error { return s.freeze(ctx, due) })
+	return true, s.freeze(ctx, due)
 }
 
 // cut stores the next part of the members. The door's row is locked.
