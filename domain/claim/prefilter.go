@@ -151,7 +151,7 @@ func (d *Prefilter) refuse(ctx context.Context, r *Request, at *view) (Claim, er
 // hearSoldOut drops the cached template if it still shows stock although the gate has
 // none left.
 func (d *Prefilter) hearSoldOut(ctx context.Context, id int64) {
-	if now, err := d.Templates.Shared(ctx, id); err == nil && now.Issued < now.SellableAt(d.Now()) {
+	if now, err := d.Templates.Shared(ctx, id); err == nil && now.StockLeft() > 0 && now.Issued < now.SellableAt(d.Now()) {
 		d.Templates.Forget(id)
 	}
 }
