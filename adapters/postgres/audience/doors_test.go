@@ -151,6 +151,15 @@ func TestABaseForShares(t *testing.T) {
 			}
 			now, err := dropsdb.NewTemplates(w.DB).Template(t.Context(), drop.ID)
 			w.Must(err)
+			if c.opensIn > 0 { // the members are frozen anew for another opening
+				later := now
+				later.OpensAt, later.ClosesAt = now.OpensAt.Add(time.Hour), now.ClosesAt.Add(time.Hour)
+				_, err = w.Service.Edit(t.Context(), staff.System(), now.ID, template.Edition{Version: now.Version, Spec: later.Spec})
+				w.Must(err)
+				if n := w.Number(`select (select count(*) from doors where frozen_at is not null or cut_to > 0 or members > 0) + (select count(*) from door_members)`); n != 0 {
+					t.Errorf("%d rows are left of the freeze for the former opening", n)
+				}
+			}
 			if len(now.Doors) != 3 || now.Doors[0].FrozenAt == nil || now.Doors[1].FrozenAt != nil || now.Doors[0].Name != "Gold" || now.DoorBase != c.base {
 				t.Errorf("read as %s: %+v", strconv.FormatInt(now.ID, 10), now.Doors)
 			}

@@ -80,3 +80,13 @@ func (s Templates) DoorTests(ctx context.Context, templateID int64) ([]door.Test
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[door.Test])
 	return list, pg.Translate(err)
 }
+
+// thawDoors lets the members of all doors be frozen anew, since the drop opens at another time. None of the doors is
+// open. Members that are being cut meanwhile hold the door's row.
+func thawDoors(ctx context.Context, tx pgx.Tx, templateID int64) error {
+	if _, err := tx.Exec(ctx, `update doors set frozen_at = null, cut_at = null, cut_to = 0, members = 0 where template_id = $1`, templateID); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `delete from door_members where template_id = $1`, templateID)
+	return err
+}

@@ -2,6 +2,7 @@ package drops_test
 
 import (
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -46,6 +47,9 @@ func TestDoorsOfADrop(t *testing.T) {
 	form.Set("tests[1].wants", "1")
 	b.Post(doors, form).To(doors)
 	b.Get(doors).Is(200).Has("Test persons", "1. Gold members", "2. Everybody")
+	b.Post(page+"/delete", url.Values{"version": {b.Get(page + "/delete").Is(200).Field("version")}}).To("/templates")
+	b.Post(page+"/restore", nil).To(page)
+	b.Get(doors).Is(200).Has("1. Gold members", "2. Everybody")
 	publish := b.Get(page + "/publish").Is(200).Form(page + "/publish")
 	b.Post(page+"/publish", publish).Is(409).Has("Test person 2 comes through door 2 and was expected at door 1")
 	form = b.Get(doors).Is(200).Form(doors)
