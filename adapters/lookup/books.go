@@ -16,12 +16,10 @@ type BookSource interface {
 	Current(ctx context.Context, p message.Place, upTo int64) ([]message.Version, error)
 }
 
-// maxBooks is how many books are kept. A book with mails in two languages takes about 100 kB
+// maxBooks is how many books are kept, and of how many sets of versions a book: each of hundreds
+// of shops may have texts of its own. A book with mails in two languages takes about 100 kB
 // after these mails were sent.
 const maxBooks = 512
-
-// maxAlike bounds how many sets of versions are remembered.
-const maxAlike = 64
 
 // Books caches the books of places; see [message.Source]. The texts of a version never change,
 // so no entry becomes stale. A shop's drops without texts of their own have books of the same
@@ -45,7 +43,7 @@ func NewBooks(source BookSource) (*Books, error) {
 	if err != nil {
 		return nil, err
 	}
-	alike, err := otter.New(&otter.Options[string, *message.Book]{MaximumSize: maxAlike, Logger: &otter.NoopLogger{}})
+	alike, err := otter.New(&otter.Options[string, *message.Book]{MaximumSize: maxBooks, Logger: &otter.NoopLogger{}})
 	return &Books{source, cache, alike}, err
 }
 

@@ -44,3 +44,34 @@ func TestBooksOfEqualVersionsCompileOnce(t *testing.T) {
 		t.Error("different texts are shared")
 	}
 }
+
+// TestTextsOfManyShopsCompileOnce: each of 300 shops has texts of its own, and a drop at every
+// hour. The drops of the next hour share the compiled texts of the hour before.
+func TestTextsOfManyShopsCompileOnce(t *testing.T) {
+	const shops = 300
+	places := versions{}
+	for shop := range int64(shops) {
+		own := message.Version{ID: shop + 1, Shop: shop + 1, Key: message.Key{Kind: message.Reminder, Channel: message.Email, Language: "en"},
+			Text: &message.Text{Title: "The shop's", Blocks: []message.Block{{Type: message.Heading, Text: "The shop's"}}}}
+		for hour := range int64(2) {
+			places[message.Place{Shop: shop + 1, Template: hour*shops + shop + 1}] = []message.Version{own}
+		}
+	}
+	books, err := lookup.NewBooks(places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled := map[*message.Compiled]bool{}
+	for hour := range int64(2) {
+		for shop := range int64(shops) {
+			b, err := books.Book(t.Context(), message.Place{Shop: shop + 1, Template: hour*shops + shop + 1}, shops)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled[b.Compiled(message.Reminder, message.Email, "en")] = true
+		}
+	}
+	if len(compiled) != shops {
+		t.Errorf("the texts of %d shops were compiled %d times", shops, len(compiled))
+	}
+}

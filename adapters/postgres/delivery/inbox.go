@@ -31,19 +31,23 @@ type Inbox struct {
 	memory    *inboxMemory
 	texts     *inboxTexts
 	marks     *pg.Committer[user.ID, mark, time.Time]
+	pages     *pg.Committer[user.ID, user.ID, pageRows]
 }
 
 // NewInbox returns the store on db. It remembers the batches of topics that many
-// readers ask for, and stores marks of reading in groups; see [Inbox.Close].
+// readers ask for, reads the rows of concurrent pages together, and stores marks of reading in
+// groups; see [Inbox.Close].
 func NewInbox(db *pg.DB, g pg.Grouping) Inbox {
 	s := Inbox{DB: db, memory: newInboxMemory(db), texts: newInboxTexts(textsFor)}
 	s.marks = pg.NewCommitter(g.Config(db), func(m mark) user.ID { return m.user }, s.storeMarks)
+	s.pages = pg.NewCommitter[user.ID](pageGroups(g, db), nil, s.readPages)
 	return s
 }
 
 // Close ends the goroutines of the store, when all accepted marks are stored.
 func (s Inbox) Close() {
 	s.marks.Close()
+	s.pages.Close()
 	s.memory.close()
 }
 
@@ -51,61 +55,19 @@ func (s Inbox) Close() {
 // ones, that the inbox reads.
 const inboxWindow = 200
 
-// pageSQL returns, for user $1, up to when the user has read, the data that texts need, whether
-// there are notices, and the templates of the $7 newest reservations, and the changes of
-// remembered batches; see [inboxMemory.changesSQL].
-func (m *inboxMemory) newPageSQL() string {
-	with, columns := m.changesSQL()
-	return `with ` + with + `
-select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01'),
-	coalesce(u.name, ''), coalesce(u.locale, ''), coalesce(u.timezone, ''),
-	exists (select from notices where user_id = $1 and run_id is not null),
-	array(select template_id from reservations where user_id = $1
-		union select template_id from former_reservations f where user_id = $1
-			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $7::int),` + columns + `
-from here left join users u on u.id = $1`
-}
-
 // Page derives the user's in-app messages from the batches that reached the user;
-// no message is stored separately. One round trip reads the user's rows and the
-// changes of remembered batches. Batches that are not remembered cost a second
-// round trip, and content that is not remembered a third.
+// no message is stored separately. One round trip, which concurrent pages share, reads the
+// user's rows and the changes of remembered batches. Batches that are not remembered cost a
+// second round trip, and content that is not remembered a third.
 func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int) (inbox.Page, error) {
 	ctx = pg.Unlimited(ctx) // one call is most of the page, so it may take the time of the request
 	p := paging{Page: inbox.Page{UserID: by}, before: before, limit: max(limit, 1), reader: user.User{ID: by}}
-	var templates []int64
-	var notices bool
-	var columns columns
-	changed, asks := s.memory.asks()
-	reads := []pg.Read{{SQL: s.memory.pageSQL(), Args: slices.Concat([]any{by}, asks, []any{inboxWindow}), Rows: func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, append([]any{&p.ReadThrough, &p.reader.Name, &p.reader.Locale, &p.reader.Timezone, &notices, &templates},
-			changed.fields(&columns)...), func() error { return changed.read(columns) })
-		return err
-	}}}
-	campaigns := s.memory.campaigns()
-	known := time.Since(campaigns.at) < campaignsFor
-	if !known {
-		reads = append(reads, campaigns.read())
-	}
-	if err := s.PlannedTogether(ctx, reads...); err != nil {
-		return p.Page, pg.Translate(err)
-	}
-	remembers, err := s.memory.apply(ctx, changed)
+	rows, err := s.pages.Do(ctx, by)
 	if err != nil {
 		return p.Page, err
 	}
-	p.remembers = remembers
-	if now := s.memory.campaigns(); known && (!remembers || !now.at.Equal(campaigns.at)) { // a change dropped the list
-		known, campaigns = false, now
-		err = s.PlannedTogether(ctx, campaigns.read())
-	}
-	if err == nil && !known {
-		s.memory.keepCampaigns(campaigns)
-	}
-	if err == nil {
-		err = s.addBatches(ctx, &p, templates, notices, campaigns)
-	}
-	if err != nil {
+	p.ReadThrough, p.reader, p.remembers = rows.readThrough, rows.reader, rows.remembers
+	if err := s.addBatches(ctx, &p, rows.templates, rows.notices, rows.campaigns); err != nil {
 		return p.Page, pg.Translate(err)
 	}
 	p.Items, err = s.render(ctx, p.reader, p.count())

@@ -3,6 +3,10 @@ package delivery
 import (
 	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
 )
 
 // A snapshot is a state of the database up to which the memory knows all changes; the zero
@@ -28,33 +32,34 @@ const inboxHistorySQL = `(select name || ' ' || pg_relation_filepath('batches') 
 // newHistorySQL names the history, unless another program has named it.
 const newHistorySQL = `insert into inbox_history default values on conflict do nothing`
 
-// changesSQL is the part of a page's statement that reads the present snapshot, the history and
-// the database's time; whether the snapshot $2 with the history $3 and the time $4 can be used;
-// and up to $6 changes since. The changes since a snapshot are those of transactions that began
+// newChangesSQL returns a statement that reads the present snapshot, the history and the
+// database's time; whether the snapshot $1 with the history $2 and the time $3 can be used;
+// and up to $5 changes since. The changes since a snapshot are those of transactions that began
 // later, and of transactions that were under way, however long they stay so.
-func (m *inboxMemory) changesSQL() (with, columns string) {
+func (m *inboxMemory) newChangesSQL() string {
 	return `
-here as materialized (select pg_current_snapshot() as now, ` + m.history + ` as history),
+with here as materialized (select pg_current_snapshot() as now, ` + m.history + ` as history),
 changed as materialized (
     (select changed, topic, topic_id, batch_id from inbox_changes, here
-    where changed >= pg_snapshot_xmax($2::text::pg_snapshot) and changed < pg_snapshot_xmax(now) limit $6::int)
+    where changed >= pg_snapshot_xmax($1::text::pg_snapshot) and changed < pg_snapshot_xmax(now) limit $5::int)
     union all
     (select changed, topic, topic_id, batch_id from inbox_changes
-    where changed = any(array(select pg_snapshot_xip($2::text::pg_snapshot))) limit $6::int)
-)`, `
-here.now::text, coalesce(here.history, ''), clock_timestamp(), coalesce(here.history = $3 and clock_timestamp() < $4::timestamptz + $5::interval, false),
-array(select changed::text from changed), array(select topic from changed), array(select topic_id from changed), array(select batch_id from changed)`
+    where changed = any(array(select pg_snapshot_xip($1::text::pg_snapshot))) limit $5::int)
+)
+select here.now::text, coalesce(here.history, ''), clock_timestamp(), coalesce(here.history = $2 and clock_timestamp() < $3::timestamptz + $4::interval, false),
+    array(select changed::text from changed), array(select topic from changed), array(select topic_id from changed), array(select batch_id from changed)
+from here`
 }
 
-// changes are the answer of changesSQL.
+// changes are the answer of newChangesSQL.
 type changes struct {
 	since, now snapshot
 	usable     bool
 	list       []change
 }
 
-// asks returns the parameters of changesSQL, from $2 on.
-func (m *inboxMemory) asks() (*changes, []any) {
+// changes returns the changes since the snapshot of the memory, and the statement that reads them.
+func (m *inboxMemory) changes() (*changes, pg.Read) {
 	m.mu.Lock()
 	c := &changes{since: m.since}
 	m.mu.Unlock()
@@ -62,29 +67,25 @@ func (m *inboxMemory) asks() (*changes, []any) {
 	if c.since.text != "" {
 		since = c.since.text
 	}
-	return c, []any{since, c.since.history, c.since.at, sinceFor, m.most + 1}
+	return c, pg.Read{SQL: m.changesSQL(), Args: []any{since, c.since.history, c.since.at, sinceFor, m.most + 1}, Rows: c.read}
 }
 
-// columns are the values of the columns of changesSQL.
-type columns struct {
-	transactions []string
-	kinds        []int16
-	ids, batches []int64
-}
-
-func (c *changes) fields(of *columns) []any {
-	return []any{&c.now.text, &c.now.history, &c.now.at, &c.usable, &of.transactions, &of.kinds, &of.ids, &of.batches}
-}
-
-func (c *changes) read(of columns) error {
-	for i, text := range of.transactions {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return err
+// read reads the row of newChangesSQL.
+func (c *changes) read(rows pgx.Rows) error {
+	var transactions []string
+	var kinds []int16
+	var ids, batches []int64
+	_, err := pgx.ForEachRow(rows, []any{&c.now.text, &c.now.history, &c.now.at, &c.usable, &transactions, &kinds, &ids, &batches}, func() error {
+		for i, text := range transactions {
+			n, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return err
+			}
+			c.list = append(c.list, change{n, topic{kinds[i], ids[i]}, batches[i]})
 		}
-		c.list = append(c.list, change{n, topic{of.kinds[i], of.ids[i]}, of.batches[i]})
-	}
-	return nil
+		return nil
+	})
+	return err
 }
 
 // parseSnapshot returns the parts of a pg_snapshot: all transactions before first have ended, all

@@ -21,8 +21,8 @@ import (
 type inboxMemory struct {
 	db *pg.DB
 	// history is SQL that names the server's transaction history; see [historySQL].
-	history string
-	pageSQL func() string // with the history
+	history    string
+	changesSQL func() string // with the history
 	// enough is the number of pages within askedFor that makes the memory read a topic.
 	enough int
 	// most is the number of changes above which everything is forgotten.
@@ -66,7 +66,7 @@ func newInboxMemory(db *pg.DB) *inboxMemory {
 	life, end := context.WithCancel(context.Background())
 	m := &inboxMemory{db: db, history: inboxHistorySQL, enough: 64, most: 2000, room: 256 << 20, life: life, end: end}
 	m.forget(snapshot{})
-	m.pageSQL = sync.OnceValue(m.newPageSQL)
+	m.changesSQL = sync.OnceValue(m.newChangesSQL)
 	return m
 }
 

@@ -20,7 +20,7 @@ const SealPurpose = "dropbell provider secrets"
 const (
 	MaxWeight    = 1000
 	MaxOrder     = 1000
-	MaxProviders = 200
+	MaxProviders = 1000
 	maxName      = 60
 	maxSetting   = 20_000
 	maxCountries = 250

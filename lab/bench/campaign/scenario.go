@@ -34,7 +34,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 }
 
 func bench(ctx context.Context, s *stack.Stack, n, runs, tasks int, sizes []int) error {
-	fmt.Printf("%10s %8s %8s %10s %12s %10s %10s\n", "users", "floor", "cut", "accounted", "per second", "all/floor", "peak MiB")
+	fmt.Printf("%10s %8s %8s %10s %12s %10s %13s %10s\n", "users", "floor", "cut", "accounted", "per second", "all/floor", "CPU of floor", "peak MiB")
 	if len(sizes) > 0 {
 		return curve(ctx, s, sizes)
 	}
@@ -46,13 +46,13 @@ func bench(ctx context.Context, s *stack.Stack, n, runs, tasks int, sizes []int)
 		return err
 	}
 	defer worker.Stop()
-	var floors, peers []float64
+	var floors, used, peers []float64
 	for range runs {
 		r, err := once(ctx, s, worker, n)
 		if err != nil {
 			return err
 		}
-		floors = append(floors, r.all.Seconds()/r.floor.Seconds())
+		floors, used = append(floors, r.all.Seconds()/r.floor.Seconds()), append(used, r.processor.Seconds()/r.floorUsed.Seconds())
 		if tasks == 0 {
 			continue
 		}
@@ -64,7 +64,7 @@ func bench(ctx context.Context, s *stack.Stack, n, runs, tasks int, sizes []int)
 		fmt.Printf("%10d users, a task each: recorded after %.2fs, %.0f per second\n", tasks, took.Seconds(), perSecond)
 		peers = append(peers, float64(n)/r.all.Seconds()/perSecond)
 	}
-	fmt.Printf("median of all/floor: %.2f\n", stack.Median(floors))
+	fmt.Printf("median of all/floor: %.2f, of processor time: %.2f\n", stack.Median(floors), stack.Median(used))
 	if tasks > 0 {
 		fmt.Printf("median of users per second, Dropbell to a task each: %.1f\n", stack.Median(peers))
 	}
@@ -82,23 +82,27 @@ func people(ctx context.Context, s *stack.Stack, n int) error {
 
 // A result has the measurements of one campaign.
 type result struct {
-	floor, all time.Duration
-	peakMiB    float64
+	floor, all           time.Duration
+	floorUsed, processor time.Duration // by all processes
+	peakMiB              float64
 }
 
 func once(ctx context.Context, s *stack.Stack, worker *stack.Process, n int) (r result, err error) {
-	if r.floor, err = stream(ctx, s, n); err != nil {
+	if r.floorUsed, err = s.UsedWhile(ctx, nil, func() (err error) { r.floor, err = stream(ctx, s, n); return err }); err != nil {
 		return r, err
 	}
-	took, err := s.SendCampaign(ctx, campaign.Spec{Channel: delivery.App, Audience: campaign.Audience{Kind: campaign.Everybody},
-		Content: stack.Wording("Everything must go")}, n)
-	if err != nil {
+	var took stack.Took
+	if r.processor, err = s.UsedWhile(ctx, worker, func() (err error) {
+		took, err = s.SendCampaign(ctx, campaign.Spec{Channel: delivery.App, Audience: campaign.Audience{Kind: campaign.Everybody},
+			Content: stack.Wording("Everything must go")}, n)
+		return err
+	}); err != nil {
 		return r, err
 	}
 	_, r.peakMiB = worker.Memory()
 	r.all = took.All
-	fmt.Printf("%10d %7.2fs %7.2fs %9.2fs %12.0f %10.2f %10.0f\n", n, r.floor.Seconds(), took.Cut.Seconds(), took.All.Seconds(),
-		float64(n)/took.All.Seconds(), took.All.Seconds()/r.floor.Seconds(), r.peakMiB)
+	fmt.Printf("%10d %7.2fs %7.2fs %9.2fs %12.0f %10.2f %6.2f/%5.2fs %10.0f\n", n, r.floor.Seconds(), took.Cut.Seconds(), took.All.Seconds(),
+		float64(n)/took.All.Seconds(), took.All.Seconds()/r.floor.Seconds(), r.processor.Seconds(), r.floorUsed.Seconds(), r.peakMiB)
 	return r, nil
 }
 

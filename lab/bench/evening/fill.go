@@ -35,7 +35,8 @@ func (f *filling) fill(ctx context.Context) error {
 			return fmt.Errorf("users: %w", err)
 		}
 	}
-	if _, err := f.SQL.Exec(ctx, `insert into shops (number, name, timezone) values (10, 'Ten', 'UTC') on conflict do nothing`); err != nil {
+	if _, err := f.SQL.Exec(ctx, `insert into shops (number, name, timezone) select $1 + i, 'Shop ' || $1 + i, 'UTC' from generate_series(0, greatest($2::int - 1, 0)) i
+		on conflict do nothing`, firstShop, f.shops); err != nil {
 		return err
 	}
 	for _, sh := range f.shapes {
@@ -111,8 +112,9 @@ func (f *filling) fillDrops(ctx context.Context, sh shape) error {
 	first := f.first(sh)
 	if _, err := f.SQL.Exec(ctx, `insert into templates (id, shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at,
 			closes_at, valid_hours, obtain, claim_mode, state)
-		overriding system value select $1::bigint + i, 10, 'Evening', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('hour', now()) + interval '2 hours', now() + interval '30 days', 48,
-			'claim', 'durable', 'published' from generate_series(0, $2::int - 1) i on conflict do nothing`, first, sh.drops); err != nil {
+		overriding system value select $1::bigint + i, $3::bigint + i % greatest($4::int, 1), 'Evening', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('hour', now()) + interval '2 hours', now() + interval '30 days', 48,
+			'claim', 'durable', 'published' from generate_series(0, $2::int - 1) i
+		on conflict (id) do update set shop_number = excluded.shop_number`, first, sh.drops, firstShop, f.shops); err != nil {
 		return err
 	}
 	var reserved int

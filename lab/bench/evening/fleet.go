@@ -23,16 +23,26 @@ import (
 type fleet struct {
 	workers []*stack.Process
 	queue   *asynq.Queue
+	sink    sink
 	close   []func()
 }
 
+// sink has the addresses of the provider.
+type sink struct{ mail, sms, webhook string }
+
 func startFleet(ctx context.Context, s *stack.Stack, o options) (*fleet, error) {
 	fl := &fleet{}
-	env, err := fl.startSink()
-	if err != nil {
+	if err := fl.startSink(); err != nil {
 		fl.stop()
 		return nil, err
 	}
+	env := []string{"SMTP_URL=" + fl.sink.mail, "SMS_URL=" + fl.sink.sms, "SMS_TOKEN=bench", "WEBHOOK_URL=" + fl.sink.webhook,
+		"WEBHOOK_SECRET=whsec_YSBzZWNyZXQgdGhhdCBvbmx5IHRoaXMgYmVuY2htYXJrIGtub3dz", "PROVIDERS_KEY=" + sealKey, "PROVIDERS_PRIVATE=yes"}
+	if err := makeShops(ctx, s, o.shops, fl.sink); err != nil {
+		fl.stop()
+		return nil, err
+	}
+	var err error
 	bin := o.worker
 	if bin == "" {
 		dir, err := os.MkdirTemp("", "dropbell-evening-")
@@ -84,15 +94,15 @@ func (fl *fleet) cpu() (sum time.Duration, err error) {
 }
 
 // startSink starts a provider of mails, texts and webhooks that accepts every message and keeps
-// none. It returns the environment variables that point to the provider.
-func (fl *fleet) startSink() ([]string, error) {
+// none.
+func (fl *fleet) startSink() error {
 	mails, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	calls, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /hook", func(w http.ResponseWriter, r *http.Request) {
@@ -106,8 +116,8 @@ func (fl *fleet) startSink() ([]string, error) {
 	go func() { _ = web.Serve(calls) }()
 	go func() { _ = mail.Serve(mails) }()
 	fl.close = append(fl.close, func() { _ = errors.Join(web.Close(), mail.Close()) })
-	return []string{"SMTP_URL=smtp://" + mails.Addr().String() + "?from=drops@shop.example", "SMS_URL=http://" + calls.Addr().String() + "/sms",
-		"SMS_TOKEN=bench", "WEBHOOK_URL=http://" + calls.Addr().String() + "/hook", "WEBHOOK_SECRET=whsec_YSBzZWNyZXQgdGhhdCBvbmx5IHRoaXMgYmVuY2htYXJrIGtub3dz"}, nil
+	fl.sink = sink{"smtp://" + mails.Addr().String() + "?from=drops@shop.example", "http://" + calls.Addr().String() + "/sms", "http://" + calls.Addr().String() + "/hook"}
+	return nil
 }
 
 // takeTexts answers that every text of the call is accepted.

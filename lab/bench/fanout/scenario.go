@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/template"
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
@@ -35,6 +36,8 @@ type result struct {
 	P50         float64 `json:"p50_seconds"`
 	P99         float64 `json:"p99_seconds"`
 	All         float64 `json:"all_seconds"`
+	Processor   float64 `json:"processor_seconds"`
+	FloorUsed   float64 `json:"floor_processor_seconds"`
 	PeakMiB     float64 `json:"peak_mib"`
 	RedisPer    float64 `json:"redis_bytes_per_reminder"`
 	PostgresPer float64 `json:"postgres_bytes_per_reminder"`
@@ -51,27 +54,27 @@ func bench(ctx context.Context, n, runs int, asJSON bool) error {
 		show = func(r result) { _ = json.NewEncoder(os.Stdout).Encode(r) }
 	} else {
 		fmt.Println(stack.Machine(ctx, s))
-		fmt.Printf("%12s %8s %8s %8s %8s %8s %9s %9s %11s %11s\n", "reminders", "floor", "first", "p50", "p99", "all",
-			"all/floor", "peak MiB", "Redis B/r", "PG B/r")
+		fmt.Printf("%12s %8s %8s %8s %8s %8s %9s %13s %9s %11s %11s\n", "reminders", "floor", "first", "p50", "p99", "all",
+			"all/floor", "CPU of floor", "peak MiB", "Redis B/r", "PG B/r")
 	}
-	var ratios []float64
+	var ratios, used []float64
 	for range runs {
 		r, err := once(ctx, s, n)
 		if err != nil {
 			return err
 		}
 		show(r)
-		ratios = append(ratios, r.All/r.Floor)
+		ratios, used = append(ratios, r.All/r.Floor), append(used, r.Processor/r.FloorUsed)
 	}
 	if !asJSON {
-		fmt.Printf("median of all/floor: %.2f\n", stack.Median(ratios))
+		fmt.Printf("median of all/floor: %.2f, of processor time: %.2f\n", stack.Median(ratios), stack.Median(used))
 	}
 	return nil
 }
 
 func printTable(r result) {
-	fmt.Printf("%12d %7.2fs %7.2fs %7.2fs %7.2fs %7.2fs %9.2f %9.0f %11.2f %11.1f\n", r.Reminders, r.Floor, r.First, r.P50,
-		r.P99, r.All, r.All/r.Floor, r.PeakMiB, r.RedisPer, r.PostgresPer)
+	fmt.Printf("%12d %7.2fs %7.2fs %7.2fs %7.2fs %7.2fs %9.2f %6.2f/%5.2fs %9.0f %11.2f %11.1f\n", r.Reminders, r.Floor, r.First, r.P50,
+		r.P99, r.All, r.All/r.Floor, r.Processor, r.FloorUsed, r.PeakMiB, r.RedisPer, r.PostgresPer)
 }
 
 func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
@@ -91,20 +94,25 @@ func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
 	if err := reserve(ctx, s, t.ID, &r); err != nil {
 		return r, err
 	}
-	floor, err := floor(ctx, s, t.ID, n)
-	if err != nil {
+	if r.FloorUsed, err = seconds(s.UsedWhile(ctx, nil, func() error { floor, err := floor(ctx, s, t.ID, n); r.Floor = floor.Seconds(); return err })); err != nil {
 		return r, err
 	}
-	if err := s.FireSoon(ctx, t, stack.Ahead(n)); err != nil {
-		return r, err
-	}
-	if err := s.WaitFinished(ctx, t.ID); err != nil {
+	if r.Processor, err = seconds(s.UsedWhile(ctx, worker, func() error { return fire(ctx, s, t, n) })); err != nil {
 		return r, err
 	}
 	_, r.PeakMiB = worker.Memory()
 	late, err := s.Lateness(ctx, t.ID, n)
-	r.Floor, r.First, r.P50, r.P99, r.All = floor.Seconds(), late.First.Seconds(), late.P50.Seconds(), late.P99.Seconds(), late.Last.Seconds()
+	r.First, r.P50, r.P99, r.All = late.First.Seconds(), late.P50.Seconds(), late.P99.Seconds(), late.Last.Seconds()
 	return r, err
+}
+
+func seconds(d time.Duration, err error) (float64, error) { return d.Seconds(), err }
+
+func fire(ctx context.Context, s *stack.Stack, t template.Template, n int) error {
+	if err := s.FireSoon(ctx, t, stack.Ahead(n)); err != nil {
+		return err
+	}
+	return s.WaitFinished(ctx, t.ID)
 }
 
 // reserve stores the reservations and measures the memory that they use while they wait.

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack/network"
-	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 )
@@ -56,7 +55,8 @@ type bench struct {
 	paths                paths            // of web
 	web                  *stack.Process
 	http                 *http.Client
-	calls                int // so far; each has a user of its own
+	calls                int   // so far; each has a user of its own
+	paid                 int64 // coupons of payments so far
 	names                []string
 	took                 map[string]map[int]time.Duration // the median, by operation and milliseconds each way
 	trips                map[string]string                // counted at the last delay, by operation
@@ -168,45 +168,6 @@ func (b *bench) print(delays []int) {
 		fmt.Printf("%s %.1f |\n", row, roundTrips(b.took[name]))
 	}
 }
-
-// rates prints how many reservations a second many callers make without a delay and with 1 ms each
-// way, in turns.
-func (b *bench) rates(ctx context.Context) error {
-	var ratios []float64
-	for range b.runs {
-		rate := map[int]float64{}
-		for _, ms := range []int{0, 1} {
-			b.delay(ms)
-			drop, err := b.Drop(ctx, 3*time.Hour)
-			if err != nil {
-				return err
-			}
-			tokens, err := load.Tokens(secret, int(b.lasting.Seconds()*mostPerSecond))
-			if err != nil {
-				return err
-			}
-			body := reservation(drop.ID, 0)
-			r, err := load.Run(load.Plan{Addr: b.web.Addr, Connections: b.callers, Duration: b.lasting, Expect: []int{200, 201},
-				Request: func(to []byte, i int64) []byte {
-					return load.Post(to, "/api/v1/reservations", tokens[i%int64(len(tokens))], "", body)
-				}})
-			if err == nil && r.Failures > 0 {
-				err = fmt.Errorf("%d of %d requests failed, e.g. %s", r.Failures, r.Requests, r.Example)
-			}
-			if err != nil {
-				return err
-			}
-			rate[ms] = r.PerSecond
-		}
-		ratios = append(ratios, rate[1]/rate[0])
-		fmt.Printf("%d callers reserve: %.0f/s without a delay, %.0f/s with 1 ms each way\n", b.callers, rate[0], rate[1])
-	}
-	fmt.Printf("%s of the rate without a delay (aim: at least 0.9)\n", stack.Spread(ratios))
-	return nil
-}
-
-// mostPerSecond is more than two cores answer.
-const mostPerSecond = 40_000
 
 // reservation is the body of a request for the i-th of the app's twelve reminders.
 func reservation(templateID int64, i int) string {

@@ -40,6 +40,29 @@ func (s *Stack) PostgresCPU(ctx context.Context) (time.Duration, error) {
 	return sum, err
 }
 
+// UsedWhile returns the processor time that PostgreSQL, Redis and the program use while do runs.
+// Without a program it is this process, which reads what the database sends.
+func (s *Stack) UsedWhile(ctx context.Context, p *Process, do func() error) (time.Duration, error) {
+	used := func() (time.Duration, error) {
+		own, err1 := CPUOf(os.Getpid())
+		if p != nil {
+			own, err1 = p.CPU()
+		}
+		postgres, err2 := s.PostgresCPU(ctx)
+		redis, err3 := s.RedisCPU(ctx)
+		return own + postgres + redis, errors.Join(err1, err2, err3)
+	}
+	before, err := used()
+	if err == nil {
+		err = do()
+	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := used()
+	return after - before, err
+}
+
 // RedisCPU returns the processor time that the server has used so far.
 func (s *Stack) RedisCPU(ctx context.Context) (time.Duration, error) {
 	client, err := s.RedisClient()

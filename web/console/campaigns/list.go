@@ -132,47 +132,52 @@ func (h *handlers) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.drawCampaign(w, r, http.StatusOK, campaignpages.Campaign{Status: st})
 }
 
-// drawCampaign shows the page of a campaign.
-func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p campaignpages.Campaign) (err error) {
+// drawCampaign shows the page of a campaign. What the page consists of is read at the same time.
+func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p campaignpages.Campaign) error {
 	ctx, by, st := r.Context(), shell.Actor(r), p.Status
 	p.Zone = h.ShopZone(st.ShopTimezone)
-	if p.Carrier, err = h.carrier(r, st); err != nil {
-		return err
-	}
-	if p.Waiting, err = h.Campaigns.Waiting(r.Context(), st); err != nil {
-		return err
-	}
-	if err := h.completeResults(r, &p); err != nil {
-		return err
-	}
 	p.Course = campaignpages.CampaignCourse{Status: st, Zone: p.Zone}
-	if p.Course.Series, p.Course.Looks, err = h.Campaigns.Course(ctx, by, st.ID); err != nil {
-		return err
-	}
-	s, err := h.sendingOf(r, st.Campaign)
+	err := shell.Together(append(h.resultReads(r, &p),
+		func() (err error) { p.Carrier, err = h.carrier(r, st); return err },
+		func() (err error) { p.Waiting, err = h.Campaigns.Waiting(ctx, st); return err },
+		func() (err error) {
+			p.Course.Series, p.Course.Looks, err = h.Campaigns.Course(ctx, by, st.ID)
+			return err
+		},
+		func() (err error) { p.Previews, err = h.storedTexts(r, st.Campaign); return err },
+		func() (err error) { p.Requests, err = h.Approvals.Requests(ctx, st.Campaign, 1); return err },
+		func() (err error) {
+			if p.SegmentNow, err = h.Campaigns.SegmentRule(ctx, st.Audience); err != nil {
+				return err
+			}
+			if rule := cmp.Or(st.Rule, p.SegmentNow); rule != nil {
+				p.Names = h.DropNames(r, rule.Rule.Templates())
+			}
+			return nil
+		},
+		func() error { p.AudienceNames = h.audienceNames(r, st.Audience); return nil },
+		func() (err error) {
+			p.Earlier, err = h.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns)
+			return err
+		},
+	)...)
 	if err != nil {
 		return err
 	}
-	if p.Previews, err = h.texts(r, s); err != nil {
-		return err
-	}
-	if st.Shop == 0 { // members of some shops send no text that is of none
-		p.Previews.MayTry = p.Previews.MayTry && ui.MayEverywhere(ctx, staff.ManageCampaigns)
-	}
-	if p.Requests, err = h.Approvals.Requests(ctx, st.Campaign, 1); err != nil {
-		return err
-	}
-	if p.SegmentNow, err = h.Campaigns.SegmentRule(ctx, st.Audience); err != nil {
-		return err
-	}
-	p.AudienceNames = h.audienceNames(r, st.Audience)
-	if rule := cmp.Or(st.Rule, p.SegmentNow); rule != nil {
-		p.Names = h.DropNames(r, rule.Rule.Templates())
-	}
-	if p.Earlier, err = h.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
-		return err
-	}
 	return h.Show(w, r, status, p.Page())
+}
+
+// storedTexts returns the messages of a stored campaign.
+func (h *handlers) storedTexts(r *http.Request, c campaign.Campaign) (campaignpages.Texts, error) {
+	s, err := h.sendingOf(r, c)
+	if err != nil {
+		return campaignpages.Texts{}, err
+	}
+	texts, err := h.texts(r, s)
+	if c.Shop == 0 { // members of some shops send no text that is of none
+		texts.MayTry = texts.MayTry && ui.MayEverywhere(r.Context(), staff.ManageCampaigns)
+	}
+	return texts, err
 }
 
 // campaignProgress is the part of the page that keeps itself up to date.

@@ -25,31 +25,30 @@ const (
 	comparedChoice = 20
 )
 
-// completeResults adds the results of the last count to a campaign's page. The balance is recounted
-// on request.
-func (h *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) error {
+// resultReads returns the reads of the results of the last count, of the first recipients and, if
+// the request asks for it, of a new balance. They set fields of p.
+func (h *handlers) resultReads(r *http.Request, p *campaignpages.Campaign) []func() error {
 	if p.StartedAt == nil {
 		return nil
 	}
 	ctx, by := r.Context(), shell.Actor(r)
-	var err error
-	if _, p.Results, err = h.Campaigns.Results(ctx, by, p.ID); err != nil {
-		return err
-	}
-	list, err := h.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
-	if err != nil {
-		return err
-	}
-	p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
-	shell.NameEach(h.Shell, r, list.List, recipientOf)
-	if r.FormValue("account") == "now" {
-		b, err := h.Campaigns.Balance(ctx, by, p.ID)
-		if err != nil {
+	return []func() error{
+		func() (err error) { _, p.Results, err = h.Campaigns.Results(ctx, by, p.ID); return err },
+		func() error {
+			list, err := h.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
+			p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
+			shell.NameEach(h.Shell, r, list.List, recipientOf)
 			return err
-		}
-		p.Balance = &b
+		},
+		func() error {
+			if r.FormValue("account") != "now" {
+				return nil
+			}
+			b, err := h.Campaigns.Balance(ctx, by, p.ID)
+			p.Balance = &b
+			return err
+		},
 	}
-	return nil
 }
 
 // campaignResults renders the part of the page with the campaign's results.

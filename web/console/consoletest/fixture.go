@@ -133,7 +133,13 @@ func (g *Fixture) Provoke(words string) {
 // New returns a console with a database of its own; change changes its dependencies.
 func New(t *testing.T, change ...func(*console.Deps)) *Fixture {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), localstack.Database(t), postgres.Options{AppName: "console-test", Log: slog.New(slog.DiscardHandler)})
+	return NewAt(t, localstack.Database(t), change...)
+}
+
+// NewAt is [New] with the database at the address.
+func NewAt(t *testing.T, database string, change ...func(*console.Deps)) *Fixture {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), database, postgres.Options{AppName: "console-test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
