@@ -92,7 +92,7 @@ func testDoors(t *testing.T) {
 		t.Errorf("without a token: %s", a.Body)
 	}
 	claims(member, 409, "door_not_open")
-	r.exec(`update templates set opens_at = now() + interval '1 hour', version = version + 1 where id = $1`, draft)
+	r.exec(`update templates set opens_at = date_trunc('second', now()) + interval '1 hour', version = version + 1 where id = $1`, draft)
 	claims(member, 201, "")
 	claims(member, 409, "limit_reached")
 	if a := claims(other, 409, "door_not_open"); !strings.Contains(a.Body.String(), "opens for you at ") {

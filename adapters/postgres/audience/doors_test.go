@@ -87,7 +87,7 @@ func TestMembersOfDoors(t *testing.T) {
 		t.Fatalf("%d doors are frozen, want the first: the others open later", frozen)
 	}
 	judge("with one door frozen")
-	w.Exec(`update templates set opens_at = now() + interval '20 seconds', issued = 0 where id = $1`, drop.ID)
+	w.Exec(`update templates set opens_at = date_trunc('second', now()) + interval '20 seconds', issued = 0 where id = $1`, drop.ID)
 	for more := true; more; {
 		more, err = doors.FreezeNext(t.Context())
 		w.Must(err)

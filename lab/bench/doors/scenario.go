@@ -103,7 +103,7 @@ func (b *bench) drop(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = b.SQL.Exec(ctx, `update templates set opens_at = now() - interval '1 minute', stock = 1000000000 where id = $1`, t.ID)
+	_, err = b.SQL.Exec(ctx, `update templates set opens_at = date_trunc('second', now()) - interval '1 minute', stock = 1000000000 where id = $1`, t.ID)
 	return t.ID, err
 }
 
