@@ -105,7 +105,7 @@ func (d Door) checkWho(e *fault.Fields, at func(string) string, last bool) {
 	switch d.Who {
 	case ToAll:
 		if !last {
-			e.Add(at("who"), "rule.door_all_last", "must be a group: nobody comes to the doors below a door for all")
+			e.Add(at("who"), "rule.door_all_last", "must be a group: a door for all users leaves no user to the doors below")
 		}
 	case ToSegment, ToList:
 		if d.SegmentID <= 0 {

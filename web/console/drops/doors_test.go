@@ -37,7 +37,7 @@ func TestDoorsOfADrop(t *testing.T) {
 		form.Set(fmt.Sprintf("tests[%d].user_id", i), user)
 		form.Set(fmt.Sprintf("tests[%d].wants", i), "1")
 	}
-	b.Post(doors, form).Is(422).Has("nobody comes to the doors below a door for all")
+	b.Post(doors, form).Is(422).Has("leaves no customer to the doors below")
 	form.Set("move", "1:up")
 	form = b.Post(doors, form).Is(200).Form(doors)
 	if form.Get("doors[0].name") != "Gold members" || form.Get("doors[1].name") != "Everybody" || form.Get("doors[0].lead_minutes") != "60" || form.Get("tests[0].wants") != "2" {
