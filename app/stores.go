@@ -34,6 +34,7 @@ type Stores struct {
 	Grants        couponsdb.Grants
 	Notices       couponsdb.Notices
 	Orders        couponsdb.Orders
+	Reviews       couponsdb.Reviews
 	StockLedgers  couponsdb.Ledgers
 	Wallet        couponsdb.Wallet
 
@@ -52,6 +53,7 @@ type Stores struct {
 	Budgets       dropsdb.Budgets
 	Cockpits      dropsdb.Cockpits
 	Counters      dropsdb.Counters
+	Draws         dropsdb.Draws
 	Forecasts     dropsdb.Forecasts
 	Live          dropsdb.Live
 	Models        dropsdb.Models
@@ -91,7 +93,7 @@ func NewStores(db *postgres.DB) Stores {
 
 		Codes: couponsdb.NewCodes(db), CouponSteps: couponsdb.NewCouponSteps(db), CouponTallies: couponsdb.NewCouponTallies(db),
 		GateRecorder: couponsdb.NewGateRecorder(db), Gates: couponsdb.NewGates(db), Grants: couponsdb.NewGrants(db),
-		Notices: couponsdb.NewNotices(db), Orders: couponsdb.NewOrders(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
+		Notices: couponsdb.NewNotices(db), Orders: couponsdb.NewOrders(db), Reviews: couponsdb.NewReviews(db), StockLedgers: couponsdb.NewLedgers(db), Wallet: couponsdb.NewWallet(db),
 
 		Batches: batches, Channels: deliverydb.NewChannels(db), ChannelTests: deliverydb.NewChannelTests(db),
 		DeadLetters: deliverydb.NewDeadLetters(db), Deliveries: deliverydb.NewLedger(db),
@@ -99,7 +101,7 @@ func NewStores(db *postgres.DB) Stores {
 		WarmUps: deliverydb.NewWarmUps(db),
 
 		Announcements: dropsdb.NewAnnouncements(db), Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
-		Counters: dropsdb.NewCounters(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
+		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
 		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Setups: dropsdb.NewSetups(db),
 		Slots: dropsdb.NewSlots(db, batches), Templates: dropsdb.NewTemplates(db),
 

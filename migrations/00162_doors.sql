@@ -12,7 +12,7 @@ create table doors (
     place        smallint not null check (place between 1 and 4),
     name         text not null,
     who          text not null check (who in ('all', 'segment', 'list', 'codes')),
-    segment_id   bigint references segments (id) on delete set null, -- of segment and list
+    segment_id   bigint, -- of segment and list; after the drop it may be deleted
     lead_minutes integer not null check (lead_minutes between 0 and 1440), -- it opens so long before the drop
     share        bigint not null check (share >= 0), -- coupons, 0 = no limit
     user_limit   integer not null check (user_limit >= 0), -- 0 = the drop's

@@ -25,6 +25,7 @@ type Config struct {
 	// SessionURL is the address of the database without a transaction pool in between; empty =
 	// DatabaseURL is such an address.
 	SessionURL string
+	MoveURL    string // the database to which worker move takes a shop
 	PoolMode   string // session or transaction
 	// ReplicaURL leads to a standby that reports are read from; empty = none.
 	ReplicaURL string
@@ -108,6 +109,11 @@ type Config struct {
 	// SecondFactorKeys encrypt the secrets of authenticator apps. The first key encrypts new
 	// secrets; no keys = secrets are stored unencrypted.
 	SecondFactorKeys []string
+	// DrawKeys sign draws, separated by commas. The first key signs new draws. Empty = there are no draws.
+	DrawKeys string
+	// DrandURLs are relays of drand; LocalBeacon adds a beacon of the installation's own.
+	DrandURLs   []string
+	LocalBeacon bool
 	// EventsKeys encrypt the secrets of webhook endpoints. The first key encrypts new secrets;
 	// empty = secrets are stored unencrypted.
 	EventsKeys []string
@@ -122,6 +128,9 @@ type Config struct {
 	RetainHooks time.Duration
 
 	LinkSecret string
+	// PassSecret signs passes of protected drops. SiteVerifyURL and SiteVerifySecret name the service
+	// that checks tokens.
+	PassSecret, SiteVerifyURL, SiteVerifySecret string
 	// AlertsPrivate permits chat groups for staff at private addresses and in plain http.
 	AlertsPrivate bool
 
@@ -187,6 +196,7 @@ func variables() []Variable {
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
 		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
 		{"DATABASE_SESSION_URL", "", "with DATABASE_POOL_MODE=transaction: the server itself, or a pool in session mode, for worker migrate; empty = DATABASE_URL", orNone(database(func(c *Config) *string { return &c.SessionURL }))},
+		{"MOVE_DATABASE_URL", "", "the database of another installation, to which worker move takes a shop; no other command reads it", orNone(database(func(c *Config) *string { return &c.MoveURL }))},
 		{"DATABASE_REPLICA_URL", "", "a streaming standby of DATABASE_URL, from which web reads lists, exports, estimates and receipts of the console; empty = they are read from DATABASE_URL", orNone(database(func(c *Config) *string { return &c.ReplicaURL }))},
 		{"DATABASE_REPLICA_MAX_LAG", "10s", "how far behind the standby may be; beyond it reports are read from DATABASE_URL, between 1s and 1h", span(func(c *Config) *time.Duration { return &c.ReplicaMaxLag }, time.Second, time.Hour)},
 		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
@@ -279,6 +289,15 @@ func variables() []Variable {
 		}},
 		{"PROVIDERS_KEY", "", "encrypts the secrets of providers that staff configure in the console, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = no secret can be stored", providersKey},
 		{"PROVIDERS_PRIVATE", "no", "providers that staff configure in the console: yes = private addresses are called too, and through proxies; no = only public addresses, without proxy. Providers of the environment are called wherever they are", providersPrivate},
+		{"DRAW_KEY", "", "draws: signs cards, seals, results and receipts, at least 32 bytes; several separated by commas: the first signs new draws, the others finish those that they began; web and worker need the same; empty = there are no draws", drawKey},
+		{"DRAND_URLS", "", "draws: HTTP relays of drand's chain quicknet, such as https://api.drand.sh,https://drand.cloudflare.com; worker asks them for the rounds that decide; empty = other sources of randomness", drandURLs},
+		{"DRAW_LOCAL_BEACON", "off", "draws: on = a beacon of this installation, whose values DRAW_KEY determines, for development and tests; off = none", func(c *Config, v string) error {
+			c.LocalBeacon = v == "on"
+			if v != "on" && v != "off" {
+				return errors.New("must be on or off")
+			}
+			return nil
+		}},
 		{"EVENTS_KEY", "", "webhooks: encrypts the secrets of endpoints in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = they are stored as they are", eventsKey},
 		{"EVENTS_INSECURE", "off", "webhooks: on = endpoints may have http:// and private addresses, for development; off = https:// and public addresses only", func(c *Config, v string) error {
 			c.EventsInsecure = v == "on"
@@ -316,7 +335,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables())...)
+	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables(), passVariables())...)
 }
 
 // Load reads every variable. The error names all mistakes: one line per mistake with the

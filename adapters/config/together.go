@@ -42,6 +42,8 @@ func (c Config) together() (wrong []error) {
 	c.walletTogether(all, need)
 	all([]string{"PICTURES_S3_ENDPOINT", "PICTURES_S3_BUCKET", "PICTURES_S3_KEY_ID", "PICTURES_S3_SECRET"}, c.Pictures.Endpoint, c.Pictures.Bucket, c.Pictures.KeyID, c.Pictures.Secret)
 	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
+	all([]string{"SITEVERIFY_URL", "SITEVERIFY_SECRET"}, c.SiteVerifyURL, c.SiteVerifySecret)
+	need(c.SiteVerifyURL == "" || c.PassSecret != "", "PASS_SECRET is missing: it signs the passes that tokens of SITEVERIFY_URL earn")
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)

@@ -26,6 +26,7 @@ func fillFuture(w *pgtest.Fixture) {
 		"locked_at": pgtest.SQL("now()"), "locked_until": pgtest.SQL("now() + interval '1 hour'")})
 	w.Exec(`insert into notices (user_id, template_id, day, days, due_at, expires_at) select n, 1, now()::date, 1, now() + interval '1 hour', now() + interval '2 hours' from generate_series(1, 1000) n`)
 	w.Exec(`insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version, next_at) select n, n, now() + interval '1 hour', 1, now() + interval '1 hour' from generate_series(1, 1000) n`)
+	w.Fill("coupons", "generate_series(1, 1000) n", pgtest.Row{"user_id": pgtest.SQL("n"), "state": "suspended", "expires_at": pgtest.SQL("now() + interval '1 hour'")})
 	w.Exec(`insert into hook_endpoints (shop_number, url, secret, created_by) values (10, 'https://shop.example/', 'x', 'x')`)
 	w.Exec(`insert into hook_events (shop_number, type, subject, sequence, at, payload) values (10, 'drop.opened', 'x', 1, now(), '{}')`)
 	w.Exec(`insert into hook_deliveries (endpoint_id, event_id, next_at) select 1, 1, now() + interval '1 hour' from generate_series(1, 1000)`)
@@ -47,7 +48,7 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 	w.Must(err)
 	t.Cleanup(db.Close)
 	steps, notices, wallet, hooks, alerts := couponsdb.NewCouponSteps(db), couponsdb.NewNotices(db), couponsdb.NewWallet(db), workdb.NewHooks(db), workdb.NewAlerts(db, nil)
-	ctx := t.Context()
+	ctx, reviews := t.Context(), couponsdb.NewReviews(db)
 	for name, sweep := range map[string]func() error{
 		"locks":            func() error { _, err := steps.EndLocks(ctx, 100); return err },
 		"expiry":           func() error { _, _, err := steps.Expire(ctx, couponsdb.ExpiryCursor{}, 100); return err },
@@ -62,6 +63,9 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 			_, _, err := campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)).Due(ctx, 0, 100)
 			return err
 		},
+		"decisions": func() error { _, err := reviews.Work(ctx); return err },
+		"reviews":   func() error { _, err := reviews.RunDue(ctx); return err },
+		"suspended": func() error { _, err := reviews.EndExpired(ctx, 100); return err },
 		"questions": func() error { _, err := db.Ask(ctx, allQuestions()); return err },
 	} {
 		seen.list = nil
@@ -156,6 +160,12 @@ var questions = map[string]struct {
 		`update notice_cursor set planned_to = seen_to - 1`,
 		`update notice_cursor set planned_to = seen_to - 1, seen_to = seen_to - 1`,
 		`insert into notice_runs (template_id, days, due_at) values (1, 1, now())`}},
+	"reviews": {couponsdb.ReviewsWait, []string{
+		`with s as (insert into claim_seconds select id, date_trunc('second', now()) - interval '3 minutes', 1 from templates limit 1)
+			update templates set protection = 'standard', opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) - interval '1 hour'`,
+		`insert into review_runs (template_id, shop_number, claims, found, left_out, wanted_at) select id, 10, 0, 0, 0, now() from templates limit 1`,
+		`insert into reviews (template_id, shop_number, rules, facts, coupons, state) select id, 10, '{at_once}', '{}', 0, 'returning' from templates limit 1`,
+		`update coupons set expires_at = now() where id = (select min(id) from coupons where state = 'suspended')`}},
 	"jobs": {workdb.JobsWait, []string{
 		`insert into jobs (kind, title, needs, created_by, actor) values ('import', 'May', 'x', 'x', '{}')`,
 		`insert into jobs (kind, title, needs, created_by, actor, state, next_run_at) values ('import', 'May', 'x', 'x', '{}', 'running', now())`}},

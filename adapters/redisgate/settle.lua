@@ -2,7 +2,8 @@
 -- refused. Only the call that deletes an entry does so: it happens once.
 -- KEYS  1 shard  2 users  3 claims  4 stream  5 keys
 -- ARGV  1 group of readers  2 epoch, then per entry: its id, how many claims,
---       and per claim: id, user, 1 = issued or 0 = refused, the idempotency key that the
+--       and per claim: id, user, 1 = issued, 0 = refused, or 2 = refused while users wait, who get
+--       its coupon instead of this shard; the idempotency key that the
 --       refusal frees ("" = none)
 -- returns how many entries were settled by this call, -2 if the shard is of another epoch
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[2] then return -2 end
@@ -17,8 +18,9 @@ while at <= #ARGV do
       local id, user, key = ARGV[at + 4 * i], ARGV[at + 4 * i + 1], ARGV[at + 4 * i + 3]
       redis.call('HDEL', KEYS[3], id)
       if key ~= '' and redis.call('HGET', KEYS[5], key) == id .. ' ' .. user then redis.call('HDEL', KEYS[5], key) end
-      if ARGV[at + 4 * i + 2] == '0' then
-        returned = returned + 1
+      local verdict = ARGV[at + 4 * i + 2]
+      if verdict == '0' then returned = returned + 1 end
+      if verdict ~= '1' then
         if redis.call('HINCRBY', KEYS[2], user, -1) <= 0 then redis.call('HDEL', KEYS[2], user) end
       end
     end

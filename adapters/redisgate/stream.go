@@ -120,19 +120,31 @@ func (s Stream) Settle(ctx context.Context, templateID int64, shard int, groups 
 	return nil
 }
 
+// The verdicts of settle.lua.
+const (
+	refused     = 0
+	issued      = 1
+	refusedHeld = 2
+)
+
 func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Settlement) []any {
 	args = append(args, g.Entry, len(g.Claims))
 	for _, c := range g.Claims {
-		issued, free := 0, ""
-		switch v := verdicts[c.ID]; {
+		v, verdict, free := verdicts[c.ID], refused, ""
+		switch {
 		case v.Issued:
-			issued = 1
+			verdict = issued
+		case v.Held:
+			verdict = refusedHeld
+		}
+		switch {
+		case v.Issued:
 		case (c.Origin == claim.ByCode || c.Origin == claim.ByCampaign) && v.CouponID == 0:
 			// A refused redeem code can be used again, and the claim of a campaign is decided
 			// anew, as by the durable gate; a repeated tap gets the outcome of its first attempt.
 			free = recordKey(c.Origin, c.Key)
 		}
-		args = append(args, c.ID.String(), c.UserID.String(), issued, free)
+		args = append(args, c.ID.String(), c.UserID.String(), verdict, free)
 	}
 	return args
 }

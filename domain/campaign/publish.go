@@ -102,6 +102,8 @@ func (p Publisher) checkTemplates(ctx context.Context, spec Spec) error {
 		case spec.GrantTemplate == 0:
 		case state == template.Draft, state == template.Closed, state == template.Cancelled:
 			e.Add("grant_template_id", "rule.grant_state", "the template is %s; its coupons cannot be given away", state)
+		case t.OpeningMode.Drawn():
+			e.Add("grant_template_id", "rule.grant_drawn", "a draw decides who gets these coupons; choose another drop")
 		}
 	}
 	spec.checkLink(e, claimURL, p.DropPage)

@@ -77,7 +77,8 @@ type Store interface {
 	// [fault.ErrStale]. It returns [ErrPublished] if an equal campaign was published within
 	// [RepublishAfter], by the database's clock.
 	Save(ctx context.Context, c Change) (Campaign, error)
-	Progress(ctx context.Context, id int64) (Progress, error)
+	// Status returns [ErrNotFound] if there is no such campaign.
+	Status(ctx context.Context, id int64) (Status, error)
 	// Balance recomputes the account from the rows.
 	Balance(ctx context.Context, id int64) (Balance, error)
 	// SendTest stores a batch of one recipient for the workers. If that batch exists, it is made
@@ -238,15 +239,14 @@ func normal(ids []user.ID) []user.ID {
 
 // Campaign returns one campaign with its progress, or [ErrNotFound].
 func (s *Service) Campaign(ctx context.Context, by staff.Actor, id int64) (Status, error) {
-	c, err := s.Store.Campaign(ctx, id)
+	st, err := s.Store.Status(ctx, id)
 	if err == nil {
-		err = by.May(staff.View, c.Shop)
+		err = by.May(staff.View, st.Shop)
 	}
 	if err != nil {
 		return Status{}, err
 	}
-	p, err := s.Store.Progress(ctx, id)
-	return Status{c, p}, err
+	return st, nil
 }
 
 // Campaigns lists the campaigns that the actor may see, the newest first.

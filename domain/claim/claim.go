@@ -69,17 +69,22 @@ const (
 type Origin string
 
 // The origins. Staff decide grants and campaigns: for these neither the window nor the
-// way of obtaining is judged. Stock, limit and pause are judged for every origin.
+// way of obtaining is judged. Stock, limit and pause are judged for every origin. Coupons of a drop
+// with a draw have the origin ByDraw alone.
 const (
 	ByTap      Origin = "claim"
 	ByCode     Origin = "code"
 	ByGrant    Origin = "grant"
 	ByCampaign Origin = "campaign"
+	// ByWaitlist is a coupon of stock that was kept for users who wait.
+	ByWaitlist Origin = "waitlist"
+	// ByDraw is a coupon that its user won in a draw.
+	ByDraw Origin = "draw"
 )
 
 // Windowed reports whether claims of this origin must fall between opening
 // and closing.
-func (o Origin) Windowed() bool { return o == ByTap || o == ByCode }
+func (o Origin) Windowed() bool { return o == ByTap || o == ByCode || o == ByWaitlist }
 
 // A Request is a request for one coupon.
 type Request struct {
@@ -97,6 +102,8 @@ type Request struct {
 	// be written. The durable gate then checks stock and limit alone and recognises
 	// a repetition by ID. Zero = the request is to be judged now.
 	AcceptedAt time.Time
+	// Pass is the text of the user's pass for a protected drop, checked by the [Prefilter].
+	Pass string
 }
 
 // CampaignKey returns the key of the coupon that a campaign gives to the user.

@@ -77,13 +77,13 @@ func TestAFailedClaimIsARefusal(t *testing.T) {
 	for _, want := range []*fault.Fault{claim.ErrSoldOut, claim.ErrLimit, claim.ErrIdempotency, claim.ErrEnded, template.ErrNotFound, template.ErrNotOpen,
 		fault.New(fault.Conflict, "code_used", "")} {
 		s := claim.Service{Gate: told{claim.Claim{ID: 5, State: claim.Failed, Reason: want.Code}}, Random: func() uint64 { return 6 }}
-		if _, repeated, err := s.Tap(t.Context(), 7, 1, "k"); !errors.Is(err, want) || repeated || fault.KindOf(err) != want.Kind {
+		if _, repeated, err := s.Tap(t.Context(), 7, 1, "k", ""); !errors.Is(err, want) || repeated || fault.KindOf(err) != want.Kind {
 			t.Errorf("%s: %v, %v", want.Code, repeated, err)
 		}
 	}
 	for _, state := range []claim.State{claim.Accepted, claim.Issued} {
 		s := claim.Service{Gate: told{claim.Claim{ID: 5, State: state}}, Random: func() uint64 { return 6 }}
-		if c, repeated, err := s.Tap(t.Context(), 7, 1, "k"); err != nil || !repeated || c.State != state {
+		if c, repeated, err := s.Tap(t.Context(), 7, 1, "k", ""); err != nil || !repeated || c.State != state {
 			t.Errorf("%s: %+v, %v, %v", state, c, repeated, err)
 		}
 	}

@@ -13,6 +13,7 @@ var (
 	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled; its coupons can no longer be claimed")
 	ErrPaused      = template.ErrNotOpen.Because("this drop is paused; try again later")
 	ErrNeedsCode   = template.ErrNotOpen.Because("this coupon is obtained with a redeem code; send it to POST /redemptions")
+	ErrIsDrawn     = template.ErrNotOpen.Because("a draw decides who gets these coupons; enter with PUT /draws/{template}/entry")
 	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code; claim it with POST /claims")
 )
 
@@ -56,18 +57,23 @@ func offer(t *template.Template, by Origin, door int, now time.Time) error {
 }
 
 // stockFor returns how many coupons there may be once claims of this origin are issued at an instant.
-// Doors limit taps alone.
+// Only waiting users get stock that is kept for them, and nothing else. Doors limit taps alone.
 func stockFor(t *template.Template, by Origin, now time.Time) int64 {
-	if by == ByTap {
-		return t.SellableAt(now)
+	switch by {
+	case ByWaitlist:
+		return t.Issued + t.Held
+	case ByTap:
+		return min(t.Stock-t.Held, t.SellableAt(now))
 	}
-	return t.Stock
+	return t.Stock - t.Held
 }
 
 func obtainable(t *template.Template, by Origin) error {
 	switch {
 	case t.Stored == template.Cancelled:
 		return ErrCancelled
+	case t.OpeningMode.Drawn() && by != ByDraw:
+		return ErrIsDrawn
 	case by == ByTap && t.Obtain != template.ByClaim:
 		return ErrNeedsCode
 	case by == ByCode && t.Obtain != template.ByCode:
@@ -82,6 +88,9 @@ func obtainable(t *template.Template, by Origin) error {
 func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
 		return true
+	}
+	if by == ByDraw { // the draw was published: its winners get their coupons
+		return false
 	}
 	if by.Windowed() {
 		return t.Stored == template.Closed || !now.Before(t.EndsAt())
@@ -210,10 +219,10 @@ func (d *Decider) refusal(r Request) error {
 
 // stock is [stockFor] r. A gate that accepted r has judged the shares of doors.
 func (d *Decider) stock(t *template.Template, r Request) int64 {
-	if r.AcceptedAt.IsZero() {
-		return stockFor(t, r.Origin, d.At)
+	if r.Origin == ByTap && !r.AcceptedAt.IsZero() {
+		return t.Stock - t.Held
 	}
-	return t.Stock
+	return stockFor(t, r.Origin, d.At)
 }
 
 func (d *Decider) issue(r Request) *Claim {

@@ -3,7 +3,7 @@ package claim
 import "time"
 
 // A Ledger accounts for a template's stock: every coupon of the total is in exactly
-// one place, which is on sale, being written, or issued.
+// one place, which is on sale, kept for users who wait, being written, or issued.
 type Ledger struct {
 	TemplateID int64
 	Total      int64
@@ -14,6 +14,9 @@ type Ledger struct {
 	// yet. It is always 0 for the durable gate, which writes each claim as it
 	// decides.
 	Writing int64
+	// Held is the number of coupons that are kept for users who wait. HeldOff is how many of
+	// these the waitlist's own counters and coupons do not explain, in either direction.
+	Held, HeldOff int64
 	// Issued is the number of coupons in the database without Returned, the coupons
 	// that were returned to stock. Both are counted from the rows.
 	Issued, Returned int64
@@ -26,7 +29,7 @@ type Ledger struct {
 
 // Difference returns how many coupons are unaccounted for; 0 is as it must be.
 func (l Ledger) Difference() int64 {
-	return abs(l.Total-l.OnSale-l.Writing-l.Issued) + abs(l.PerUser-l.Issued-l.Returned) + l.OverLimit
+	return abs(l.Total-l.OnSale-l.Held-l.Writing-l.Issued) + l.HeldOff + abs(l.PerUser-l.Issued-l.Returned) + l.OverLimit
 }
 
 func abs(n int64) int64 { return max(n, -n) }

@@ -64,6 +64,8 @@ type Prefilter struct {
 	Templates TemplateCache
 	Record    Record
 	Now       func() time.Time
+	// Admit, if set, is asked about each tap of a protected drop that the gate is to decide.
+	Admit func(t *template.Template, by user.ID, pass string) error
 	// Answered, if set, is called with each refusal that the gate was not asked for.
 	Answered func(error)
 
@@ -84,6 +86,11 @@ func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
 	case at.refusal != nil:
 		return d.refuse(ctx, &r, &at)
 	}
+	if at.protected != nil && r.Origin == ByTap && d.Admit != nil {
+		if err := d.Admit(at.protected, r.UserID, r.Pass); err != nil {
+			return Claim{}, err
+		}
+	}
 	c, err := at.gate.Claim(ctx, r)
 	if at.own && errors.Is(err, ErrSoldOut) {
 		d.hearSoldOut(ctx, r.TemplateID)
@@ -96,8 +103,10 @@ type view struct {
 	refusal error // nil if no refusal is certain
 	final   bool  // whether the refusal cannot change any more
 	gate    Gate  // decides the request if refusal is nil
-	own     bool  // whether gate is the prefilter's Gate
-	stock   holderStock
+	// protected is the template if its taps need a pass, otherwise nil.
+	protected *template.Template
+	own       bool // whether gate is the prefilter's Gate
+	stock     holderStock
 }
 
 // look finds the request's template with find and judges it.
@@ -110,12 +119,20 @@ func (d *Prefilter) look(ctx context.Context, r *Request, find func(context.Cont
 		return view{}, err
 	}
 	if other, ok := d.Others[t.ClaimMode]; ok {
-		return view{gate: other}, nil
+		return view{gate: other, protected: protected(t)}, nil
 	}
 	early, late := d.span(ctx)
-	v := view{refusal: certain(t, r, early, late), gate: d.Gate, own: true, stock: holderStock{stockFor(t, r.Origin, late), t.Returned}}
+	v := view{refusal: certain(t, r, early, late), gate: d.Gate, own: true, stock: holderStock{stockFor(t, r.Origin, late), t.Returned}, protected: protected(t)}
 	v.final = t.Stored == template.Cancelled || t.Stored == template.Closed && errors.Is(v.refusal, ErrEnded) && !t.MayReopen(d.Now())
 	return v, nil
+}
+
+// protected returns t if its taps need a pass, otherwise nil.
+func protected(t *template.Template) *template.Template {
+	if t.Protected() {
+		return t
+	}
+	return nil
 }
 
 // lookAgain judges the request by the template as it is now, after the cached state

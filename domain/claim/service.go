@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -101,20 +102,27 @@ type Service struct {
 	Finders []Finder // asked in order
 	Owned   Coupons
 	Random  func() uint64
+	// Waits reports whether users can join a waitlist of the drop; nil = drops have none.
+	Waits func(ctx context.Context, templateID int64) bool
 }
 
 // Tap claims one coupon for a user. With an idempotency key the call may be
-// repeated. repeated reports that the answer is that of an earlier request, also of
-// a request that a gate accepted and that was refused when it was written. The
-// errors are the errors of [Gate].
-func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key string) (c Claim, repeated bool, err error) {
+// repeated. pass is the text of the user's pass; drops without protection need none.
+// repeated reports that the answer is that of an earlier request, also of a request
+// that a gate accepted and that was refused when it was written. The errors are the
+// errors of [Gate] and of [Prefilter.Admit]; [ErrSoldOut] is a [fault.Waitlisted] if users can
+// wait for the drop.
+func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key, pass string) (c Claim, repeated bool, err error) {
 	if key != "" {
 		key = TapKey(by, key)
 	}
 	id := NewID(s.Random(), templateID)
-	c, err = s.Gate.Claim(ctx, Request{ID: id, TemplateID: templateID, UserID: by, Origin: ByTap, Key: key})
+	c, err = s.Gate.Claim(ctx, Request{ID: id, TemplateID: templateID, UserID: by, Origin: ByTap, Key: key, Pass: pass})
 	if err == nil && c.State == Failed {
 		err = c.Refusal()
+	}
+	if errors.Is(err, ErrSoldOut) && s.Waits != nil && s.Waits(ctx, templateID) {
+		err = &fault.Waitlisted{Err: err}
 	}
 	return c, err == nil && c.ID != id, err
 }

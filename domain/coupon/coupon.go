@@ -23,10 +23,13 @@ const (
 	Expired  State = "expired"
 	Refunded State = "refunded" // kept for coupons that came from elsewhere; no step leads here
 	Revoked  State = "revoked"
+	// Suspended coupons are under review: no order can lock them until a member of the staff has
+	// decided, or until they expire.
+	Suspended State = "suspended"
 )
 
 // States returns every state that a coupon can be shown in.
-func States() []State { return []State{Unused, Locked, Used, Expired, Revoked} }
+func States() []State { return []State{Unused, Locked, Used, Expired, Revoked, Suspended} }
 
 // Faults of this room.
 var (
@@ -34,6 +37,8 @@ var (
 	// ErrNotUsable is the refusal of a step that the coupon's state, its
 	// order's history or its rule forbids.
 	ErrNotUsable = fault.New(fault.Conflict, "coupon_not_usable", "the coupon cannot be used for this; use another one")
+	// ErrSuspended is the refusal to lock a coupon that is under review.
+	ErrSuspended = fault.New(fault.Conflict, "coupon_suspended", "the coupon is being checked and cannot be used now; its owner can appeal by POST /coupons/{id}/appeal")
 	// ErrOtherRequest is the refusal of a lock that names an order which
 	// locked the coupon before with other amounts.
 	ErrOtherRequest = fault.New(fault.Invalid, "idempotency_conflict", "this order locked the coupon before with other amounts; repeat the lock as it was sent first")
@@ -93,9 +98,9 @@ func (c Coupon) freed(now time.Time) Coupon {
 // A Tally counts a template's coupons by state.
 type Tally struct {
 	// Issued counts every coupon that was ever issued. Locked, Used, Expired and
-	// Revoked count coupons in these states; all other issued coupons are unused.
-	Issued, Locked, Used, Expired, Revoked int64
-	Returned                               int64 // of the revoked, back in stock
+	// Revoked and Suspended count coupons in these states; all other issued coupons are unused.
+	Issued, Locked, Used, Expired, Revoked, Suspended int64
+	Returned                                          int64 // of the revoked, back in stock
 	// Released counts locks that ended without a use, by the order or by time-out.
 	// Refunded counts uses that were refunded. Both count steps, not states: one
 	// coupon may go through several steps.
@@ -108,11 +113,15 @@ type Tally struct {
 
 // Unused returns how many coupons can still be used. It is never below 0, although
 // the counters may differ in age and add up to less for a moment.
-func (y Tally) Unused() int64 { return max(0, y.Issued-y.Locked-y.Used-y.Expired-y.Revoked) }
+func (y Tally) Unused() int64 {
+	return max(0, y.Issued-y.Locked-y.Used-y.Expired-y.Revoked-y.Suspended)
+}
 
 // Sum adds up the states. It is Issued, except while events about coupons have
 // arrived that Issued does not count yet.
-func (y Tally) Sum() int64 { return y.Unused() + y.Locked + y.Used + y.Expired + y.Revoked }
+func (y Tally) Sum() int64 {
+	return y.Unused() + y.Locked + y.Used + y.Expired + y.Revoked + y.Suspended
+}
 
 // A NoticeDay is one day of the calendar of notices.
 type NoticeDay struct {

@@ -23,6 +23,8 @@ func CheckGiving(t template.Template, dryRun bool, now time.Time) error {
 	switch {
 	case t.Stored == template.Draft || t.Stored == template.Cancelled:
 		return template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored).Told("fault.grant_" + string(t.Stored))
+	case t.OpeningMode.Drawn():
+		return template.ErrTransition.Because("a draw decides who gets the coupons of this drop").Told("fault.grant_drawn")
 	case errors.Is(claim.Admit(t, claim.ByGrant, now), claim.ErrEnded):
 		return template.ErrTransition.Because("the drop is over: staff closed it early, or its coupons are not valid any longer").Told("fault.grant_over")
 	case t.Stored == template.Paused && !dryRun: // a list is granted once: no user on it would get a coupon

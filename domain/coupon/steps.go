@@ -22,24 +22,28 @@ const (
 	StepRevoke  Step = "revoke"
 	// StepRestore undoes a refund by staff: the order uses the coupon again.
 	StepRestore Step = "restore"
+	// StepSuspend puts a coupon under review, StepReinstate ends that in its owner's favour.
+	StepSuspend   Step = "suspend"
+	StepReinstate Step = "reinstate"
 )
 
 // Outcomes of operations: done, or the reason of the refusal.
 const (
-	Done            = "done"
-	Undone          = "undone" // a refund that was done and then undone
-	RefusedLocked   = "locked_elsewhere"
-	RefusedUsed     = "used"
-	RefusedExpired  = "expired"
-	RefusedRevoked  = "revoked"
-	RefusedEnded    = "lock_ended"     // released, timed out or refunded before
-	RefusedNoLock   = "not_locked"     // this order never locked it
-	RefusedOwner    = "not_owner"      // the order is another user's
-	RefusedRule     = "not_applicable" // the order does not meet the rule
-	RefusedChanged  = "other_amounts"  // repeated with other amounts
-	RefusedCurrency = "other_currency" // repeated in another currency
-	RefusedUnpaid   = "not_confirmed"  // nothing to refund
-	RefusedConfirms = "confirmed"      // used by the order; refund it instead
+	Done             = "done"
+	Undone           = "undone" // a refund that was done and then undone
+	RefusedLocked    = "locked_elsewhere"
+	RefusedUsed      = "used"
+	RefusedExpired   = "expired"
+	RefusedRevoked   = "revoked"
+	RefusedSuspended = "suspended"
+	RefusedEnded     = "lock_ended"     // released, timed out or refunded before
+	RefusedNoLock    = "not_locked"     // this order never locked it
+	RefusedOwner     = "not_owner"      // the order is another user's
+	RefusedRule      = "not_applicable" // the order does not meet the rule
+	RefusedChanged   = "other_amounts"  // repeated with other amounts
+	RefusedCurrency  = "other_currency" // repeated in another currency
+	RefusedUnpaid    = "not_confirmed"  // nothing to refund
+	RefusedConfirms  = "confirmed"      // used by the order; refund it instead
 )
 
 // An Operation is one line of the operation log. Per coupon, order and step
@@ -200,6 +204,8 @@ func unavailable(c Coupon, now time.Time) *refusal {
 		return refuse(RefusedUsed, "the coupon has been used")
 	case Revoked:
 		return refuse(RefusedRevoked, "the coupon was revoked")
+	case Suspended:
+		return &refusal{RefusedSuspended, ErrSuspended}
 	}
 	return refuse(RefusedExpired, "the coupon has expired")
 }
@@ -261,14 +267,14 @@ func (c Case) refund(order string) (Move, *refusal) {
 	return Move{}, refuse(RefusedUnpaid, "the order has not used the coupon")
 }
 
-// revoke revokes an unused coupon, and with toStock returns it to the stock. It
+// revoke revokes an unused or suspended coupon, and with toStock returns it to the stock. It
 // returns [ErrNotUsable] while an order holds the coupon, and after the coupon was
 // used or has expired. A repetition does not change toStock.
 func (c Case) revoke(toStock bool) (Move, error) {
 	switch c.Coupon.At(c.Now) {
 	case Revoked:
 		return c.nothing(), nil
-	case Unused:
+	case Unused, Suspended:
 		to := c.Coupon
 		to.State, to.Returned = Revoked, toStock
 		return Move{From: c.Coupon, To: to, Ops: []Operation{c.op(StepRevoke, "", to)}, ToStock: toStock}, nil
@@ -276,6 +282,46 @@ func (c Case) revoke(toStock bool) (Move, error) {
 		return Move{}, ErrNotUsable.Because("an order holds the coupon; release its lock first")
 	}
 	return Move{}, ErrNotUsable.Because("only an unused coupon can be revoked; this one is %s", c.Coupon.At(c.Now))
+}
+
+// Suspend puts an unused coupon under review. It reports false for a coupon in another state: an
+// order may hold or have used it.
+func (c Case) Suspend() (Move, bool) {
+	if c.Coupon.At(c.Now) != Unused {
+		return Move{}, false
+	}
+	to := c.Coupon
+	to.State = Suspended
+	return Move{From: c.Coupon, To: to, Ops: []Operation{c.op(StepSuspend, "", to)}}, true
+}
+
+// Reinstate ends the review of a suspended coupon: it is unused again, or expired if its time has
+// passed. It reports false for a coupon in another state.
+func (c Case) Reinstate() (Move, bool) {
+	if c.Coupon.State != Suspended {
+		return Move{}, false
+	}
+	to := c.Coupon.freed(c.Now)
+	return Move{From: c.Coupon, To: to, Ops: []Operation{c.op(StepReinstate, "", to)}}, true
+}
+
+// TakeBack revokes a suspended coupon and returns it to the stock. It reports false for a coupon in
+// another state.
+func (c Case) TakeBack() (Move, bool) {
+	if c.Coupon.State != Suspended {
+		return Move{}, false
+	}
+	m, err := c.revoke(true)
+	return m, err == nil
+}
+
+// Because returns m with the actor and the reason in each line of the log.
+func (m Move) Because(actor, reason string) Move {
+	m = m.by(actor)
+	for i := range m.Ops {
+		m.Ops[i].Reason = reason
+	}
+	return m
 }
 
 // CheckReason returns a [fault.Fields] unless staff said why.

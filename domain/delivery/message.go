@@ -18,6 +18,7 @@ const (
 	KindCancelled  = message.Cancelled
 	KindCampaign   = message.Campaign
 	KindNotice     = message.Notice
+	KindWaitlist   = message.Waitlist
 	KindTest       = message.Test
 	// KindVerification is the kind of messages that are in no batch.
 	KindVerification = message.Verification

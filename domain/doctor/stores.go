@@ -213,6 +213,29 @@ func migrations(f Facts) []Finding {
 	return []Finding{finding("migrations", OK, "", "the database is at %d, as these programs need", m.Has)}
 }
 
+// Move is a move of a shop to or from another installation that is not complete.
+type Move struct {
+	Shop     int64
+	Arriving bool // at this installation
+	// Emptied is whether the shop's rows have left, and some have not arrived.
+	Emptied bool
+	Since   time.Time
+}
+
+func moves(f Facts) (list []Finding) {
+	for _, m := range f.Moves {
+		where, state, do := "to another installation", Advice, fmt.Sprintf("complete it with worker move %d, or take it back with worker move %d undo", m.Shop, m.Shop)
+		switch {
+		case m.Emptied:
+			state, do = Fault, fmt.Sprintf("complete it with worker move %d: planned notices and reminders of the shop are sent by no installation until then", m.Shop)
+		case m.Arriving:
+			where, do = "to this installation", fmt.Sprintf("complete it with worker move %d where the shop comes from, or take it back there with worker move %d undo", m.Shop, m.Shop)
+		}
+		list = append(list, finding("move", state, do, "the move of shop %d %s began at %s and is not complete", m.Shop, where, m.Since.UTC().Format(time.RFC3339)))
+	}
+	return list
+}
+
 // Processes are the programs that run or are wanted.
 type Processes struct {
 	// Web and Worker run now; WantWeb and WantWorker are wanted for the next loads.

@@ -54,7 +54,7 @@ type Plan struct {
 	Template template.Template
 	Tests    []Test
 	Sizes    []Size // one per door
-	// Groups has the segments and lists that the doors name.
+	// Groups has the segments and lists that the doors name. Those of a drop that is over may be deleted.
 	Groups map[int64]segment.Segment
 }
 
@@ -102,7 +102,10 @@ func (s *Service) plan(ctx context.Context, t template.Template) (Plan, error) {
 	p.Tests = tests
 	for _, d := range t.Doors {
 		if d.SegmentID != 0 {
-			if p.Groups[d.SegmentID], err = s.Segments.Segment(ctx, d.SegmentID); err != nil {
+			g, err := s.Segments.Segment(ctx, d.SegmentID)
+			if err == nil {
+				p.Groups[g.ID] = g
+			} else if !errors.Is(err, segment.ErrNotFound) {
 				return p, err
 			}
 		}

@@ -12,12 +12,17 @@ func NewSeal(card Card, rows []Row, sealedAt time.Time, struck []Count) (Seal, e
 	if err != nil {
 		return Seal{}, err
 	}
+	return SealOf(card, root, len(rows), sealedAt, struck), nil
+}
+
+// SealOf returns the seal under card of a list with a root, made at sealedAt.
+func SealOf(card Card, root Hash, entries int, sealedAt time.Time, struck []Count) Seal {
 	sealedAt = sealedAt.Add(time.Second - 1).Truncate(time.Second)
-	s := Seal{Drop: card.Drop, Card: HashOf(card.Text()), Entries: len(rows), Root: root, SealedAt: sealedAt, Struck: struck}
+	s := Seal{Drop: card.Drop, Card: HashOf(card.Text()), Entries: entries, Root: root, SealedAt: sealedAt, Struck: struck}
 	if card.Source.Rounds() {
 		s.Round = RoundOf(card.ClosesAt, sealedAt)
 	}
-	return s, nil
+	return s
 }
 
 // NewResult draws the sealed rows with the random value that evidence proves, without the tickets

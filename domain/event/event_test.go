@@ -42,9 +42,13 @@ var golden = map[string]any{
 	event.CampaignStarted:   event.Campaign{CampaignID: 9007199254740993, State: "running", StartsAt: due, At: at},
 	event.CampaignChanged:   event.Campaign{CampaignID: 9007199254740993, State: "paused", StartsAt: due, At: at},
 	event.CouponsIssued:     event.Coupons{At: at, Issued: []event.Issue{{TemplateID: 9007199254740993, Issued: 256, Total: 1024}, {TemplateID: 2, Issued: 1, Total: 1}}},
-	event.GateRefilled:      event.Gate{TemplateID: 9007199254740993},
-	event.BudgetReached:     event.Budget{Scope: "shop", Subject: 10, ShopNumber: 10, Currency: "CNY", Amount: 100_000, Used: 80_000, Level: "near", At: at},
-	event.JobCreated:        event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
+	event.DrawSealed:        event.Draw{TemplateID: 9007199254740993, Signed: "dropbell-draw/1 seal\ndrop 9007199254740993\n", Round: 40000000, Sequence: 9007199254740994, At: at},
+	event.DrawDrawn:         event.Draw{TemplateID: 9007199254740993, Signed: "dropbell-draw/1 result\ndrop 9007199254740993\n", Round: 40000000, Won: 100, Sequence: 9007199254740995, At: at},
+	event.EntriesListed: event.EntryList{TemplateID: 9007199254740993, Won: true, Sequence: 9007199254740996, At: at, Items: []event.ListedEntry{
+		{UserID: 9007199254740994, Ticket: "000102030405060708090a0b0c0d0e0f", CouponID: 9007199254740995}}},
+	event.GateRefilled:  event.Gate{TemplateID: 9007199254740993},
+	event.BudgetReached: event.Budget{Scope: "shop", Subject: 10, ShopNumber: 10, Currency: "CNY", Amount: 100_000, Used: 80_000, Level: "near", At: at},
+	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
 	event.CouponsChanged: event.CouponChanges{Changes: []event.Coupon{
 		{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1", Step: "confirm", From: "locked", To: "used",
 			Discount: 1000, OrderAmount: 6000, OperationID: 9007199254740996, At: at},

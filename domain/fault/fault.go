@@ -78,6 +78,14 @@ func (d *distinct) Unwrap() error { return d.fault }
 // callers see under a code of several faults.
 func Distinct(f *Fault) error { return &distinct{f} }
 
+// A Waitlisted is the refusal Err for lack of stock, of a drop whose waitlist users can join.
+type Waitlisted struct{ Err error }
+
+func (w *Waitlisted) Error() string { return w.Err.Error() }
+
+// Unwrap returns the refusal.
+func (w *Waitlisted) Unwrap() error { return w.Err }
+
 // ErrInvalid is the refusal of input that breaks one or more field rules; see [Fields].
 var ErrInvalid = New(Invalid, "invalid_request", "the request is not valid")
 

@@ -17,8 +17,10 @@ const (
 	Correction Kind = "correction"
 	Cancelled  Kind = "cancelled"
 	Notice     Kind = "notice"
-	Campaign   Kind = "campaign"
-	Test       Kind = "test"
+	// Waitlist tells a user of the coupon that the waitlist of a drop gave.
+	Waitlist Kind = "waitlist"
+	Campaign Kind = "campaign"
+	Test     Kind = "test"
 	// Verification is a message with the code that proves a phone number. It exists as a text
 	// message only, and is about no shop and no drop.
 	Verification Kind = "verification"
@@ -26,7 +28,7 @@ const (
 
 // Written returns the kinds whose texts staff write for a shop or a drop. The text of a campaign
 // is part of the campaign.
-func Written() []Kind { return []Kind{Reminder, Correction, Cancelled, Notice} }
+func Written() []Kind { return []Kind{Reminder, Correction, Cancelled, Notice, Waitlist} }
 
 // Channel is the name of a channel.
 type Channel string

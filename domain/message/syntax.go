@@ -39,6 +39,8 @@ func Variables(k Kind) []string {
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime}
 	case Notice:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarExpires, VarDays, VarLink}
+	case Waitlist:
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarLink}
 	case Verification:
 		return []string{VarCode, VarMinutes, VarShop}
 	case Names, Settings:

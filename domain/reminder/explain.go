@@ -33,6 +33,15 @@ const (
 	StepAnnounced StepKind = "announced" // anything but a reminder was sent off
 	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
+	// Steps of a waitlist. A user who got its coupon has a [StepClaimed].
+	StepWaiting      StepKind = "waiting"
+	StepLeftWaitlist StepKind = "left_waitlist"
+	StepSkipped      StepKind = "waitlist_skipped" // it was the user's turn; Reason says why there was no coupon
+	// Steps of the user's entry in a draw. Detail has the public reason of a struck entry, or score and
+	// cutoff; Reason of StepDrawn is won or lost.
+	StepEntered StepKind = "entered"
+	StepStruck  StepKind = "struck"
+	StepDrawn   StepKind = "drawn"
 	// Changes of a coupon.
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"
@@ -41,6 +50,10 @@ const (
 	StepCouponRefunded StepKind = "coupon_refunded"
 	StepCouponExpired  StepKind = "coupon_expired"
 	StepCouponRevoked  StepKind = "coupon_revoked"
+	// The coupon was put under review, its owner appealed, and the review ended in the owner's favour.
+	StepCouponSuspended StepKind = "suspended"
+	StepCouponAppealed  StepKind = "appealed"
+	StepCouponRestored  StepKind = "restored"
 )
 
 // A Step is one line of a timeline.
@@ -122,8 +135,10 @@ type CouponHistory interface {
 
 // Explainer answers "why was this user reminded, or not".
 type Explainer struct {
-	Store     ExplainStore
-	Coupons   CouponHistory
+	Store   ExplainStore
+	Coupons CouponHistory
+	// Draws reads the history of entries in draws in the same way; nil = there are no draws.
+	Draws     CouponHistory
 	Reminders *Service
 }
 
@@ -149,6 +164,13 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 		return Timeline{}, err
 	}
 	own := coupons
+	if x.Draws != nil {
+		entry, err := x.Draws.Timeline(ctx, by, templateID)
+		if err != nil {
+			return Timeline{}, err
+		}
+		own = append(own, entry...)
+	}
 	withdrawn, err := x.Store.Withdrawn(ctx, templateID, by)
 	if err != nil {
 		return Timeline{}, err

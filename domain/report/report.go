@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
+	"dropbell/domain/review"
 	"dropbell/domain/template"
 )
 
@@ -106,6 +107,8 @@ type Report struct {
 	// Other is the drop that the report is compared with: at first the last of Earlier, nil if
 	// there is none.
 	Other *Past
+	// Brakes are the public figures of a protected drop, nil of other drops.
+	Brakes *review.Counts
 	// Outcomes are the forecasts made before slots fired, each with the actual number.
 	// Accuracy is the accuracy of the forecasts of the last drops.
 	Outcomes []forecast.Outcome

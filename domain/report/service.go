@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
+	"dropbell/domain/review"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
@@ -80,6 +81,11 @@ type Store interface {
 	OpenLink(ctx context.Context, id int64) (templateID int64, err error)
 }
 
+// Brakes counts what became of scripts.
+type Brakes interface {
+	Counts(ctx context.Context, templateID int64) (review.Counts, error)
+}
+
 // Service makes reports. All fields are required unless stated otherwise.
 type Service struct {
 	Templates Templates
@@ -91,6 +97,8 @@ type Service struct {
 	Forecasts Forecasts
 	Store     Store
 	Money     MoneyStore
+	// Brakes is asked about protected drops.
+	Brakes Brakes
 	// PriceCurrency is the currency of the price list of text messages; empty without a
 	// list.
 	PriceCurrency string
@@ -133,6 +141,13 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	}
 	if r.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints); err != nil {
 		return r, err
+	}
+	if t.Protected() {
+		counts, err := s.Brakes.Counts(ctx, t.ID)
+		if err != nil {
+			return r, err
+		}
+		r.Brakes = &counts
 	}
 	if r.Outcomes, err = s.Forecasts.Outcomes(ctx, t.ID, c); err != nil {
 		return r, err

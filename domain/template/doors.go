@@ -64,6 +64,9 @@ func CheckDoors(s Spec, doors []Door) error {
 	if len(doors) > 0 && s.Obtain != ByClaim {
 		e.Add("doors", "rule.doors_obtain", "need a drop whose coupons are obtained by claim: redeem codes are given to users one by one already")
 	}
+	if len(doors) > 0 && s.OpeningMode.Drawn() {
+		e.Add("doors", "rule.doors_draw", "need a drop that is first come, first served")
+	}
 	shares := int64(0)
 	for i, d := range doors {
 		at := func(name string) string { return fmt.Sprintf("doors[%d].%s", i, name) }

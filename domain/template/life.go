@@ -103,8 +103,8 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 		return t, err
 	}
 	switch {
-	case s.Stock < t.Issued:
-		return t, ErrStockBelow.Because("%d coupons are issued; stock cannot be lower", t.Issued)
+	case s.Stock < t.Issued+t.Held:
+		return t, ErrStockBelow.Because("%d coupons are issued or kept for users who wait; stock cannot be lower", t.Issued+t.Held)
 	case s.Stock < t.Stock && t.ClaimMode == Gate:
 		return t, ErrStockBelow.Because("the gate in Redis holds all of the stock already (%d, of which %d are issued), so it can only be raised; "+
 			"to sell fewer, pause or close the drop", t.Stock, t.Issued)

@@ -1,5 +1,7 @@
 package template
 
+import "cmp"
+
 // Own returns s without the fields that do not belong to its kind and target, so that a field
 // that no rule checks is neither stored nor shown. A percentage may have a threshold.
 func (s Spec) Own() Spec {
@@ -14,5 +16,8 @@ func (s Spec) Own() Spec {
 	if s.Target != Product {
 		s.Product = ""
 	}
+	s.Waitlist = cmp.Or(s.Waitlist, NoWaitlist)
+	s.Protection = cmp.Or(s.Protection, Unprotected)
+	s.Opening = s.Opening.own()
 	return s
 }

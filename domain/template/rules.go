@@ -45,6 +45,8 @@ func (s Spec) check(promised Spec) error {
 	s.checkReach(e)
 	s.checkTimes(e)
 	s.checkNotices(e)
+	s.checkWaitlist(e)
+	s.checkOpening(e)
 	return e.Err()
 }
 
@@ -106,6 +108,11 @@ func (s Spec) checkReach(e *fault.Fields) {
 	}
 	if s.HoldOutPercent < 0 || s.HoldOutPercent > delivery.MaxHoldOut {
 		e.Add("hold_out_percent", "rule.hold_out", "must be between %d and %d percent", 0, delivery.MaxHoldOut)
+	}
+	switch s.Protection {
+	case "", Unprotected, Standard, Strict:
+	default:
+		e.Add("protection", "rule.protection", "must be off, standard or strict")
 	}
 	CheckClaimURL(e, s.ClaimURL)
 }

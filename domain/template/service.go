@@ -76,10 +76,14 @@ type Store interface {
 type Service struct {
 	Store Store
 	Now   func() time.Time
+	// NoPasses says that no passes can be issued, so that no drop can be protected.
+	NoPasses bool
 	// Texts has the texts of drops and shops; nil = all drops have the built-in texts.
 	Texts message.Source
 	// Ready, if set, refuses to publish a drop whose doors do not treat its test persons as expected.
 	Ready func(ctx context.Context, t Template) error
+	// Draws refuses a source of randomness that this installation does not have; nil = it has no draws.
+	Draws func(Opening) error
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken rule, or
@@ -94,12 +98,24 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 	if err := spec.CheckDraftOpening(s.Now()); err != nil {
 		return Template{}, err
 	}
+	if err := s.checkProtection(Unprotected, spec); err != nil {
+		return Template{}, err
+	}
 	spec = spec.Own()
 	t := Template{Spec: spec, Stored: Draft, Version: 1}
 	return s.Store.Insert(ctx, Change{
 		Template: t, Event: event.TemplateChanged, RequestKey: requestKey,
 		Entry: entry(by, "template.create", t, "", nil, spec),
 	})
+}
+
+// checkProtection refuses a protection that was not there before if no passes can be issued.
+func (s *Service) checkProtection(before Protection, spec Spec) error {
+	e := &fault.Fields{}
+	if s.NoPasses && spec.Protected() && spec.Protection != before {
+		e.Add("protection", "rule.no_passes", "needs passes, for which this server has no key; set PASS_SECRET")
+	}
+	return e.Err()
 }
 
 // Template returns one template as staff may see it, or [ErrNotFound].
@@ -147,6 +163,9 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id int64, e Edition)
 		return old, fault.ErrStale
 	}
 	if err := by.May(staff.ManageTemplates, e.Spec.ShopNumber); err != nil {
+		return old, err
+	}
+	if err := s.checkProtection(old.Protection, e.Spec); err != nil {
 		return old, err
 	}
 	edited, err := old.Edit(e.Spec, s.Now())
@@ -205,6 +224,9 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 		return old, err
 	}
 	if tr == Publishing {
+		if err := s.checkDraw(old.Opening); err != nil {
+			return old, err
+		}
 		if err := s.CheckLinks(ctx, old); err != nil {
 			return old, err
 		}

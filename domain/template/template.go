@@ -72,6 +72,16 @@ const (
 	Gate    ClaimMode = "gate"
 )
 
+// Protection is what a drop demands of claims and entries against scripts.
+type Protection string
+
+// The protections. A strict drop accepts no pass that was earned by a puzzle alone.
+const (
+	Unprotected Protection = "off"
+	Standard    Protection = "standard"
+	Strict      Protection = "strict"
+)
+
 // Faults of this room.
 var (
 	ErrNotFound   = fault.New(fault.NotFound, "template_not_found", "there is no such template; check its id")
@@ -115,6 +125,11 @@ type Spec struct {
 	// HoldOutPercent is the percentage of the users with a reservation who get no message about the
 	// drop, so that the effect of the messages can be measured; see [delivery.HeldOutOfDrop].
 	HoldOutPercent int `field:"hold_out_percent,fixed"`
+	// Waitlist says who gets stock that comes back after the drop sold out.
+	Waitlist Waitlist `field:"waitlist,fixed"`
+	// Protection is [Unprotected] if empty. It may be changed while the drop runs: a script may appear in the rush.
+	Protection Protection `field:"protection"`
+	Opening
 }
 
 // Fields are the fields of a [Spec] in the order of the form.
@@ -138,8 +153,9 @@ type Template struct {
 	// ShopClaimURL is the claim address of the shop, used if the template has none; see
 	// [Template.ClaimAddress].
 	ShopClaimURL string
-	// Issued is how many coupons there are, less those Returned to stock.
-	Issued, Returned int64
+	// Issued is how many coupons there are, less those Returned to stock. Held is how many of the
+	// others are kept for users who wait.
+	Issued, Returned, Held int64
 	// Stored is the stored state; see [Template.State].
 	Stored      State
 	Version     int64
@@ -170,7 +186,7 @@ func (t Template) State(now time.Time) State {
 		return Paused
 	case now.Before(t.OpensAt):
 		return Scheduled
-	case t.Issued >= t.Stock:
+	case t.Issued+t.Held >= t.Stock:
 		return SoldOut
 	}
 	return Open
@@ -190,8 +206,11 @@ func (t Template) OverAt() time.Time {
 	return t.EndsAt()
 }
 
-// StockLeft returns how many coupons are not issued.
-func (t Template) StockLeft() int64 { return t.Stock - t.Issued }
+// Protected reports whether claims and entries need a pass.
+func (s Spec) Protected() bool { return s.Protection == Standard || s.Protection == Strict }
+
+// StockLeft returns how many coupons are neither issued nor kept for users who wait.
+func (t Template) StockLeft() int64 { return t.Stock - t.Issued - t.Held }
 
 // Zone returns the shop's time zone, UTC when unknown.
 func (t Template) Zone() *time.Location {

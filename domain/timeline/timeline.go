@@ -29,6 +29,7 @@ const (
 	ByCode      Kind = "code"
 	Given       Kind = "given" // by staff
 	ByCampaign  Kind = "campaign"
+	ByDraw      Kind = "draw" // won
 	Locked      Kind = "locked"
 	Used        Kind = "used"
 	Released    Kind = "released"
@@ -36,6 +37,8 @@ const (
 	Refunded    Kind = "refunded"
 	Expired     Kind = "expired"
 	Revoked     Kind = "revoked"
+	Suspended   Kind = "suspended"
+	Restored    Kind = "restored"
 	Ordered     Kind = "ordered" // an order without a coupon
 	OptedOut    Kind = "opted_out"
 	OptedIn     Kind = "opted_in"
@@ -45,7 +48,7 @@ const (
 
 // Kinds returns every kind but [Message], whose name is that of the message.
 func Kinds() []Kind {
-	return []Kind{Reserved, Withdrawn, Opened, Claimed, ByCode, Given, ByCampaign, Locked, Used, Released, TimedOut, Refunded, Expired, Revoked, Ordered,
+	return []Kind{Reserved, Withdrawn, Opened, Claimed, ByCode, Given, ByCampaign, ByDraw, Locked, Used, Released, TimedOut, Refunded, Expired, Revoked, Suspended, Restored, Ordered,
 		OptedOut, OptedIn, EmailChange, PhoneChange}
 }
 

@@ -43,6 +43,7 @@ import (
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/segments"
 	"dropbell/lab/bench/streams"
+	"dropbell/lab/bench/waitlist"
 	"dropbell/lab/bench/years"
 )
 
@@ -77,6 +78,7 @@ var scenarios = map[string]scenario.Scenario{
 	"rush":      rush.Scenario,
 	"segments":  segments.Scenario,
 	"streams":   streams.Scenario,
+	"waitlist":  waitlist.Scenario,
 	"years":     years.Scenario,
 }
 

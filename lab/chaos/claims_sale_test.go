@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -62,12 +63,17 @@ func (c *claims) open(mode string) *sale {
 	return s
 }
 
-func (c *claims) publishDrop(name, mode, obtain string, stock int64, limit int, opensIn time.Duration) int64 {
+// publishDrop publishes a drop. more are further fields.
+func (c *claims) publishDrop(name, mode, obtain string, stock int64, limit int, opensIn time.Duration, more ...map[string]any) int64 {
 	opens := time.Now().Add(opensIn).Truncate(time.Second).UTC()
 	var t templateBody
-	c.crowd.must(c.ctx, call{method: "POST", path: "/admin/templates", body: map[string]any{
+	body := map[string]any{
 		"shop_number": fmt.Sprint(shopNumber), "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": stock, "per_user_limit": limit,
-		"obtain": obtain, "claim_mode": mode, "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
+		"obtain": obtain, "claim_mode": mode, "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}
+	for _, m := range more {
+		maps.Copy(body, m)
+	}
+	c.crowd.must(c.ctx, call{method: "POST", path: "/admin/templates", body: body}, &t)
 	c.crowd.must(c.ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", t.ID), body: map[string]any{"reason": "chaos"}}, nil)
 	return t.ID
 }

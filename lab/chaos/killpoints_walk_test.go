@@ -22,7 +22,7 @@ import (
 
 // A walk makes processes fail at named points during a series of small evenings. An evening has
 // reservations that fire and are delivered, claims at both gates, redeem codes, coupons that are
-// locked, confirmed and released, and a campaign. After each evening the accounts must add up as
+// locked, confirmed and released, a draw, and a campaign. After each evening the accounts must add up as
 // if nothing had failed.
 type walk struct {
 	*system
@@ -53,7 +53,7 @@ func newWalk(t *testing.T) *walk {
 	w.sink = newSink(t, quick, newDeck(w.random(1), 1, nil), newDeck(w.random(2), 1, nil))
 	dir := t.TempDir()
 	w.fleet = launch(w.ctx, &fleet{t: t, stack: w.stack, sink: w.sink, killable: true,
-		env: []string{"GATE_SHARDS=4", codeKeys, killpoint.Variable + "=" + dir}}, 2, 2)
+		env: []string{"GATE_SHARDS=4", codeKeys, drawKey, killpoint.Variable + "=" + dir}}, 2, 2)
 	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	return &walk{system: w, dir: dir, hit: map[failing]int{},
 		c: &claims{system: w, rush: rush{codes: forSale}}, p: &campaignRun{system: w}}
@@ -158,13 +158,15 @@ func (k *walk) serve() {
 	const later = time.Hour // the drops are opened when all of them are published
 	sales := map[string]int64{}
 	for _, mode := range []string{"durable", "gate"} {
-		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later)
+		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": "issue"})
 	}
+	raffle := k.publishDraw(fmt.Sprint("Draw ", n), users)
+	raffle.enter()
 	codes := []*codeSale{k.c.openCodes("durable", later), k.c.openCodes("gate", later)}
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template} {
+	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template} {
 		k.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
@@ -182,6 +184,10 @@ func (k *walk) serve() {
 		})
 	}
 	all.Wait()
+	for _, template := range sales {
+		all.Go(func() { k.waitAndFill(template, users) })
+	}
+	all.Wait()
 
 	k.settled(d, 2*time.Minute)
 	k.reminded(d)
@@ -192,6 +198,7 @@ func (k *walk) serve() {
 		s.lastAnswers()
 		s.account()
 	}
+	raffle.account()
 }
 
 // move moves the opening like staff that look again after an error.

@@ -33,6 +33,7 @@ func All() []Story {
 		calendars(),
 		campaignOutcomes(),
 		sales(),
+		draws(),
 		reports(),
 		longLists(),
 		codes(),
@@ -129,7 +130,7 @@ func shops() []template.Shop {
 func typed() map[string]string {
 	return map[string]string{"name": "Moon cake night", "shop_number": "10", "description": "", "claim_url": "https://shop.example/claim", "kind": "threshold_off", "amount_off": "20",
 		"threshold": "100", "percent_off": "", "max_off": "", "currency": "CNY", "target": "shop", "product": "", "opens_at": "2026-11-20T20:00", "closes_at": "2026-11-21T00:00",
-		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable", "notify_days": "3, 1", "notify_channels": "app, sms"}
+		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable", "opening_mode": "first_come", "entry_minutes": "0", "notify_days": "3, 1", "notify_channels": "app, sms"}
 }
 
 // savedModels are models that a shop saved under names of its own.

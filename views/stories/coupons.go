@@ -16,7 +16,7 @@ import (
 // couponPages are the pages about users' coupons.
 func couponPages() []Story {
 	var all []Story
-	for _, group := range [][]Story{coupons(), grants(), locks(), notices()} {
+	for _, group := range [][]Story{coupons(), grants(), locks(), notices(), reviews()} {
 		all = append(all, group...)
 	}
 	return all
@@ -40,7 +40,7 @@ func ownedCoupon(id int64, state owned.State) owned.Listed {
 }
 
 func coupons() []Story {
-	list := []owned.Listed{ownedCoupon(901, owned.Unused), ownedCoupon(902, owned.Locked), ownedCoupon(903, owned.Used), ownedCoupon(904, owned.Expired), ownedCoupon(905, owned.Revoked)}
+	list := []owned.Listed{ownedCoupon(901, owned.Unused), ownedCoupon(902, owned.Locked), ownedCoupon(903, owned.Used), ownedCoupon(904, owned.Expired), ownedCoupon(905, owned.Revoked), ownedCoupon(907, owned.Suspended)}
 	late := ownedCoupon(906, owned.Unused)
 	late.ExpiresAt = Now().Add(-time.Minute)
 	at := func(minutes int) time.Time { return Now().Add(time.Duration(minutes) * time.Minute) }
@@ -65,7 +65,7 @@ func coupons() []Story {
 		{Name: "coupons/none", Page: couponpages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
 		{Name: "coupons/one", Page: couponpages.Coupons{By: "coupon", Search: "901", List: list[:1]}.Page(), Role: staff.Viewer},
 		{Name: "coupons/of-a-template", Page: couponpages.Coupons{By: "template", Search: "1", List: list, Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
-			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000, Removed: 1_250}}}.Page()},
+			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Suspended: 211, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000, Removed: 1_250}}}.Page()},
 		{Name: "coupons/of-a-template-without", Page: couponpages.Coupons{By: "template", Search: "1", Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
 		{Name: "coupons/many", Page: couponpages.Coupons{By: "user", Search: "1001", List: append(list, late), Paged: pageparts.Paged{First: "/coupons", Next: "/coupons?before=901"}}.Page()},
 		{Name: "coupon/unused", Page: couponpages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},

@@ -121,7 +121,8 @@ func composed() map[string]bool {
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
 		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel, delivery.ReasonCouponGone)
 	for _, f := range []string{"kind.amount_off", "kind.threshold_off", "kind.percent_off", "target.shop", "target.product", "validity.hours", "validity.until",
-		"obtain.claim", "obtain.code", "claim_mode.durable", "claim_mode.gate"} {
+		"obtain.claim", "obtain.code", "claim_mode.durable", "claim_mode.gate",
+		"opening_mode.first_come", "opening_mode.shuffled", "opening_mode.draw", "draw_source.best", "draw_source.drand", "draw_source.public", "draw_source.commit", "draw_source.local"} {
 		add("%s", f)
 		add("%s.help", f)
 	}
@@ -224,7 +225,8 @@ func composed() map[string]bool {
 	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
 	add("coupon.outcome.%s", owned.Done, owned.Undone, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
-		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms)
+		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms, owned.RefusedSuspended)
+	reviewKeys(add)
 	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "invalid", "busy", "unavailable", "bug"} {

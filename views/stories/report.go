@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/review"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 )
@@ -155,6 +156,7 @@ func reports() []Story {
 		{ID: 2, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(time.Hour), RevokedAt: ptr(Now().Add(-time.Minute))},
 		{ID: 1, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(-time.Hour)}}}
 	done.Hours = hourly(over.OpensAt)
+	done.Brakes = &review.Counts{Entries: over.Stock, Refused: 84_112, WithoutPass: 12_004, Suspended: 3, TakenBack: 2_950, Restored: 4, ReviewedAt: ptr(Now().Add(-time.Hour))}
 	done.Template.HoldOutPercent, done.Money.Increment = 10, brought(18_000, 5_120, 2_000, 310)
 	for _, e := range done.Earlier {
 		done.Others = append(done.Others, e.Template)

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	droppages "dropbell/views/pages/drops"
 )
 
@@ -62,7 +63,12 @@ func sales() []Story {
 	ended.Stored, ended.EndedAt = template.Closed, ptr(Now().Add(-time.Hour))
 	away := salesOf(open, open.Stock/3, 0, 1_350)
 	away.Sales.Away = true
+	waited := over
+	waited.Waitlist, waited.Held = template.IssueNext, 400
+	waiting := salesOf(waited, over.Stock-400, 0, 0)
+	waiting.Sales.Wait = waitlist.Sheet{Joined: 2_214, Waiting: 1_830, Filled: 312, Left: 61, Skipped: 11, Held: 400}
 	return []Story{
+		{Name: "claims/waitlist", Page: waiting.Page()},
 		{Name: "claims/closed-early", Page: salesOf(early, 31_400, 0, 0).Page()},
 		{Name: "claims/ended", Page: salesOf(ended, 31_400, 0, 0).Page()},
 		{Name: "claims/away", Page: away.Page()},

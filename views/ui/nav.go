@@ -46,7 +46,7 @@ func navigation() []navGroup {
 			{"results", "chart-line", []navPage{{"results", "/results", view}, {"budgets", "/budgets", view}}},
 			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"suppressions", "/suppressions", view},
 				{"import", "/users/import", seesContacts}}},
-			{"coupons", "tag", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},
+			{"coupons", "tag", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}, {"reviews", "/reviews", view}}},
 		}},
 		{"operations", []section{
 			{"deliver", "send", []navPage{{"deliveries", "/deliveries", view}, {"dead_letters", "/dead-letters", view},

@@ -9,17 +9,17 @@ import (
 )
 
 // Stock is a template's coupons by place.
-type Stock struct{ Total, Issued, Writing int64 }
+type Stock struct{ Total, Issued, Writing, Held int64 }
 
 // Left returns how many can still be claimed.
-func (s Stock) Left() int64 { return max(0, s.Total-s.Issued-s.Writing) }
+func (s Stock) Left() int64 { return max(0, s.Total-s.Issued-s.Writing-s.Held) }
 
 // parts divides the bar; the remaining part is its background.
 func (s Stock) parts() []part {
 	total := float64(max(1, s.Total))
 	var list []part
 	at := 0.0
-	for _, p := range []part{{class: "sent", n: s.Issued}, {class: "inflight", n: s.Writing}} {
+	for _, p := range []part{{class: "sent", n: s.Issued}, {class: "inflight", n: s.Writing}, {class: "skipped", n: s.Held}} {
 		if p.n > 0 {
 			p.from, p.to = at, min(1000, at+max(4, 1000*float64(p.n)/total))
 			at = p.to
@@ -33,6 +33,9 @@ func (s Stock) text(ctx context.Context) string {
 	words := []string{T(ctx, "claims.bar_issued", Num(ctx, s.Issued)), T(ctx, "claims.bar_available", Num(ctx, s.Left()))}
 	if s.Writing > 0 {
 		words = append(words, T(ctx, "claims.bar_writing", Num(ctx, s.Writing)))
+	}
+	if s.Held > 0 {
+		words = append(words, T(ctx, "claims.bar_held", Num(ctx, s.Held)))
 	}
 	return strings.Join(words, T(ctx, "ui.list_join"))
 }

@@ -40,21 +40,25 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/door"
+	"dropbell/domain/draw"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/pass"
 	"dropbell/domain/picture"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/review"
 	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/domain/user/verification"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api"
 	"dropbell/web/api/audience"
 	"dropbell/web/api/coupons"
@@ -128,11 +132,17 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
-	service, jobs, uploads := &template.Service{Store: templates, Now: r.now}, &job.Service{Store: workdb.NewJobs(r.db)}, workdb.NewUploads(r.db)
+	entries := dropsdb.NewEntries(r.db, postgres.Grouping{})
+	r.Cleanup(entries.Close)
+	drawKeys, err := draw.NewKeys(secret)
+	r.must(err)
+	service, jobs, uploads := &template.Service{Store: templates, Now: r.now, Draws: draw.Sources{}.Check}, &job.Service{Store: workdb.NewJobs(r.db)}, workdb.NewUploads(r.db)
 	users, steps, forecasts := &user.Service{Store: audiencedb.NewUsers(r.db)}, couponsdb.NewCouponSteps(r.db), dropsdb.NewForecasts(r.db)
 	reminders := &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
+	waits := &waitlist.Service{Store: couponsdb.NewWaitlists(r.db, postgres.Grouping{}), Templates: currentTemplates{templates}, Channels: channels, Erased: func(user.ID) bool { return false }, Now: r.now}
+	r.Cleanup(waits.Store.(*couponsdb.Waitlists).Close)
 	payments := couponsdb.NewPayments(r.db, postgres.Grouping{})
 	r.Cleanup(payments.Close)
 	box := deliverydb.NewInbox(r.db, postgres.Grouping{})
@@ -151,8 +161,12 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: own,
 		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
-			Claims: &claim.Service{Gate: claim.Doors{Gate: claims, Templates: uncached{templates}, Members: members, Now: r.now}, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
-			Codes:  &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
+			Claims: &claim.Service{Gate: claim.Doors{Gate: claims, Templates: uncached{templates}, Members: members, Now: r.now}, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64, Waits: func(ctx context.Context, id int64) bool {
+				t, err := templates.Template(ctx, id)
+				return err == nil && waitlist.Open(t, r.now())
+			}},
+			Waitlist: waits,
+			Codes:    &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now},
 			Redeemer: &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 				NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }},
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},
@@ -161,6 +175,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Drops: drops.Deps{Templates: service, Doors: doors, DoorMembers: members, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
 			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
+			Draws: &draw.Service{Store: entries, Templates: templates, Keys: drawKeys}, DrawDesk: &draw.Desk{Store: entries.Draws, Templates: service},
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
 			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service, Campaigns: own.Campaigns},
 			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},
@@ -170,6 +185,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			}}},
 		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: sealed, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},
 	}
+	d.Coupons.ClaimPasses = &pass.Passes{Keys: passKeys, Templates: templates, Phones: d.Audience.Phones, Texts: func() bool { return true }, Now: r.now}
+	d.Coupons.Reviews = &review.Service{Store: couponsdb.NewReviews(r.db), Templates: templates, Now: r.now}
 	d.Drops.Capacities = &forecast.Capacities{Store: forecasts, Campaigns: app.NewStores(r.db).Campaigns.Ahead, Forecaster: d.Drops.Forecaster, Now: r.now}
 	if change != nil {
 		change(&d)

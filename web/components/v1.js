@@ -1,5 +1,5 @@
 // The web components of Dropbell for pages of shops: <dropbell-countdown>, <dropbell-reserve>,
-// <dropbell-claim>, <dropbell-push> and <dropbell-inbox>. Attributes, parts,
+// <dropbell-claim>, <dropbell-waitlist>, <dropbell-draw>, <dropbell-push> and <dropbell-inbox>. Attributes, parts,
 // properties and events are in docs/shop.md. No dependencies, no build.
 
 const texts = {
@@ -12,7 +12,13 @@ const texts = {
     claim: "Get the coupon", arm: "Get it when it opens", armed: "You will get in line as it opens", disarm: "Press again if you changed your mind.",
     claiming: "Getting your coupon …", waiting: "No answer yet. Trying again …", owned: "The coupon is yours", used: "You have used the coupon",
     locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
-    limit_reached: "You have had yours", signIn: "Sign in first", failed: "That did not work. Please try again.",
+    enter: "Enter the draw", entersAt: "Entries open {at}", entered: "You are in the draw", leaveDraw: "Drawn after {at}. Press again to leave.",
+    sealing: "Entries are closed. The draw follows in a moment.", won: "You won", lost: "Not drawn this time", struck: "Your entry was struck: {reason}",
+    check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
+    suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
+    limit_reached: "You have had yours", signIn: "Sign in first",
+    join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
+    noWait: "No waitlist now", skipped: "No coupon came back for you", failed: "That did not work. Please try again.",
     inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
     push: "Notify me in this browser", pushed: "Notifications are on", unpush: "Press again to turn them off.",
     denied: "Notifications are blocked", allow: "Allow them for this page in the browser’s settings.", noPush: "No notifications here",
@@ -27,7 +33,13 @@ const texts = {
     claim: "领取优惠券", arm: "开抢时自动领取", armed: "开抢后将自动为您领取", disarm: "再次点击可取消。",
     claiming: "正在领取…", waiting: "暂未收到结果，正在重试…", owned: "优惠券已到手", used: "优惠券已使用",
     locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
-    limit_reached: "您已领过", signIn: "请先登录", failed: "操作未成功，请重试。",
+    enter: "参加抽签", entersAt: "{at} 开始报名", entered: "您已报名", leaveDraw: "{at} 后抽签。再次点击可退出。",
+    sealing: "报名已截止，即将抽签。", won: "您已中签", lost: "本次未中签", struck: "您的报名被剔除：{reason}",
+    check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
+    suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
+    limit_reached: "您已领过", signIn: "请先登录",
+    join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
+    noWait: "暂不可候补", skipped: "没有为您补到优惠券", failed: "操作未成功，请重试。",
     inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
     push: "在此浏览器中提醒我", pushed: "通知已开启", unpush: "再次点击可关闭。",
     denied: "通知已被阻止", allow: "请在浏览器设置中允许本页面的通知。", noPush: "此处无法接收通知",
@@ -56,7 +68,7 @@ export function configure(more) {
 export function refresh() { configure(); }
 
 class Refusal extends Error {
-  constructor(status, code, after) { super(code); this.status = status; this.code = code; this.after = after; }
+  constructor(status, code, after, waitlist) { super(code); this.status = status; this.code = code; this.after = after; this.waitlist = waitlist; }
 }
 
 // limited returns a signal that aborts when other aborts, or ms after the last touch.
@@ -119,7 +131,7 @@ class Client {
       if (answer.ok) return answer;
       const problem = await answer.json().catch(() => ({}));
       if (answer.status === 401 && !open && !fresh) continue;
-      throw new Refusal(answer.status, problem.code ?? "", 1000 * (Number(answer.headers.get("Retry-After")) || 0));
+      throw new Refusal(answer.status, problem.code ?? "", 1000 * (Number(answer.headers.get("Retry-After")) || 0), problem.waitlist);
     }
   }
 
@@ -147,6 +159,38 @@ class Client {
 const passing = (error) => !(error instanceof Refusal) || [429, 502, 503, 504].includes(error.status) || error.code === "idempotency_in_progress";
 const pause = (error, attempt) => Math.max(error.after ?? 0, 200) + some(Math.min(250 * 2 ** attempt, 10_000));
 
+// search solves a puzzle of ALTCHA: the first counter for which SHA-256(salt ‖ nonce ‖ counter)
+// begins with the prefix. It hashes 64 counters at a time.
+async function search({ nonce, salt, keyPrefix }) {
+  const bytes = (hex) => Uint8Array.from(hex.match(/../g), (b) => parseInt(b, 16)), head = bytes(salt + nonce), wanted = bytes(keyPrefix);
+  for (let from = 0; ; from += 64) {
+    const sums = await Promise.all(Array.from({ length: 64 }, (_, i) => {
+      const text = new Uint8Array(head.length + 4);
+      text.set(head);
+      new DataView(text.buffer).setUint32(head.length, from + i);
+      return crypto.subtle.digest("SHA-256", text);
+    }));
+    for (const [i, sum] of sums.entries()) {
+      const found = new Uint8Array(sum);
+      if (wanted.every((b, k) => found[k] === b)) return { counter: from + i, derivedKey: Array.from(found, (b) => b.toString(16).padStart(2, "0")).join("") };
+    }
+  }
+}
+
+// solve returns the solution of a puzzle as ALTCHA's own widget sends it. It runs in a worker, or in
+// the page if the page's policy forbids a worker.
+async function solve(challenge) {
+  const source = `${search}; onmessage = async (e) => postMessage(await search(e.data));`;
+  let worker;
+  const solution = await new Promise((done, fail) => {
+    worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+    worker.onmessage = (e) => done(e.data);
+    worker.onerror = fail;
+    worker.postMessage(challenge.parameters);
+  }).catch(() => search(challenge.parameters)).finally(() => worker?.terminate());
+  return btoa(JSON.stringify({ challenge, solution }));
+}
+
 // coming are the states of reminders without an outcome.
 const coming = ["waiting", "due", "in_flight", "failed"];
 
@@ -155,8 +199,10 @@ class Drop {
   template; // undefined = not known yet
   reservation; // null = none
   coupons; // of this drop; undefined = not known yet
+  wait; // the user's place on the waitlist; null = none, undefined = not known yet
   claim = ""; // "", claiming, waiting, failed (the outcome is not known), or the code of a refusal
   armed = false;
+  pass; // of a protected drop: { text, until }; undefined = none
   failures = 0; // in a row
   elements = new Set();
 
@@ -208,7 +254,7 @@ class Drop {
   async refresh(user) {
     clearTimeout(this.polling);
     const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
-      this.template = t;
+      this.template = this.claim === "sold_out" ? { ...t, waitlist: t.waitlist ?? this.template?.waitlist } : t; // t may be older than the refusal
       // Coupons came back to the stock. For 5 s after the refusal, t may be older than the refusal.
       if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
     }, (e) => { this.missing = e.code === "template_not_found"; })];
@@ -216,6 +262,7 @@ class Drop {
     if ((user || due) && this.wants("reservation")) tasks.push(this.readReservation());
     if (user && this.wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
     await Promise.allSettled(tasks);
+    if (this.waits() && (user || this.wait?.state === "waiting")) await this.readWait();
     this.changed();
     if (this.elements.size === 0) return;
     this.failures = !this.template || this.unread() ? this.failures + 1 : 0;
@@ -242,6 +289,41 @@ class Drop {
     }
   }
 
+  // waits reports whether an element shows the drop's waitlist, and there is one.
+  waits() { return !this.signedOut && (this.wants("coupons") || this.wants("wait")) && (this.template?.waitlist === "open" || this.wait?.state === "waiting"); }
+
+  async readWait() {
+    const before = this.wait?.state;
+    try { this.wait = await this.client.call("GET", `/waitlist/${this.id}`); this.signedOut = false; } catch (e) {
+      if (e.code === "not_waiting") this.wait = null;
+      if (e.code === "unauthenticated") this.signedOut = true;
+    }
+    if (before === "waiting" && this.wait?.state === "filled") {
+      if (this.wants("coupons")) await this.readCoupons(true);
+      this.tell("filled", { coupon_id: this.wait.coupon_id });
+    }
+  }
+
+  tell(name, detail) { for (const e of this.elements) if (["coupons", "wait"].includes(e.constructor.needs)) e.tell(name, detail); }
+
+  // join puts the user on the waitlist, or with on = false takes the user off it.
+  async join(on) {
+    if (this.joining) return;
+    this.joining = true;
+    this.waitError = "";
+    this.changed();
+    try {
+      this.wait = await this.client.call(on ? "PUT" : "DELETE", `/waitlist/${this.id}`);
+      this.tell(on ? "joined" : "left");
+    } catch (e) {
+      if (e.code === "unauthenticated") this.signedOut = true;
+      this.waitError = ["stock_left", "ended", "no_waitlist", "template_not_open", "limit_reached", "too_many_waits"].includes(e.code) ? "noWait" : "failed";
+      if (e.code === "stock_left") { this.claim = ""; await this.refresh(true); }
+    }
+    this.joining = false;
+    this.changed();
+  }
+
   // readCoupons reads the user's coupons. If that fails, anew also drops the known coupons.
   async readCoupons(anew) {
     try {
@@ -266,7 +348,38 @@ class Drop {
     const left = this.template ? this.left() : 1000;
     if (this.template) this.changed();
     if (this.template && this.armed && this.state() === "open") this.start();
+    if (this.template) this.planPass();
     this.ticking = setTimeout(() => this.tick(), left > 0 ? Math.min(left % 1000 + 5, 1005) : 1000);
+  }
+
+  // guarded reports whether a claim needs a pass that is not there.
+  guarded() {
+    if ((this.template.protection ?? "off") === "off") return false;
+    return !this.pass || this.pass.until <= Math.max(this.client.now(), Date.parse(this.template.opens_at)) + 30_000;
+  }
+
+  // planPass earns the pass in the last quarter of an hour before the opening, at a random time, so
+  // that pages do not ask together. After the opening it is earned within two seconds.
+  planPass() {
+    if (this.earnAt || this.signedOut || this.coupons?.length !== 0 || !this.wants("coupons") || !this.guarded() || this.left() > 900_000) return;
+    if (!["scheduled", "open"].includes(this.state())) return;
+    this.earnAt = setTimeout(() => this.earn().catch(() => {}), this.left() > 0 ? Math.min(60_000, this.left() / 2) * Math.random() : 2000 * Math.random());
+  }
+
+  // earn gets a pass for the evidence, or without evidence by solving a puzzle. Elements tell the
+  // page with dropbell-pass if the drop accepts no puzzle.
+  async earn(evidence) {
+    const ask = (body) => this.client.call("POST", `/passes/${this.id}`, { body, key: crypto.randomUUID() });
+    try {
+      let answer = await ask(evidence ?? {});
+      if (!answer.pass && answer.puzzle) answer = await ask({ puzzle: await solve(answer.puzzle) });
+      if (answer.pass) this.pass = { text: answer.pass, until: Date.parse(answer.expires_at) };
+      else if (answer.ways) for (const e of this.elements) if (e.constructor.needs === "coupons") e.tell("pass", { ways: answer.ways });
+    } finally {
+      clearTimeout(this.earnAt);
+      this.earnAt = this.pass ? undefined : setTimeout(() => { this.earnAt = undefined; }, some(30_000));
+    }
+    return !!this.pass;
   }
 
   async keys() {
@@ -304,7 +417,8 @@ class Drop {
     let outcome, coupon_id, unknown = false;
     for (let attempt = 0; outcome === undefined; attempt++) {
       try {
-        const answer = await (await this.client.once("POST", "/claims", { body: { template_id: this.id }, key })).json();
+        if (this.guarded()) await this.earn();
+        const answer = await (await this.client.once("POST", "/claims", { body: { template_id: this.id, pass: this.pass?.text }, key })).json();
         if (answer.state === "issued") [outcome, coupon_id] = ["", answer.coupon_id];
         else if (answer.state === "failed") outcome = answer.reason || "refused";
         else await sleep(some(1000));
@@ -314,17 +428,23 @@ class Drop {
           if (this.left() > 3000) outcome = e.code;
           else await sleep(Math.max(this.left(), 0) + some(500));
         }
+        else if (e.code === "pass_required" && attempt < 2) {
+          this.pass = undefined;
+          if (!this.guarded()) await this.refresh(); // the drop was not protected before
+        }
         else if (passing(e)) {
           if (attempt > 1) { this.claim = "waiting"; this.changed(); }
           await sleep(pause(e, attempt));
         } else {
           outcome = e.code || "refused";
+          if (e.waitlist && this.template) this.template = { ...this.template, waitlist: e.waitlist };
           unknown = e.status === 401 || e.status >= 500; // an attempt before may have got a coupon
         }
       }
     }
     if (!unknown) stored.set(null); // else the next claim repeats this one
     if (outcome === "" || outcome === "limit_reached") await this.readCoupons(true);
+    if (outcome === "sold_out" && this.waits()) await this.readWait();
     if (outcome === "unauthenticated") this.signedOut = true;
     this.claim = ["not_started", "unauthenticated"].includes(outcome) ? "" : unknown ? "failed" : outcome; // a drop that has not started was moved
     this.decided = Date.now();
@@ -541,8 +661,41 @@ class Reserve extends Pressed {
   }
 }
 
+// waiting draws the button of the waitlist; false if the drop has none that the user can join.
+function waiting(element, d) {
+  const busy = !!d.joining, status = d.waitError ? element.t(d.waitError) : "";
+  if (d.wait?.state === "waiting") {
+    element.show("waiting", element.t("joined"), { enabled: !busy, pressed: true, busy, status: status || element.t("leave") });
+  } else if (d.template.waitlist !== "open" || d.wait?.state === "filled") return false;
+  else if (d.wait?.state === "skipped") element.show("skipped", element.t("skipped"));
+  else element.show("join", element.t("join"), { enabled: !busy, pressed: false, busy, status: status || element.t("comesBack") });
+  return true;
+}
+
+class Waitlist extends Pressed {
+  static needs = "wait";
+
+  render() {
+    const d = this.drop;
+    if (d?.missing) return this.show("closed", this.t("closed"));
+    if (d?.signedOut) return this.show("signed-out", this.t("signIn"), { enabled: true });
+    if (!d?.template || d.wait === undefined && d.waits()) return this.show("loading", this.t("loading"), { busy: true });
+    if (d.wait?.state === "filled") return this.show("filled", this.t("owned"));
+    if (!waiting(this, d)) this.show("none", this.t("noWait"));
+  }
+
+  press() {
+    const d = this.drop;
+    if (d.signedOut) return this.tell("signin");
+    d.join(d.wait?.state !== "waiting");
+  }
+}
+
 class Claim extends Pressed {
   static needs = "coupons";
+
+  /** earn gets the pass of a protected drop for { token } or { phone_code }, after dropbell-pass. It returns whether there is a pass. */
+  earn(evidence) { return this.drop.earn(evidence); }
 
   render() {
     const d = this.drop;
@@ -554,24 +707,114 @@ class Claim extends Pressed {
     if (!d?.template || d.coupons === undefined) return this.show("loading", this.t("loading"), { busy: true });
     const state = d.state(), coupon = d.coupons[0];
     if (coupon && d.coupons.length >= d.template.per_user_limit) {
-      return this.show("owned", this.t({ used: "used", locked: "locked", expired: "expired" }[coupon.state] ?? "owned"));
+      return this.show("owned", this.t({ used: "used", locked: "locked", expired: "expired", suspended: "suspended" }[coupon.state] ?? "owned"));
     }
     if (state === "scheduled") {
       if (d.armed) return this.show("armed", this.t("armed"), { enabled: true, pressed: true, status: this.t("disarm") });
       if (d.left() <= 60_000) return this.show("arm", this.t("arm"), { enabled: true, pressed: false });
       return this.show("scheduled", this.t("opensAt", { at: this.at(d.template.opens_at) }));
     }
+    if ((state === "sold_out" || d.claim === "sold_out") && d.wait !== undefined && waiting(this, d)) return;
     if (state !== "open") return this.show(state, this.t(state));
     if (d.claim === "limit_reached") return this.show("owned", this.t("limit_reached"));
     if (d.claim === "sold_out") return this.show("sold_out", this.t("sold_out"));
-    this.show("open", this.t("claim"), { enabled: true, status: d.claim ? this.t(d.claim === "failed" ? "failed" : "refused") : coupon ? this.t("owned") : "" });
+    this.show("open", this.t("claim"), { enabled: true, status: d.claim ? this.t({ failed: "failed", pass_required: "passNeeded" }[d.claim] ?? "refused") : coupon ? this.t("owned") : "" });
   }
 
   press() {
     const d = this.drop;
     if (d.signedOut) return this.tell("signin");
+    if (["join", "waiting"].includes(this.getAttribute("state"))) return d.join(d.wait?.state !== "waiting");
     if (d.state() === "scheduled") return d.arm(!d.armed);
     d.start();
+  }
+}
+
+// Draw enters a draw and leaves it, and shows what became of the entry. It keeps the first seal that it sees:
+// a seal that is published later and differs is found out.
+class Draw extends Pressed {
+  build(root) {
+    super.build(root);
+    this.link = make("a", "link", { target: "_blank", rel: "noopener" });
+    this.status.after(this.link);
+  }
+
+  begin() {
+    this.id = this.getAttribute("template");
+    this.card = this.entry = undefined;
+    this.missing = this.out = this.busy = this.altered = false;
+    this.error = "";
+    this.render();
+    if (this.id) this.read();
+  }
+
+  stop() { clearTimeout(this.polling); this.id = undefined; }
+
+  async read() {
+    const { id, client } = this;
+    clearTimeout(this.polling);
+    let failed = false;
+    const card = await client.call("GET", `/draws/${id}/card`, { open: true }).catch((e) => { this.missing = e.code === "draw_not_found"; failed = true; });
+    const entry = await client.call("GET", `/draws/${id}/entry`).catch((e) => {
+      this.out = e.code === "unauthenticated";
+      return e.code === "not_entered" ? null : undefined;
+    });
+    if (this.id !== id || this.client !== client) return; // it shows another draw by now
+    this.card = card ?? this.card;
+    if (entry !== undefined) { this.entry = entry; this.out = false; }
+    this.keep();
+    this.render();
+    if (!failed && (["done", "cancelled"].includes(card.state) || this.entry && ["waiting", "struck"].includes(this.entry.state))) return;
+    const next = failed ? undefined : [card.opens_at, card.closes_at, card.round_at].map((at) => Date.parse(at) - client.now()).find((ms) => ms > 0);
+    this.polling = setTimeout(() => this.read(), Math.min(next === undefined ? 3000 + some(7000) : next + 1000 + some(4000), 480_000));
+  }
+
+  keep() {
+    if (!this.card?.seal) return;
+    const kept = storage(`dropbell:seal:${this.client.base}:${this.id}`);
+    if (!kept.get()) kept.set(this.card.seal);
+    this.altered = (kept.get() ?? this.card.seal) !== this.card.seal;
+    if (this.altered) this.tell("altered", { kept: kept.get(), seal: this.card.seal });
+  }
+
+  render() {
+    const { card: c, entry: e } = this, drawn = c && ["drawn", "done"].includes(c.state);
+    this.link.hidden = !drawn;
+    if (drawn) {
+      this.link.href = this.client.base.replace(/\/api\/v1$/, "") + `/draw/${this.id}` + (e ? "?ticket=" + e.ticket : "");
+      write(this.link, this.t("check"));
+    }
+    if (this.altered) return this.show("altered", this.t("altered"));
+    if (this.missing) return this.show("closed", this.t("closed"));
+    if (!c) return this.show("loading", this.t("loading"), { busy: true });
+    if (c.state === "cancelled") return this.show("cancelled", this.t("cancelled"));
+    if (this.out) return this.show("signed-out", this.t("signIn"), { enabled: true });
+    if (e === undefined) return this.show("loading", this.t("loading"), { busy: true });
+    const status = this.error ? this.t(this.error) : "", now = this.client.now(), open = c.state === "open" && now < Date.parse(c.closes_at);
+    if (e?.state === "struck") return this.show("struck", this.t("struck", { reason: e.reason ?? "" }));
+    if (e?.state === "won") return this.show("won", this.t("won"));
+    if (e?.state === "waiting") return this.show("lost", this.t("lost"));
+    if (open && e) return this.show("entered", this.t("entered"), { enabled: !this.busy, pressed: true, busy: this.busy, status: status || this.t("leaveDraw", { at: this.at(c.closes_at) }) });
+    if (!open) return this.show(e && !drawn ? "sealing" : "closed", this.t(e && !drawn ? "sealing" : "closed"));
+    if (now < Date.parse(c.opens_at)) return this.show("scheduled", this.t("entersAt", { at: this.at(c.opens_at) }));
+    this.show("ready", this.t("enter"), { enabled: !this.busy, pressed: false, busy: this.busy, status });
+  }
+
+  async press() {
+    if (this.out) return this.tell("signin");
+    const leaving = this.getAttribute("state") === "entered";
+    this.busy = true;
+    this.error = "";
+    this.render();
+    try {
+      const answer = await this.client.call(leaving ? "DELETE" : "PUT", `/draws/${this.id}/entry`);
+      this.entry = leaving ? null : answer;
+      this.tell(leaving ? "left" : "entered", leaving ? {} : { receipt: answer.receipt, ticket: answer.ticket });
+    } catch (e) {
+      this.error = e.code === "unauthenticated" ? "" : "failed";
+    }
+    this.busy = false;
+    await this.read();
   }
 }
 
@@ -843,6 +1086,6 @@ class Inbox extends Base {
   }
 }
 
-for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["push", Push], ["inbox", Inbox]]) {
+for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["waitlist", Waitlist], ["draw", Draw], ["push", Push], ["inbox", Inbox]]) {
   if (!customElements.get("dropbell-" + name)) customElements.define("dropbell-" + name, element);
 }

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 )
 
 const (
@@ -54,6 +55,11 @@ type gateLedgers struct {
 	rows      couponsdb.Ledgers
 	templates dropsdb.Templates
 	gate      gate.Accounts
+}
+
+// WaitsCounted counts the users of the template's waitlist.
+func (l gateLedgers) WaitsCounted(ctx context.Context, templateID int64) (waitlist.Sheet, int64, error) {
+	return l.rows.WaitsCounted(ctx, templateID)
 }
 
 // Ledger recounts the template's coupons. For an active gate it includes the counts of the shards

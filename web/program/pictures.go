@@ -30,6 +30,6 @@ func (p *program) claimByLink(ctx context.Context, by user.ID, templateID int64,
 	if p.Erased.Has(by) {
 		return user.ErrLink
 	}
-	_, _, err := p.claiming.Tap(ctx, by, templateID, key)
+	_, _, err := p.claiming.Tap(ctx, by, templateID, key, p.linkPass(ctx, by, templateID))
 	return err
 }

@@ -42,12 +42,15 @@ import (
 	"dropbell/domain/event/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/message"
+	"dropbell/domain/pass"
 	"dropbell/domain/picture"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/domain/waitlist"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
@@ -72,6 +75,8 @@ type program struct {
 	openings     *reminder.Openings // of links in messages about drops
 	feedback     *deliverydb.Feedback
 	reservations *dropsdb.Reservations
+	entries      *dropsdb.Entries
+	drawKeys     app.Draws
 	claims       app.Claims
 	accounts     gate.Accounts
 	doorMembers  *door.Members
@@ -82,10 +87,13 @@ type program struct {
 	providers    *provider.Service
 	addresses    *seal.Box // seals those of chat groups
 	claiming     *claim.Service
+	waitlist     *waitlist.Service
 	coupons      *coupon.Service
 	pictures     *picture.Service
 	hooks        *hook.Service
 	passes       *wallet.Service
+	passKeys     pass.Keys // of passes for protected drops
+	signs        *couponsdb.Signs
 	// channelNames is nil without Live Activities.
 	channelNames *lookup.Channels
 	redeemer     *redeemcode.Redeemer
@@ -138,6 +146,11 @@ func (p *program) wireStores() (err error) {
 	}
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
+	p.entries = dropsdb.NewEntries(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
+	p.OnClose(func() error { p.entries.Close(); return nil })
+	if p.drawKeys, err = app.NewDraws(p.Config); err != nil {
+		return config.Mistake{Err: err}
+	}
 	p.startOpenings()
 	p.startFeedback()
 	p.wireListed()
@@ -175,11 +188,13 @@ func (p *program) wireUseCases() error {
 	if err != nil {
 		return err
 	}
-	p.surroundings = wiring.Surroundings{Stores: p.Stores, Now: app.Clock, Templates: refreshingStore{p.telling(p.Stores.Templates), p.lookup}, Lookup: p.lookup,
+	p.passKeys = pass.NewKeys(p.Config.PassSecret)
+	p.startSigns()
+	p.surroundings = wiring.Surroundings{NoPasses: !p.passKeys.Enabled(), Stores: p.Stores, Now: app.Clock, Templates: refreshingStore{p.telling(p.Stores.Templates), p.lookup}, Lookup: p.lookup,
 		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
 		Inbox:       p.newInbox(texts),
 		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
-		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has, LocalPush: p.Config.PushPrivate,
+		LinkSecret: p.Config.LinkSecret, PriceCurrency: p.Config.SMS.Prices.Currency, Erased: p.Erased.Has, Draws: p.drawKeys.Check(), LocalPush: p.Config.PushPrivate,
 		DropPage: p.dropLinks().Page(p.Config.PublicURL)}
 	p.useCases = wiring.NewUseCases(p.surroundings)
 
@@ -187,11 +202,15 @@ func (p *program) wireUseCases() error {
 	// give the same answer.
 	answered, fromMemory := p.claimMetrics()
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
-		Answered: func(error) { fromMemory.Inc() }}
+		Answered: func(error) { fromMemory.Inc() },
+		Admit: func(t *template.Template, by user.ID, text string) error {
+			return p.passKeys.Admit(t, by, text, app.Clock())
+		}}
 	p.doorMembers = &door.Members{Store: p.Stores.Doors, Now: app.Clock}
 	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.doorMembers, Now: app.Clock}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(doors), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
-		Random: rand.Uint64}
+		Random: rand.Uint64, Waits: p.waits}
+	p.waitlist = p.newWaitlist()
 	payments := couponsdb.NewPayments(p.DB, postgres.Grouping{Observe: p.paymentGroupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { payments.Close(); return nil })
 	p.coupons = &coupon.Service{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}

@@ -125,6 +125,9 @@ func auditTemplate(ctx context.Context, stores app.Stores, id int64, redisURL st
 	if off != 0 {
 		return difference(fmt.Sprintf("the balance sheet of template %d is off by %d", id, off))
 	}
+	if err := auditDraw(ctx, stores, t, out); err != nil {
+		return err
+	}
 	for _, f := range stores.Figures() {
 		n, err := f.Off(ctx, id)
 		if err != nil {
@@ -166,8 +169,12 @@ func auditStock(ctx context.Context, stores app.Stores, t template.Template, red
 		return err
 	}
 	counted = seen.Settle(counted)
-	fmt.Fprintf(out, "stock: %d in all = %d available + %d being written + %d issued; %d returned to stock, %d counted per user, %d users over the limit\n",
-		counted.Total, counted.OnSale, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
+	kept := ""
+	if counted.Held > 0 {
+		kept = fmt.Sprintf(" + %d kept for users who wait", counted.Held)
+	}
+	fmt.Fprintf(out, "stock: %d in all = %d available + %d being written + %d issued%s; %d returned to stock, %d counted per user, %d users over the limit\n",
+		counted.Total, counted.OnSale, counted.Writing, counted.Issued, kept, counted.Returned, counted.PerUser, counted.OverLimit)
 	fmt.Fprintln(out, gateWords(seen, redisURL))
 	early, err := stores.Gates.Early(ctx, t.ID)
 	if err != nil {
@@ -176,8 +183,26 @@ func auditStock(ctx context.Context, stores app.Stores, t template.Template, red
 	if early > 0 {
 		fmt.Fprintf(out, "gate: %d claims were accepted before the opening, by the wrong clock of a Redis, and refused when they were written\n", early)
 	}
+	if t.Waits() {
+		if err := auditWaitlist(ctx, stores, t.ID, out); err != nil {
+			return err
+		}
+	}
 	if n := counted.Difference(); n != 0 {
 		return difference(fmt.Sprintf("the stock ledger of template %d is off by %d", t.ID, n))
+	}
+	return nil
+}
+
+// auditWaitlist counts the users of a waitlist.
+func auditWaitlist(ctx context.Context, stores app.Stores, id int64, out io.Writer) error {
+	s, off, err := stores.StockLedgers.WaitsCounted(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "waitlist: %d joined = %d filled + %d waiting + %d lapsed + %d left + %d skipped\n", s.Joined, s.Filled, s.Waiting, s.Lapsed, s.Left, s.Skipped)
+	if off += s.Difference(); off != 0 {
+		return difference(fmt.Sprintf("the waitlist of template %d is off by %d", id, off))
 	}
 	return nil
 }

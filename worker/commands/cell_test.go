@@ -48,6 +48,10 @@ func TestCellCommand(t *testing.T) {
 			t.Errorf("%s: ids %v", table, ids)
 		}
 	}
+	var serial int64
+	if err := conn.QueryRow(t.Context(), `select next from code_serials`).Scan(&serial); err != nil || serial != 5<<34+1 {
+		t.Errorf("redeem codes begin with %d: %v", serial, err)
+	}
 	if _, err := conn.Exec(t.Context(), `insert into uploads (name, bytes, sha256, created_by) values ('a.csv', 1, '', 'staff:1 Ada')`); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,9 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker cell NUMBER [OLDER]  make an empty database the cell NUMBER, whose ids name it, so that
                               they differ from the ids of other installations; OLDER is
                               what worker cell prints for a cell 0 with ids older than cells
+  worker move SHOP            move a shop with all its drops to the database MOVE_DATABASE_URL, of
+                              another installation, and exit; a move that died goes on where it was
+  worker move SHOP undo       remove what an unfinished move has copied there
   worker erase USER           erase a person, as the console's button does, and exit
   worker user-data USER       print everything stored about a user as JSON, and exit
   worker reset-second-factors EMAIL
@@ -45,8 +48,8 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker version              print the version
   worker help                 print this
 
-migrate, cell, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
-DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to read the
+migrate, cell, move, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
+DATABASE_POOL_MODE, migrate and move: and DATABASE_SESSION_URL; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
 shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
 
 Exit codes:
@@ -75,6 +78,8 @@ func Do(ctx context.Context, args []string, getenv func(string) string, out io.W
 		return person(ctx, args, getenv, out)
 	case "doctor":
 		return diagnose(ctx, args[1:], getenv, app.Clock, out)
+	case "move":
+		return moveShop(ctx, args[1:], getenv, out)
 	case "cell":
 		return numberCell(ctx, args[1:], getenv, out)
 	case "audit":

@@ -123,7 +123,8 @@ func (d *doctorOf) measure(ctx context.Context) error {
 	}
 	a.Stores = app.NewStores(a.DB)
 	d.ahead(ctx, a)
-	return nil
+	d.facts.Moves, err = a.Stores.Cells.Moves(ctx)
+	return err
 }
 
 func settingsOf(c config.Config) *doctor.Settings {

@@ -134,7 +134,7 @@ func newGateWork(d Deps) *gateWork {
 func (g *gateWork) seen(plan gate.Plan, l gate.Ledger) {
 	id := strconv.FormatInt(plan.Template.ID, 10)
 	g.difference.WithLabelValues(id).Set(float64(l.Difference))
-	for place, n := range map[string]int64{"shelf": l.OnSale, "writing": l.Writing, "issued": l.Issued} {
+	for place, n := range map[string]int64{"shelf": l.OnSale, "held": l.Held, "writing": l.Writing, "issued": l.Issued} {
 		g.coupons.WithLabelValues(id, place).Set(float64(n))
 	}
 }

@@ -1,5 +1,5 @@
 // Package coupons is the room of worker for coupons: the claim gate, locks and expiry, notices
-// before coupons expire, passes in wallets, and the recount of stocks.
+// before coupons expire, waitlists, passes in wallets, and the recount of stocks.
 package coupons
 
 import (
@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/task"
+	"dropbell/domain/waitlist"
 	"dropbell/worker/shell"
 )
 
@@ -27,7 +28,9 @@ type Deps struct {
 	NoticeRuns couponsdb.Notices
 	Stock      couponsdb.Ledgers
 	Tallies    *couponsdb.TallyEvents
+	Filler     *waitlist.Filler
 	Passes     couponsdb.Wallet
+	Reviews    couponsdb.Reviews
 	Wallets    *wallet.Updater
 	Gate       GateDeps
 	Queue      shell.Queue
@@ -60,6 +63,8 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Events, Name: "wallets", Do: w.sweep},
 			{Role: shell.House, Name: "coupons", Do: c.sweep},
 			{Role: shell.House, Name: "notices", Do: d.Notices.Sweep},
+			{Role: shell.House, Name: "waitlists", Do: newWaitlists(d).sweep},
+			{Role: shell.House, Name: "reviews", Do: reviews{d.Reviews}.sweep},
 		},
 		Handlers: append(g.handlers(),
 			shell.On("coupon-tallies", event.CouponsChanged, app.Decoded(tallied), watermill.Parallel(tallyReaders)),

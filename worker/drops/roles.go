@@ -13,6 +13,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/door"
+	"dropbell/domain/draw"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
@@ -33,6 +34,8 @@ type Deps struct {
 	TimerKeeper *timer.Keeper
 	Announcer   *reminder.Announcer
 	Doors       door.Freezer
+	Draws       *draw.Operator
+	DrawRows    dropsdb.Draws
 	Forecaster  *forecast.Forecaster
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
@@ -56,6 +59,7 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Timers, Name: "sweep", Do: d.sweep},
 			{Role: shell.Timers, Name: "doors", Do: d.Doors.Sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
+			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},
 		Handlers: []shell.Handler{

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
@@ -17,6 +18,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
+	"dropbell/domain/waitlist"
 	"dropbell/worker/coupons"
 )
 
@@ -24,8 +26,10 @@ import (
 func (p *program) coupons() (d coupons.Deps, err error) {
 	d = coupons.Deps{Steps: p.Stores.CouponSteps, Notices: &coupon.Announcer{Store: p.Stores.Notices, Queue: p.queue},
 		NoticeRuns: p.Stores.Notices, Stock: p.Stores.StockLedgers,
-		Tallies: couponsdb.NewTallyEvents(p.DB), Passes: p.Stores.Wallet, Queue: p.queue, Registry: p.Registry, Log: p.Log}
-	p.OnClose(func() error { d.Tallies.Close(); return nil })
+		Tallies: couponsdb.NewTallyEvents(p.DB), Passes: p.Stores.Wallet, Reviews: p.Stores.Reviews, Queue: p.queue, Registry: p.Registry, Log: p.Log}
+	waitlists := couponsdb.NewWaitlists(p.DB, postgres.Grouping{})
+	d.Filler = &waitlist.Filler{Store: waitlists, Queue: p.queue}
+	p.OnClose(func() error { d.Tallies.Close(); waitlists.Close(); return nil })
 	if d.Gate, err = p.gate("worker-" + uuid.NewString()); err == nil {
 		d.Wallets, err = p.wallets()
 	}

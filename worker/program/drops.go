@@ -30,7 +30,7 @@ func (p *program) drops() (drops.Deps, error) {
 		Announcer:   &reminder.Announcer{Store: p.Stores.Announcements, Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second},
 		Doors:       door.Freezer{Store: p.Stores.Doors, Now: app.Clock},
 		Forecaster:  p.Forecaster(), LiveRows: p.Stores.Live, Boards: p.Stores.Boards, Budgets: p.Stores.Budgets, Bookings: p.Stores.Counters,
-		Queue: p.queue, Registry: p.Registry, Log: p.Log}
+		Draws: p.DrawOperator(p.draws, p.claims.All()), DrawRows: p.Stores.Draws, Queue: p.queue, Registry: p.Registry, Log: p.Log}
 	cfg := p.Config
 	if !cfg.APNSLive {
 		return d, nil

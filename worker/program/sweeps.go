@@ -16,10 +16,13 @@ import (
 var sweepsWait = map[string][]postgres.Question{
 	"sweep":            {dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait},
 	"doors":            {audiencedb.DoorsWait},
+	"draws":            {dropsdb.DrawsWait},
 	"test messages":    {deliverydb.ChannelTestsWait},
 	"phone codes":      {audiencedb.VerificationsWait},
 	"coupons":          {couponsdb.CouponsWait},
 	"notices":          {couponsdb.NoticesWait},
+	"waitlists":        {couponsdb.WaitlistsWait},
+	"reviews":          {couponsdb.ReviewsWait},
 	"alert deliveries": {workdb.AlertDeliveriesWait},
 	"alert pushes":     {workdb.AlertPushesWait},
 	"password mails":   {accessdb.PasswordMailsWait},

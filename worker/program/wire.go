@@ -47,6 +47,7 @@ const (
 type program struct {
 	*app.App
 	claims     app.Claims
+	draws      app.Draws
 	queue      *asynq.Queue
 	bus        *watermill.Bus
 	servers    *asynq.Servers
@@ -115,6 +116,9 @@ func (p *program) wireRooms() error {
 		return err
 	}
 	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.Options{})
+	if p.draws, err = app.NewDraws(p.Config); err != nil {
+		return config.Mistake{Err: err}
+	}
 	couponDeps, err := p.coupons()
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func (p *program) runners() map[string]job.Runner {
 	codeKeys, _ := redeemcode.ParseKeys(p.Config.CodeKeys) // config has checked them
 	segments, grants, tables := p.Stores.Segments, p.Stores.Grants, p.tables(sheet.Limits{})
 	importer := &user.Importer{Store: p.Stores.Users, Tables: tables, Now: app.Clock}
-	templates := &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: message.Stored{Store: p.Stores.Messages}}
+	templates := &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: message.Stored{Store: p.Stores.Messages}, Draws: p.draws.Check()}
 	templates.Ready = (&door.Service{Store: p.Stores.Templates, Templates: templates, Members: p.Stores.Doors, Segments: segments, Now: app.Clock}).Ready
 	return map[string]job.Runner{
 		template.BulkKind:   &template.Bulks{Templates: templates},

@@ -84,6 +84,17 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 		}
 		return h.store1(ctx, id, hook.OfBudget(e))
 	}))
+	for topic, of := range map[string]func(event.Draw) hook.Event{event.DrawSealed: hook.OfSeal, event.DrawDrawn: hook.OfDraw} {
+		handle(topic, app.Decoded(func(ctx context.Context, id string, e event.Draw) error {
+			if x := of(e); h.wants.Any(ctx, x.Type) {
+				return h.store1(ctx, id, x)
+			}
+			return nil
+		}))
+	}
+	handle(event.EntriesListed, app.Decoded(func(ctx context.Context, id string, e event.EntryList) error {
+		return h.store1(ctx, id, hook.OfEntries(e)...)
+	}))
 	handle(event.CampaignChanged, app.Decoded(func(ctx context.Context, id string, e event.Campaign) error {
 		if e.State != "finished" || !h.wants.Any(ctx, hook.CampaignFinished) {
 			return nil

@@ -268,7 +268,7 @@ func (k *Relay) Look(ctx context.Context) error {
 // nothing there. While a shop is told of coupons, the events stay as long as other events:
 // corrections are made of them; see toldTopics.
 func (k *Relay) drop(ctx context.Context, handled watermill.Ends) error {
-	if k.hooks.wants.Any(ctx, hook.CouponLocked, hook.CouponUsed, hook.CouponReleased, hook.CouponRefunded, hook.CouponRevoked) {
+	if k.hooks.wants.Any(ctx, hook.CouponLocked, hook.CouponUsed, hook.CouponReleased, hook.CouponRefunded, hook.CouponRevoked, hook.CouponSuspended, hook.CouponRestored) {
 		return nil
 	}
 	return k.bus.Drop(ctx, event.CouponsChanged, handled)

@@ -47,7 +47,7 @@ with mine as materialized (
     from mine where @part in ('', 'coupons')
     union all
     select 6, o.id, o.at, case o.step when 'lock' then 'locked' when 'confirm' then 'used' when 'restore' then 'used' when 'release' then 'released' when 'timeout' then 'timed_out'
-        when 'refund' then 'refunded' when 'expire' then 'expired' else 'revoked' end,
+        when 'refund' then 'refunded' when 'expire' then 'expired' when 'suspend' then 'suspended' when 'reinstate' then 'restored' else 'revoked' end,
         m.template_id, m.name, 0, '', m.id, o.order_id, o.order_amount, o.discount, 0, m.currency, 0, 0, o.actor
     from mine m join coupon_operations o on o.coupon_id = m.id
     where o.outcome in ('done', 'undone') and o.from_state <> o.to_state

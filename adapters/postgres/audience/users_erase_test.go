@@ -59,10 +59,16 @@ var personal = map[string]string{
 		insert into hook_attempts (delivery_id, attempt, at, took_ms, status, error, response) select id, 1, now(), 1, 500, 'near {mail}', 'no such {mail}' from d`,
 	"wallet_registrations": `with p as (insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (906, {id}, now(), 0) returning coupon_id)
 		insert into wallet_registrations (device, coupon_id, user_id, push_token) select 'device of {name}', coupon_id, {id}, '{mail}' from p`,
-	"wallet_passes":       ``,
+	"wallet_passes": ``,
+	"review_coupons": `with c as (insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at) select id, {id}, 77, 'claim', 'suspended', now(), now() + interval '1 day' from templates limit 1 returning id, template_id),
+		r as (insert into reviews (template_id, shop_number, rules, facts, coupons, reason) select template_id, 10, '{at_once}', '{}', 1, 'as {mail} says' from c returning id)
+		insert into review_coupons (review_id, coupon_id, user_id, appeal) select r.id, c.id, {id}, 'I am {name}' from r, c`,
+	"claim_signs":         ``,
+	"reviews":             ``,
 	"door_tests":          `insert into door_tests (template_id, user_id, note, wants) select min(id), {id}, '{name}', 1 from templates`,
 	"inbox_reads":         `insert into inbox_reads (user_id, read_through) values ({id}, now())`,
 	"former_reservations": ``,
+	"draw_entries":        `insert into draw_entries (template_id, user_id, ticket, salt, entered_at) values (907, {id}, gen_random_uuid(), gen_random_uuid(), now())`,
 	"reservations":        ``,
 	"exceptions":          ``,
 	"suppressions":        `insert into suppressions (address, reason, cause) values ('{mail}', 'bounced', 'x')`,
@@ -78,12 +84,12 @@ var personal = map[string]string{
 // impersonal are tables whose texts are about no user: texts of staff about drops and
 // campaigns, names of things, codes and states.
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings budgets cell cell_identities campaign_decisions campaign_limits campaign_messages campaign_openings
-	campaign_publications campaign_requests campaign_results campaign_series campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
-	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts door_members doors drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay feedback_totals
-	figure_recounts gate_shards gates goose_db_version handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners housekeeping_steps inbox_changes inbox_history live_channels mail_warmup message_looks message_versions
-	notice_cursor notice_days notice_runs notices opt_out_changes orders outbox password_links password_mails picture_files pictures processes providers recovery_codes relayed_events removals removed_coupons removed_steps report_links
+	campaign_publications campaign_requests campaign_results campaign_series campaigns channel_rates channel_settings claim_counts claim_refusals claim_results claim_seconds
+	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts door_members doors draw_chunks draw_counts draws drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay feedback_totals
+	figure_recounts gate_shards gates goose_db_version handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners housekeeping_steps inbox_changes inbox_history live_channels mail_warmup message_looks message_versions moves moving_rows
+	notice_cursor notice_days notice_runs notices opt_out_changes orders outbox password_links password_mails picture_files pictures processes providers recovery_codes relayed_events removals removed_coupons removed_steps report_links review_runs
 	sale_hours saved_views second_factors segment_members sessions shops sign_ins slot_forecasts slot_results slots sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts tally_changes templates
-	user_changes`)
+	user_changes waiters waitlists`)
 
 func gone(sql string) string {
 	return strings.NewReplacer("{id}", goneID.String(), "{name}", goneName, "{mail}", goneMail, "{phone}", gonePhone, "{push}", gonePush).Replace(sql)
@@ -93,10 +99,12 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops", "phone_verifications"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops", "phone_verifications", "draw_entries"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)
+	w.Exec(gone(personal["review_coupons"]))
+	w.Exec(gone(`insert into claim_signs (template_id, user_id, claim_id, at, network, agent, program, way, passed_at, opened_ms) select template_id, user_id, claim_id, now(), 1, 1, false, 1, now(), 0 from coupons where user_id = {id}`))
 	w.Reserve(t, goneID, pgtest.Reminders(delivery.Email, 5, 60)...)
 	w.Reserve(t, 1, pgtest.Reminders(delivery.Email, 60)...)
 	w.Exec(gone(personal["door_tests"]))

@@ -48,14 +48,20 @@ func (p *progressRow) progress() campaign.Progress {
 	return campaign.ProgressOf(p.Counts, p.cut, p.before, p.since, p.now)
 }
 
-// Progress returns how far the campaign has come; see [campaign.Store].
-func (s Campaigns) Progress(ctx context.Context, id int64) (campaign.Progress, error) {
-	var p progressRow
-	err := s.Pool.QueryRow(ctx, `select `+progressColumns+campaignFrom+progressFrom+` where c.id = $1`, id).Scan(p.fields()...)
+// Status returns a campaign and how far it has come; see [campaign.Store].
+func (s Campaigns) Status(ctx context.Context, id int64) (campaign.Status, error) {
+	st, err := scanStatus(s.Pool.QueryRow(ctx, `select `+campaignColumns+`, `+progressColumns+campaignFrom+progressFrom+` where c.id = $1`, id))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return campaign.Progress{}, campaign.ErrNotFound
+		return st, campaign.ErrNotFound
 	}
-	return p.progress(), pg.Translate(err)
+	return st, pg.Translate(err)
+}
+
+func scanStatus(row pgx.Row) (st campaign.Status, err error) {
+	var p progressRow
+	st.Campaign, err = scanCampaign(row, p.fields()...)
+	st.Progress = p.progress()
+	return st, err
 }
 
 // settledSQL is true of campaign c if each recipient has an outcome.

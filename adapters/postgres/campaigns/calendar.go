@@ -68,7 +68,7 @@ func (s Campaigns) Planned(ctx context.Context, spans []campaign.Span, shops []i
 	}
 	where, only = shopSQL("t.shop_number", shops)
 	rows, err = s.Pool.Query(ctx, `select s.day, f.*`+spansSQL+`(
-			select t.id, t.name, t.opens_at, s.zone, h.name, t.state, t.closes_at, t.valid_until, t.issued, t.stock, clock_timestamp()
+			select t.id, t.name, t.opens_at, s.zone, h.name, t.state, t.closes_at, t.valid_until, t.issued + t.held, t.stock, clock_timestamp()
 			from templates t join shops h on h.number = t.shop_number
 			where t.opens_at >= s.from_at and t.opens_at < s.to_at and t.state <> 'cancelled' and h.timezone = s.zone and `+where+`
 			order by t.opens_at, t.id limit $6) f`, days, zones, from, to, only, limit)

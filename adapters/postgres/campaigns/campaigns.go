@@ -102,12 +102,7 @@ func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st campaign.Status, err error) {
-		var p progressRow
-		st.Campaign, err = scanCampaign(row, p.fields()...)
-		st.Progress = p.progress()
-		return st, err
-	})
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaign.Status, error) { return scanStatus(row) })
 	return list, pg.Translate(err)
 }
 

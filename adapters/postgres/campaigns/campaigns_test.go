@@ -42,11 +42,11 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 	if c = s.now(c); c.State != campaign.Finished || c.EndedAt == nil {
 		t.Errorf("the campaign is %s", c.State)
 	}
-	p, err := s.campaigns.Progress(t.Context(), c.ID)
+	st, err := s.campaigns.Status(t.Context(), c.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := p
+	p, want := st.Progress, st.Progress
 	want.Sent, want.InFlight, want.Left = 2500, 0, 0
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)

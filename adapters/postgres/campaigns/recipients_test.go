@@ -253,9 +253,10 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	}
 	d := s.deliverer(hook)
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
-	w, p := waiting(), campaign.Progress{}
-	p, err := s.campaigns.Progress(t.Context(), c.ID)
+	w := waiting()
+	st, err := s.campaigns.Status(t.Context(), c.ID)
 	s.Must(err)
+	p := st.Progress
 	first := s.Number(`select count(*) from exceptions where user_id = 700 and next_retry_at = $1`, w.Next)
 	if w.Users != 25 || first != 1 || p.InFlight != 26 || p.Difference() != 0 || p.Reserved != 2500 {
 		t.Errorf("%+v wait, %d of them first; progress %+v", w, first, p)

@@ -199,9 +199,9 @@ func TestResultsAgreeOnceSettled(t *testing.T) {
 	s.users(500, 2)
 	c := s.running(nil)
 	progress := func() campaign.Progress {
-		p, err := s.campaigns.Progress(t.Context(), c.ID)
+		st, err := s.campaigns.Status(t.Context(), c.ID)
 		s.Must(err)
-		return p
+		return st.Progress
 	}
 	if early := s.counted(c); early.Total().Sent != 0 || !early.Agree(progress()) {
 		t.Fatalf("before the first message: %+v", early)

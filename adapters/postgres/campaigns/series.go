@@ -144,14 +144,14 @@ func (n *counting) storeSeries(ctx context.Context, tx pgx.Tx) error {
 
 // Series returns what the campaign brought about over time; see [campaign.ResultStore].
 func (s Campaigns) Series(ctx context.Context, id int64) (r campaign.Series, err error) {
-	rows, err := s.Pool.Query(ctx, `select at, sent, delivered, opened, claimed, earned from campaign_series where campaign_id = $1 order by at`, id)
-	if err != nil {
-		return r, pg.Translate(err)
-	}
-	r.Points, err = pgx.CollectRows(rows, pgx.RowToStructByPos[campaign.Point])
-	if err != nil {
-		return r, pg.Translate(err)
-	}
-	err = s.Pool.QueryRow(ctx, `select coalesce((select t.currency from templates t where t.id = `+pg.CampaignTemplate+`), '') from campaigns c where c.id = $1`, id).Scan(&r.Currency)
+	err = s.PlannedTogether(ctx, pg.Read{SQL: `select at, sent, delivered, opened, claimed, earned from campaign_series where campaign_id = $1 order by at`, Args: []any{id},
+		Rows: func(rows pgx.Rows) (err error) {
+			r.Points, err = pgx.CollectRows(rows, pgx.RowToStructByPos[campaign.Point])
+			return err
+		}}, pg.Read{SQL: `select coalesce((select t.currency from templates t where t.id = ` + pg.CampaignTemplate + `), '') from campaigns c where c.id = $1`, Args: []any{id},
+		Rows: func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&r.Currency}, func() error { return nil })
+			return err
+		}})
 	return r, pg.Translate(err)
 }

@@ -79,7 +79,7 @@ const issueCounted = `counts as materialized (
     update templates t set issued = t.issued + g.n
     from unnest($10::bigint[], $11::bigint[], $12::bigint[], $17::timestamptz[], $18::bigint[]) as a (id, version, asked, opens, sellable)
     join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
-    where t.id = a.id and t.version = a.version and t.issued + a.asked <= least(t.stock, a.sellable)
+    where t.id = a.id and t.version = a.version and t.issued + a.asked <= least(t.stock - t.held, a.sellable)
       and (not $16 or coalesce(a.opens, t.opens_at) <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
     returning t.id, g.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (

@@ -83,7 +83,7 @@ select expect((select count(*) from added) + (select count(*) from raised) = $8)
 const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[], $7::bigint[]) as a (id, version, n, sellable)
-    where t.id = a.id and t.version = a.version and t.issued + a.n <= least(t.stock, a.sellable)
+    where t.id = a.id and t.version = a.version and t.issued + a.n <= least(t.stock - t.held, a.sellable)
     returning t.id, a.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)

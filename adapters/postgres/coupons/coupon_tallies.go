@@ -25,14 +25,14 @@ const tallySumsSQL = `
 select t.issued + t.returned, t.returned, greatest(0, y.locked), greatest(0, y.used),
     case when coalesce(t.valid_until, (select max(second) from claim_seconds s where s.template_id = t.id)
             + interval '1 second' + t.valid_hours * interval '1 hour') <= clock_timestamp()
-        then greatest(0, t.issued + t.returned - coalesce(greatest(0, y.locked) + greatest(0, y.used) + greatest(0, y.revoked), 0)) else greatest(0, y.expired) end,
-    greatest(0, y.revoked), greatest(0, y.discounted), greatest(0, y.released), greatest(0, y.refunded), coalesce(g.coupons, 0)
+        then greatest(0, t.issued + t.returned - coalesce(greatest(0, y.locked) + greatest(0, y.used) + greatest(0, y.revoked) + greatest(0, y.suspended), 0)) else greatest(0, y.expired) end,
+    greatest(0, y.revoked), greatest(0, y.discounted), greatest(0, y.released), greatest(0, y.refunded), coalesce(g.coupons, 0), greatest(0, y.suspended)
 from ` + pg.TemplateRow + ` t left join coupon_tallies y on y.template_id = t.id left join removed_coupons g on g.template_id = t.id`
 
 // Tally returns the outcomes of the template's coupons, as far as events have arrived.
 func (s CouponTallies) Tally(ctx context.Context, templateID int64) (y coupon.Tally, err error) {
 	err = s.Pool.QueryRow(ctx, tallySumsSQL, templateID).
-		Scan(&y.Issued, &y.Returned, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted, &y.Released, &y.Refunded, &y.Removed)
+		Scan(&y.Issued, &y.Returned, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted, &y.Released, &y.Refunded, &y.Removed, &y.Suspended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return y, nil
 	}

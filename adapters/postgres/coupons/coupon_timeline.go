@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
+	"dropbell/domain/waitlist"
 )
 
 // couponStep maps the operation log to the timeline's words.
@@ -17,10 +18,12 @@ var couponStep = map[coupon.Step]reminder.StepKind{
 	coupon.StepLock: reminder.StepCouponLocked, coupon.StepConfirm: reminder.StepCouponUsed, coupon.StepRelease: reminder.StepCouponReleased,
 	coupon.StepTimeout: reminder.StepCouponTimedOut, coupon.StepRefund: reminder.StepCouponRefunded, coupon.StepExpire: reminder.StepCouponExpired,
 	coupon.StepRevoke: reminder.StepCouponRevoked, coupon.StepRestore: reminder.StepCouponUsed,
+	coupon.StepSuspend: reminder.StepCouponSuspended, coupon.StepReinstate: reminder.StepCouponRestored, appealed: reminder.StepCouponAppealed,
 }
 
 // couponStepsSQL returns when user $1 got coupons of template $2, the later changes of these
-// coupons, and the notices before expiry that are still to come or were not sent in time. A
+// coupons, the notices before expiry that are still to come or were not sent in time, and the steps
+// of the user's wait. A
 // coupon that was given back after its expiry has expired as well. A release that arrived
 // before its lock changed nothing.
 const couponStepsSQL = `
@@ -33,17 +36,30 @@ select id, issued_at, '', origin, '', '', 0 as op, 0 as part from mine
 union all
 select coupon_id, at, step, '', order_id, actor, id, 0 from done
 union all
+select coupon_id, appealed_at, 'appeal', '', '', '', (select max(id) from done d where d.coupon_id = r.coupon_id and d.at <= r.appealed_at), 1
+from review_coupons r where coupon_id in (select id from mine) and appealed_at is not null
+union all
 select coupon_id, at, 'expire', '', '', '', id, 1 from done where to_state = 'expired' and step <> 'expire'
 union all
 select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, '', '', 0, 2 from notices n
 where user_id = $1 and template_id = $2 and run_id is null and (status <> 0 or ` + liveSQL + `)
+union all
+select 0, joined_at, 'waiting', '', '', '', 0, 3 from waiters where user_id = $1 and template_id = $2
+union all
+select 0, changed_at, state, reason, '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and state in ('left', 'skipped')
 order by 1, op, part`
 
 // The names that [couponStepsSQL] gives to notices that have no batch.
 const (
 	plannedNotice coupon.Step = "notice"
 	missedNotice  coupon.Step = "missed"
+	// appealed is the name of an owner's appeal, which changes no coupon.
+	appealed coupon.Step = "appeal"
 )
+
+// waitStep maps what [couponStepsSQL] tells of the waitlist to the timeline's words.
+var waitStep = map[coupon.Step]reminder.StepKind{coupon.Step(waitlist.Waiting): reminder.StepWaiting, coupon.Step(waitlist.Left): reminder.StepLeftWaitlist,
+	coupon.Step(waitlist.Skipped): reminder.StepSkipped}
 
 // Timeline returns when and how the user got coupons of the template, and the later steps of
 // each coupon.
@@ -66,6 +82,9 @@ func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64)
 			line.Kind, line.Message, line.Outcome = reminder.StepOutcome, delivery.KindNotice, delivery.Expired
 		default:
 			line.Kind = couponStep[step]
+			if kind, waits := waitStep[step]; waits {
+				line.Kind = kind
+			}
 		}
 		return line, err
 	})

@@ -218,7 +218,7 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 			)
 			update gate_shards f set allot = given.allot from given where f.template_id = $1 and f.shard = given.shard
 				and exists (select from templates t join gates g on g.template_id = t.id where t.id = $1 and g.epoch = $2 and g.state = 'standing'
-					and g.base + (select sum(allot) from given) <= t.stock)`, templateID, epoch, parts)
+					and g.base + (select sum(allot) from given) <= t.stock - t.held)`, templateID, epoch, parts)
 		if err == nil && tag.RowsAffected() == 0 {
 			return gate.ErrOverAllotted
 		}

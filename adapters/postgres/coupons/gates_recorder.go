@@ -33,13 +33,18 @@ type page struct {
 	shard    int
 	epoch    int64 // of the shard as it stands
 	requests []claim.Request
-	epochs   []int64                                   // of each request
-	earlier  map[claim.ID]gate.Settlement              // decided before
-	results  []gate.Settlement                         // one per request
-	refused  []claim.Request                           // to be kept in claim_results
-	reasons  map[claim.ID]gate.Settlement              // why
-	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the shard's epoch
+	epochs   []int64                      // of each request
+	earlier  map[claim.ID]gate.Settlement // decided before
+	results  []gate.Settlement            // one per request
+	refused  []claim.Request              // to be kept in claim_results
+	reasons  map[claim.ID]gate.Settlement // why
+	counts   map[bool]settledCounts       // by whether they are of the shard's epoch
+	waited   bool                         // users wait for the template
 }
+
+// settledCounts counts claims that a page decided. held counts refused claims whose coupons are kept
+// for users who wait; refused counts the others, whose coupons go back to their shard.
+type settledCounts struct{ settled, refused, held int64 }
 
 // Write implements [gate.Recorder]. First coupons of users are issued concurrently with other
 // writers. All other claims are decided after the template's row is locked. So another writer
@@ -76,7 +81,7 @@ func (s GateRecorder) Refuse(ctx context.Context, templateID int64, shard int, g
 
 func newPage(templateID int64, shard int, groups []gate.Group) *page {
 	p := &page{template: templateID, shard: shard, earlier: map[claim.ID]gate.Settlement{}, reasons: map[claim.ID]gate.Settlement{},
-		counts: map[bool]struct{ settled, refused int64 }{}}
+		counts: map[bool]settledCounts{}}
 	for _, g := range groups {
 		for _, c := range g.Claims {
 			p.requests = append(p.requests, claim.Request{ID: c.ID, TemplateID: templateID, UserID: c.UserID, Origin: c.Origin, Key: c.Key, AcceptedAt: g.At})
@@ -103,7 +108,7 @@ func (s GateRecorder) write(ctx context.Context, p *page, refuse string) (verdic
 	for range keyConflicts {
 		fresh := *p
 		fresh.earlier, fresh.reasons = map[claim.ID]gate.Settlement{}, map[claim.ID]gate.Settlement{}
-		fresh.counts = map[bool]struct{ settled, refused int64 }{}
+		fresh.counts = map[bool]settledCounts{}
 		if verdicts, err = s.writeOnce(ctx, &fresh, refuse); !pg.Violates(err, "coupons_origin") {
 			break
 		}
@@ -122,7 +127,7 @@ func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]
 	defer conn.Release() // closes a connection whose transaction is not over
 	decider, err := lockAndRead(ctx, conn.Conn(), p.requests)
 	if err == nil {
-		err = p.load(ctx, conn.Conn())
+		err = p.load(ctx, conn.Conn(), decider.Templates[p.template].Waits())
 	}
 	if err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
@@ -143,24 +148,30 @@ func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]
 const readShardEpoch = `select epoch from gate_shards where template_id = $1 and shard = $2`
 
 // load reads, after the template is locked, the shard's epoch and the results of claims that
-// were decided before without issuing a coupon.
-func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
+// were decided before without issuing a coupon. If the template has a waitlist, load locks its
+// counters and reads whether users wait.
+func (p *page) load(ctx context.Context, conn *pgx.Conn, waits bool) error {
 	ids := make([]int64, len(p.requests))
 	for i, r := range p.requests {
 		ids[i] = int64(r.ID)
 	}
 	b := &pgx.Batch{}
 	p.queueEpoch(b)
-	b.Queue(`select claim_id, reason, coalesce(coupon_id, 0) from claim_results where claim_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
+	b.Queue(`select claim_id, reason, coalesce(coupon_id, 0), held from claim_results where claim_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var v gate.Settlement
-			if err := rows.Scan(&v.ID, &v.Reason, &v.CouponID); err != nil {
+			if err := rows.Scan(&v.ID, &v.Reason, &v.CouponID, &v.Held); err != nil {
 				return err
 			}
 			p.earlier[v.ID] = v
 		}
 		return nil
 	})
+	if waits {
+		b.Queue(pg.LockWaitlist, p.template)
+		b.Queue(`select coalesce((select waiting > 0 from waitlists where template_id = $1), false)`, p.template).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&p.waited) })
+	}
 	return conn.SendBatch(ctx, b).Close()
 }
 
@@ -197,7 +208,11 @@ func (p *page) verdict(decider *claim.Decider, r claim.Request, refuse string, c
 	n := p.counts[current]
 	n.settled++
 	if !v.Issued {
-		n.refused++
+		if v.Held = p.waited; v.Held {
+			n.held++
+		} else {
+			n.refused++
+		}
 		p.refused, p.reasons[r.ID], p.earlier[r.ID] = append(p.refused, r), v, v
 	}
 	p.counts[current] = n
@@ -241,8 +256,15 @@ func (p *page) store(ctx context.Context, conn *pgx.Conn, decider *claim.Decider
 		// Claims of a former epoch: their coupons count as issued before the present epoch,
 		// and the shard's allotment is lowered by their number. The shard now holds more than
 		// its allotment and is therefore rebuilt.
-		b.Queue(`update gates set base = base + $2 where template_id = $1`, p.template, n.settled-n.refused)
+		b.Queue(`update gates set base = base + $2 where template_id = $1`, p.template, n.settled-n.refused-n.held)
 		b.Queue(`update gate_shards set allot = greatest(0, allot - $3) where template_id = $1 and shard = $2`, p.template, p.shard, n.settled-n.refused)
+	}
+	if n := p.counts[true].held + p.counts[false].held; n > 0 {
+		b.Queue(`update templates set held = held + $2 where id = $1`, p.template, n)
+		b.Queue(pg.PutAside, p.template, n)
+		// For its shard a claim of the present epoch stays taken, as if its coupon were issued and
+		// returned to the stock at once.
+		b.Queue(`update gates set base = base - $2 where template_id = $1`, p.template, p.counts[true].held)
 	}
 	b.Queue(`commit`)
 	return conn.SendBatch(ctx, b).Close()
@@ -251,15 +273,15 @@ func (p *page) store(ctx context.Context, conn *pgx.Conn, decider *claim.Decider
 func (p *page) queueRefused(b *pgx.Batch) {
 	n := len(p.refused)
 	ids, users, coupons := make([]int64, n), make([]int64, n), make([]int64, n)
-	origins, keys, reasons := make([]string, n), make([]string, n), make([]string, n)
+	origins, keys, reasons, held := make([]string, n), make([]string, n), make([]string, n), make([]bool, n)
 	for i, r := range p.refused {
 		ids[i], users[i], origins[i], keys[i] = int64(r.ID), int64(r.UserID), string(r.Origin), r.Key
-		reasons[i], coupons[i] = p.reasons[r.ID].Reason, p.reasons[r.ID].CouponID
+		reasons[i], coupons[i], held[i] = p.reasons[r.ID].Reason, p.reasons[r.ID].CouponID, p.reasons[r.ID].Held
 	}
-	b.Queue(`insert into claim_results (claim_id, template_id, user_id, origin, origin_key, reason, coupon_id)
-		select id, $7, by, origin, key, reason, nullif(coupon, 0)
-		from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) as a (id, by, origin, key, reason, coupon)`,
-		ids, users, origins, keys, reasons, coupons, p.template)
+	b.Queue(`insert into claim_results (claim_id, template_id, user_id, origin, origin_key, reason, coupon_id, held)
+		select id, $7, by, origin, key, reason, nullif(coupon, 0), held
+		from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $8::bool[]) as a (id, by, origin, key, reason, coupon, held)`,
+		ids, users, origins, keys, reasons, coupons, p.template, held)
 }
 
 // SetAside implements [gate.Recorder]. The entry is kept as a dead message that has no event:

@@ -53,9 +53,9 @@ func (s Gates) StartShards(ctx context.Context, templateID int64, shards []int, 
 		var begun int
 		var allot, excess int64
 		err := tx.QueryRow(ctx, `select count(*), coalesce(sum(f.allot), 0)::bigint,
-				greatest(0, g.base + (select sum(allot) from gate_shards where template_id = $1)::bigint - t.stock)
+				greatest(0, g.base + (select sum(allot) from gate_shards where template_id = $1)::bigint - (t.stock - t.held))
 			from gate_shards f join gates g on g.template_id = f.template_id join templates t on t.id = f.template_id
-			where f.template_id = $1 and f.shard = any($2) and f.epoch = $3 and g.state = 'standing' group by g.base, t.stock`,
+			where f.template_id = $1 and f.shard = any($2) and f.epoch = $3 and g.state = 'standing' group by g.base, t.stock, t.held`,
 			templateID, shards, epoch).Scan(&begun, &allot, &excess)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows), err == nil && begun < len(shards):

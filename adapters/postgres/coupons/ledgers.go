@@ -22,11 +22,17 @@ func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 // and the template are to be added as conditions.
 const givenOverSQL = `select count(*) from coupons c where c.origin = 'grant' and c.origin_key like '` + claim.OverLimit + `%'`
 
+// heldOffSQL is how many of the coupons of template t that are kept for users who wait its
+// waitlist does not explain. Coupons that users of the waitlist got are counted from the rows,
+// unless rows g of the drop were removed after their retention.
+const heldOffSQL = `abs(t.held - coalesce((select w.put - w.released - case when g.template_id is not null then w.filled
+    else (select count(*) from coupons c where c.template_id = t.id and c.origin = 'waitlist') end from waitlists w where w.template_id = t.id), 0))`
+
 // ledgerSQL counts all rows, so it is for audits, never for pages. A single
 // statement has one snapshot, so ledgerSQL may run during a rush. Coupons that
 // were removed after their retention still count.
 const ledgerSQL = `
-select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n + coalesce(g.returned, 0),
+select t.id, t.stock, t.stock - t.issued - t.held, t.held, ` + heldOffSQL + `, 0::bigint, r.n + coalesce(g.returned, 0),
     (select count(*) from coupons c where c.template_id = t.id) + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
     (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id) + coalesce(g.counted, 0),
     (select count(*) from claim_counts n where n.template_id = t.id and n.issued > t.per_user_limit
@@ -35,7 +41,7 @@ from templates t left join removed_coupons g on g.template_id = t.id,
     lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
 
 func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
-	err = row.Scan(&l.TemplateID, &l.Total, &l.OnSale, &l.Writing, &l.Returned, &l.Issued, &l.PerUser, &l.OverLimit)
+	err = row.Scan(&l.TemplateID, &l.Total, &l.OnSale, &l.Held, &l.HeldOff, &l.Writing, &l.Returned, &l.Issued, &l.PerUser, &l.OverLimit)
 	return l, err
 }
 
@@ -70,7 +76,7 @@ order by t.id desc limit $2`
 // meanwhile do not delay the count again and again.
 const countSQL = `
 with known as materialized (
-    select t.id, t.stock, t.issued, coalesce(k.coupons, 0) as coupons, coalesce(k.counted_to, 0) as counted_to, coalesce(k.checked_to, 0) as checked_to,
+    select t.id, t.stock, t.issued, t.held, coalesce(k.coupons, 0) as coupons, coalesce(k.counted_to, 0) as counted_to, coalesce(k.checked_to, 0) as checked_to,
         k.seen_to, k.seen_xact, case when w.waits then k.counted_to else coalesce(k.seen_to, 0) end as settled_to, w.waits
     from templates t left join stock_counts k on k.template_id = t.id
     cross join lateral (select coalesce(k.seen_xact > pg_snapshot_xmin(pg_current_snapshot())
@@ -85,7 +91,7 @@ with known as materialized (
     on conflict (template_id) do update set coupons = excluded.coupons, counted_to = excluded.counted_to, seen_to = excluded.seen_to,
         seen_xact = excluded.seen_xact
 )
-select k.stock, k.stock - k.issued, r.n + coalesce(g.returned, 0), k.coupons + f.n + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
+select k.stock, k.stock - k.issued - k.held, k.held, r.n + coalesce(g.returned, 0), k.coupons + f.n + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
     k.checked_to, k.settled_to
 from known k left join removed_coupons g on g.template_id = k.id cross join fresh f,
     lateral (select count(*) as n from coupons c where c.template_id = k.id and c.returned) r`
@@ -126,7 +132,7 @@ func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit, owner
 	for _, id := range ids {
 		l := claim.Ledger{TemplateID: id}
 		var checked, settled int64
-		if err := s.Pool.QueryRow(ctx, countSQL, id).Scan(&l.Total, &l.OnSale, &l.Returned, &l.Issued, &checked, &settled); err != nil {
+		if err := s.Pool.QueryRow(ctx, countSQL, id).Scan(&l.Total, &l.OnSale, &l.Held, &l.Returned, &l.Issued, &checked, &settled); err != nil {
 			return nil, pg.Translate(err)
 		}
 		n, err := s.checkOwners(ctx, &l, checked, settled, owners)

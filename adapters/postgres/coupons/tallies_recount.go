@@ -26,6 +26,7 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsCha
         coalesce(sum((e."to" = 'used')::int - (e."from" = 'used')::int), 0) as used,
         coalesce(sum((e."to" = 'expired')::int - (e."from" = 'expired')::int), 0) as expired,
         coalesce(sum((e."to" = 'revoked')::int - (e."from" = 'revoked')::int), 0) as revoked,
+        coalesce(sum((e."to" = 'suspended')::int - (e."from" = 'suspended')::int), 0) as suspended,
         coalesce(sum(((e."to" = 'used')::int - (e."from" = 'used')::int) * e.discount), 0) as discounted,
         count(*) filter (where e.step in ('release', 'timeout')) as released, count(*) filter (where e.step = 'refund') - count(*) filter (where e.step = 'restore') as refunded
     from changes w, jsonb_to_record(w.change) as e (template_id text, step text, "from" text, "to" text, discount bigint)
@@ -38,22 +39,26 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsCha
         count(*) filter (where state = 'expired') as expired, count(*) filter (where state = 'revoked') as revoked,
         coalesce(sum(discount) filter (where state = 'used'), 0) as discounted
     from coupons where template_id = $1 and state in ('locked', 'used', 'expired', 'revoked')
+), checked as (
+    select count(*) as suspended from coupons where template_id = $1 and state = 'suspended'
 ), logged as (
     select count(*) filter (where o.step in ('release', 'timeout')) as released, count(*) filter (where o.step = 'refund') - count(*) filter (where o.step = 'restore') as refunded
     from coupons c join coupon_operations o on o.coupon_id = c.id
     where c.template_id = $1 and c.version > 0 and o.outcome in ('done', 'undone') and o.step in ('release', 'timeout', 'refund', 'restore') and o.from_state <> o.to_state
 ), kept as (
     select coalesce(max(locked), 0) as locked, coalesce(max(used), 0) as used, coalesce(max(expired), 0) as expired, coalesce(max(revoked), 0) as revoked,
-        coalesce(max(discounted), 0) as discounted, coalesce(max(released), 0) as released, coalesce(max(refunded), 0) as refunded
+        coalesce(max(discounted), 0) as discounted, coalesce(max(released), 0) as released, coalesce(max(refunded), 0) as refunded,
+        coalesce(max(suspended), 0) as suspended
     from coupon_tallies where template_id = $1
 ), counted as (
     select s.locked - t.locked as locked, s.used + coalesce(g.used, 0) - t.used as used, s.expired + coalesce(g.expired, 0) - t.expired - w.expired as expired,
         s.revoked + coalesce(g.revoked, 0) - t.revoked as revoked, s.discounted + coalesce(g.discounted, 0) - t.discounted as discounted,
-        greatest(k.released, l.released - t.released) as released, greatest(k.refunded, l.refunded - t.refunded) as refunded
-    from stored s, steps t, swept w, logged l, kept k left join removed_coupons g on g.template_id = $1
+        greatest(k.released, l.released - t.released) as released, greatest(k.refunded, l.refunded - t.refunded) as refunded,
+        h.suspended - t.suspended as suspended
+    from stored s, checked h, steps t, swept w, logged l, kept k left join removed_coupons g on g.template_id = $1
 ), off as (
     select abs(c.locked - k.locked) + abs(c.used - k.used) + abs(c.expired - k.expired) + abs(c.revoked - k.revoked) + abs(c.discounted - k.discounted)
-        + abs(c.released - k.released) + abs(c.refunded - k.refunded) as n from counted c, kept k
+        + abs(c.released - k.released) + abs(c.refunded - k.refunded) + abs(c.suspended - k.suspended) as n from counted c, kept k
 )`
 
 // Off returns the total difference between the template's tallies and the rows, in coupons,
@@ -80,7 +85,7 @@ func (s CouponTallies) Recount(ctx context.Context, templateID int64) (off int64
 		}
 		return tx.QueryRow(ctx, `with `+countedTalliesSQL+`, changed as (
 			update coupon_tallies y set locked = c.locked, used = c.used, expired = c.expired, revoked = c.revoked, discounted = c.discounted,
-				released = c.released, refunded = c.refunded from counted c, off where y.template_id = $1 and off.n <> 0
+				released = c.released, refunded = c.refunded, suspended = c.suspended from counted c, off where y.template_id = $1 and off.n <> 0
 			) select coalesce((select n from off), 0)`, templateID).Scan(&off)
 	})
 	return off, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "tallies"))
@@ -113,8 +118,8 @@ func (s CouponTallies) Impossible(ctx context.Context, limit int) ([]int64, erro
 	return s.ids(ctx, `select l.template_id from tally_changes l
 		cross join lateral (select * from coupon_tallies where template_id = l.template_id limit 1) y
 		cross join lateral (select issued, returned from templates where id = l.template_id limit 1) t
-		where l.at > now() - interval '2 days' and (least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0
-			or y.locked + y.used + y.expired + y.revoked > t.issued + t.returned) limit $1`, limit)
+		where l.at > now() - interval '2 days' and (least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded, y.suspended) < 0
+			or y.locked + y.used + y.expired + y.revoked + y.suspended > t.issued + t.returned) limit $1`, limit)
 }
 
 func (s CouponTallies) ids(ctx context.Context, sql string, limit int) ([]int64, error) {

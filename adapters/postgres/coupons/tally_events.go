@@ -27,7 +27,7 @@ type tallyEvent struct {
 }
 
 // tallySums are added to the columns of coupon_tallies.
-type tallySums struct{ locked, used, expired, revoked, discounted, released, refunded int64 }
+type tallySums struct{ locked, used, expired, revoked, discounted, released, refunded, suspended int64 }
 
 // NewTallyEvents starts the committer; close it.
 func NewTallyEvents(db *pg.DB) *TallyEvents {
@@ -97,6 +97,8 @@ func (y *tallySums) move(state string, n, discount int64) {
 		y.expired += n
 	case coupon.Revoked:
 		y.revoked += n
+	case coupon.Suspended:
+		y.suspended += n
 	}
 }
 
@@ -110,14 +112,14 @@ with fresh as (
 ), counted as (
     select e.i from fresh join unnest(@events::uuid[]) with ordinality e (id, i) on e.id = fresh.event_id
 ), tallied as (
-    insert into coupon_tallies as y (template_id, locked, used, expired, revoked, discounted, released, refunded)
-    select u.t, sum(u.locked), sum(u.used), sum(u.expired), sum(u.revoked), sum(u.discounted), sum(u.released), sum(u.refunded)
+    insert into coupon_tallies as y (template_id, locked, used, expired, revoked, discounted, released, refunded, suspended)
+    select u.t, sum(u.locked), sum(u.used), sum(u.expired), sum(u.revoked), sum(u.discounted), sum(u.released), sum(u.refunded), sum(u.suspended)
     from counted join unnest(@of::bigint[], @templates::bigint[], @locked::bigint[], @used::bigint[], @expired::bigint[], @revoked::bigint[],
-        @discounted::bigint[], @released::bigint[], @refunded::bigint[]) as u (i, t, locked, used, expired, revoked, discounted, released, refunded) using (i)
+        @discounted::bigint[], @released::bigint[], @refunded::bigint[], @suspended::bigint[]) as u (i, t, locked, used, expired, revoked, discounted, released, refunded, suspended) using (i)
     group by u.t order by u.t
     on conflict (template_id) do update set locked = y.locked + excluded.locked, used = y.used + excluded.used,
         expired = y.expired + excluded.expired, revoked = y.revoked + excluded.revoked, discounted = y.discounted + excluded.discounted,
-        released = y.released + excluded.released, refunded = y.refunded + excluded.refunded, changed_at = clock_timestamp()
+        released = y.released + excluded.released, refunded = y.refunded + excluded.refunded, suspended = y.suspended + excluded.suspended, changed_at = clock_timestamp()
     returning template_id
 ), sold as (
     select s.* from (` + salesSQL(`o.id = any(array(select u.operation from counted join unnest(@sold_of::bigint[], @sold::bigint[]) as u (i, operation) using (i)))`) + `) s
@@ -132,20 +134,21 @@ on conflict (template_id, hour, refund) do update set orders = h.orders + exclud
 // count counts the events of a group.
 func (s *TallyEvents) count(ctx context.Context, group []tallyEvent) ([]struct{}, error) {
 	events := make([]string, len(group))
-	var of, templates, locked, used, expired, revoked, discounted, released, refunded, soldOf, sold []int64
+	var of, templates, locked, used, expired, revoked, discounted, released, refunded, suspended, soldOf, sold []int64
 	for i, e := range group {
 		events[i] = e.id
 		for t, y := range e.sums {
 			of, templates = append(of, int64(i+1)), append(templates, t)
 			locked, used, expired, revoked = append(locked, y.locked), append(used, y.used), append(expired, y.expired), append(revoked, y.revoked)
 			discounted, released, refunded = append(discounted, y.discounted), append(released, y.released), append(refunded, y.refunded)
+			suspended = append(suspended, y.suspended)
 		}
 		for _, operation := range e.sold {
 			soldOf, sold = append(soldOf, int64(i+1)), append(sold, operation)
 		}
 	}
 	err := s.PlannedOnce(ctx, tallySQL, []any{pgx.StrictNamedArgs{"events": events, "of": of, "templates": templates, "locked": locked, "used": used,
-		"expired": expired, "revoked": revoked, "discounted": discounted, "released": released, "refunded": refunded, "sold_of": soldOf, "sold": sold}},
+		"expired": expired, "revoked": revoked, "discounted": discounted, "released": released, "refunded": refunded, "suspended": suspended, "sold_of": soldOf, "sold": sold}},
 		func(pgx.Rows) error { return nil })
 	return make([]struct{}, len(group)), err
 }

@@ -34,14 +34,16 @@ func pageGroups(g pg.Grouping, db *pg.DB) pg.GroupConfig {
 }
 
 // pageSQL returns, for each of the users $1, its place, up to when the user has read, the data
-// that texts need, whether there are notices, and the templates of the $2 newest reservations.
+// that texts need, whether there are notices, and the templates of the $2 newest reservations
+// and of waits that ended with a coupon.
 const pageSQL = `
 select p.i, coalesce((select read_through from inbox_reads where user_id = p.id), '0001-01-01'),
 	coalesce(u.name, ''), coalesce(u.locale, ''), coalesce(u.timezone, ''),
 	exists (select from notices where user_id = p.id and run_id is not null),
 	array(select template_id from reservations where user_id = p.id
 		union select template_id from former_reservations f where user_id = p.id
-			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $2::int)
+			and exists (select from batches b where b.template_id = f.template_id)
+		union select template_id from waiters where user_id = p.id and state = 'filled' order by 1 desc limit $2::int)
 from unnest($1::bigint[]) with ordinality as p (id, i) left join users u on u.id = p.id`
 
 // readPages reads the rows of several pages in one round trip, with the changes of remembered

@@ -82,10 +82,10 @@ func existingAnnouncement(ctx context.Context, tx pgx.Tx, a *reminder.Announceme
 	return err
 }
 
-// Announcements lists the template's announcements with the sums over their
+// Announcements lists the announcements that staff made of the template with the sums over their
 // batches, newest first.
 func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]reminder.AnnouncementStatus, error) {
-	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 order by a.id desc`, templateID)
+	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 and a.kind <> 'waitlist' order by a.id desc`, templateID)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

@@ -16,7 +16,7 @@ func (s Forecasts) DropsAhead(ctx context.Context, from, until time.Time) ([]for
 	rows, err := s.Pool.Query(ctx, `
 		select t.id, t.name, sh.timezone, t.opens_at,
 			coalesce((select max(booked) from (select sum(booked)::bigint as booked from bookings where template_id = t.id group by slot) slots), 0),
-			t.claim_mode = 'gate', t.stock - t.issued
+			t.claim_mode = 'gate', t.stock - t.issued - t.held
 		from templates t join shops sh on sh.number = t.shop_number
 		where t.state = 'published' and t.opens_at between $1 and $2 order by t.opens_at, t.id`, from, until)
 	if err != nil {

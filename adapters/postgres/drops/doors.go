@@ -10,7 +10,6 @@ import (
 	"dropbell/domain/door"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
-	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
@@ -62,9 +61,6 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 		}
 		return announceTemplate(ctx, tx, event.TemplateChanged, event.Template{TemplateID: t.ID, ShopNumber: t.ShopNumber, Version: t.Version + 1, OpensAt: t.OpensAt})
 	})
-	if pg.Violates(err, "doors_segment_id_fkey") { // deleted in this very moment
-		return t, segment.ErrNotFound
-	}
 	if err != nil {
 		return t, err
 	}

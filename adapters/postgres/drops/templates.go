@@ -4,6 +4,7 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -70,6 +71,9 @@ on conflict (request_key) do nothing returning id`
 func ruleArgs(t template.Template) pgx.StrictNamedArgs {
 	args := pg.FieldArgs(template.Fields, t.Spec)
 	args["notify_channels"] = max(1, t.NotifyOver) // see pg.TemplateColumns
+	args["waitlist"] = cmp.Or(t.Waitlist, template.NoWaitlist)
+	args["protection"] = cmp.Or(t.Protection, template.Unprotected)
+	args["opening_mode"] = cmp.Or(t.OpeningMode, template.FirstCome)
 	return args
 }
 
@@ -111,12 +115,19 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		args := ruleArgs(t)
 		args["id"], args["version"], args["state"] = t.ID, t.Version, t.Stored
 		args["published_at"], args["ended_at"], args["remind_once"] = t.PublishedAt, t.EndedAt, t.RemindOnce
+		raised, err := raisedBy(ctx, tx, t)
+		if err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, saveTemplateSQL, args)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
 			return fault.ErrStale
+		}
+		if err := keepForWaiters(ctx, tx, t, raised); err != nil {
+			return err
 		}
 		if err := keepBudgets(ctx, tx, t); err != nil {
 			return err
@@ -139,13 +150,41 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
 		return t, e
 	}
-	if pg.Violates(err, "templates_check") { // issued <= stock, with concurrent claims
+	if pg.Violates(err, "templates_check") || pg.Violates(err, "templates_held") { // issued <= stock, with concurrent claims
 		return t, template.ErrStockBelow
 	}
 	if err != nil {
 		return t, err
 	}
 	return s.Template(ctx, t.ID)
+}
+
+// raisedBy locks the row of a template that has a waitlist and returns by how many coupons the
+// change raises its stock. It returns 0 for other templates.
+func raisedBy(ctx context.Context, tx pgx.Tx, t template.Template) (n int64, err error) {
+	if !t.Waits() {
+		return 0, nil
+	}
+	err = tx.QueryRow(ctx, `select $3 - stock from templates where id = $1 and version = $2 for no key update`, t.ID, t.Version, t.Stock).Scan(&n)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fault.ErrStale
+	}
+	return n, err
+}
+
+// keepForWaiters makes the counters of a waitlist if the template has one, and keeps raised stock for
+// the users who wait. The counters exist before the first user can join.
+func keepForWaiters(ctx context.Context, tx pgx.Tx, t template.Template, raised int64) error {
+	if !t.Waits() {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `insert into waitlists (template_id) values ($1) on conflict do nothing`, t.ID); err != nil {
+		return err
+	}
+	if raised <= 0 {
+		return nil
+	}
+	return pg.KeepForWaiters(ctx, tx, t.ID, raised)
 }
 
 // DueToClose returns published templates whose end has passed.

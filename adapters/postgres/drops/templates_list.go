@@ -73,8 +73,8 @@ var inState = map[template.State][]string{
 		"t.state in ('published', 'paused') and t.valid_until <= now() and t.closes_at > now()"},
 	template.Paused:    {"t.state = 'paused' and " + pg.TemplateEndsAt + " > now()"},
 	template.Scheduled: {"t.state = 'published' and t.opens_at > now()"},
-	template.Open:      {selling + " and t.issued < t.stock"},
-	template.SoldOut:   {selling + " and t.issued >= t.stock"},
+	template.Open:      {selling + " and t.issued + t.held < t.stock"},
+	template.SoldOut:   {selling + " and t.issued + t.held >= t.stock"},
 }
 
 const selling = "t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now()"

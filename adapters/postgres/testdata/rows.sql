@@ -12,6 +12,13 @@ values (10, 'Moon cake night', 'Any box', 'amount_off', 500, 'CNY', 'shop', 1000
     (10, 'Codes of winter', '', 'percent_off', 0, 'CNY', 'product', 500, 0, 1, '2026-12-05 12:00Z', '2026-12-06 12:00Z', 24, 'code', 'durable', 'draft', 'drop-2', null, 0, 1, 0, '');
 insert into reservations (template_id, user_id, slots, consents) values (1, 1001, 1, 1), (1, 1002, 34359738369, null);
 insert into former_reservations (user_id, template_id) values (1003, 1);
+insert into draws (template_id, template_version, state, key, source, cards, opens_at, closes_at, seal, sealed_at, round, evidence, result, drawn_at, won)
+    values (1, 1, 'done', 'dropbell+00000000+AQ==', 'drand', '{card}', '2026-12-01 10:00Z', '2026-12-01 12:00Z', 'seal', '2026-12-01 12:00:01Z', 40000000, 'ab', 'result', '2026-12-01 12:01:05Z', 1);
+insert into draw_entries (template_id, user_id, ticket, salt, entered_at, state, rank, coupon_id) values
+    (1, 1001, '00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000002', '2026-12-01 11:00Z', 'won', 1, 1),
+    (1, 1002, '00000000-0000-0000-0000-000000000003', '00000000-0000-0000-0000-000000000004', '2026-12-01 11:01Z', 'entered', null, null);
+insert into draw_counts (template_id, shard, entered, departed) values (1, 3, 3, 1);
+insert into draw_chunks (template_id, chunk, rows) values (1, 0, '\x00');
 insert into slots (template_id, slot, opens_at, due_at, state, fired_at, cut_at, finished_at) values
     (1, 1, '2026-12-01 12:00Z', '2026-12-01 11:55Z', 'finished', '2026-12-01 11:55Z', '2026-12-01 11:55:01Z', '2026-12-01 11:55:02Z');
 insert into slots (template_id, slot, opens_at, due_at, state) values (1, 2, '2026-12-01 12:00Z', '2026-12-01 11:50Z', 'waiting');
@@ -101,6 +108,8 @@ insert into coupons (template_id, user_id, claim_id, origin, origin_key, state, 
         (1, 1002, 13, 'claim', '', 'unused', '2026-12-01 12:00Z', '2027-12-03 12:00Z', '', 0, null, 0, false),
         (1, 1001, 14, 'grant', 'g:1', 'revoked', '2026-12-01 12:00Z', '2027-12-03 12:00Z', '', 0, null, 1, true);
 insert into claim_counts (template_id, user_id, issued) values (1, 1001, 2), (1, 1002, 2);
+insert into waitlists (template_id, joined, waiting) values (1, 1, 1);
+insert into waiters (template_id, user_id, joined_at) values (1, 1003, '2026-12-01 12:00:05Z');
 insert into claim_seconds (template_id, second, issued) values (1, '2026-12-01 12:00Z', 4);
 insert into gates (template_id, shards, epoch, state, base, reason, lease_until, built_at) values (1, 2, 1, 'standing', 0, 'published', '2026-11-29 08:01Z', '2026-11-29 08:00Z');
 insert into gate_shards (template_id, shard, allot, settled, refused, epoch) values (1, 0, 500, 2, 0, 1), (1, 1, 500, 1, 0, 1);
@@ -120,6 +129,11 @@ insert into removed_coupons (template_id, coupons, returned, counted, used, expi
 insert into notice_runs (template_id, days, due_at, settled_at, told) values (1, 1, '2026-12-02 02:00Z', '2026-12-02 02:01Z', 1);
 insert into notices (user_id, template_id, day, days, due_at, expires_at, status, run_id) values (1002, 1, '2026-12-02', 1, '2026-12-02 02:00Z', '2026-12-03 12:00Z', 1, 1);
 insert into notice_days (day, template_id, planned, sent) values ('2026-12-02', 1, 1, 1);
+insert into claim_signs (template_id, user_id, claim_id, at, network, agent, program, way, passed_at, opened_ms) values (1, 1002, 12, '2026-12-01 12:00Z', 7, 8, false, 1, '2026-12-01 11:55Z', 20000);
+insert into claim_refusals (template_id, code, claims) values (1, 'pass_required', 3);
+insert into review_runs (template_id, shop_number, claims, found, left_out) values (1, 10, 1, 1, 0);
+insert into reviews (template_id, shop_number, rules, facts, coupons) values (1, 10, '{at_once}', '{"claims": 1}', 1), (1, 10, '{shared_phone}', '{"claims": 1}', 1);
+insert into review_coupons (review_id, coupon_id, user_id, appeal, appealed_at) values (65, 65, 1002, 'It was me.', '2026-12-01 13:00Z');
 insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (65, 1002, '2027-12-03 12:00Z', 0);
 insert into wallet_registrations (device, coupon_id, user_id, push_token) values ('phone-1', 65, 1002, 'token-1');
 
@@ -181,3 +195,7 @@ insert into inbox_history default values;
 -- housekeeping: removals has rows of the published drop, which its trigger wrote
 insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
 insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (65, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');
+
+-- moves of shops: shop 900 has left
+insert into moves (shop_number, cell, state, moved_at) values (900, 1, 'emptied', '2026-12-02 12:00Z');
+insert into moving_rows (shop_number, seq, name, content) values (900, 1, 'notices', '{"user_id": 1001}');

@@ -58,7 +58,7 @@ from campaigns c join batches b on b.kind = 'campaign' and b.owner_id = c.id and
 where c.ends_at > statement_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by c.id
 union all
 select 'sold_out', t.id::text, t.shop_number, t.id, 0, t.name, t.stock, '', '/templates/' || t.id
-from templates t where t.state in ('published', 'paused') and t.opens_at <= statement_timestamp() and t.closes_at > statement_timestamp() and t.stock > 0 and t.issued >= t.stock
+from templates t where t.state in ('published', 'paused') and t.opens_at <= statement_timestamp() and t.closes_at > statement_timestamp() and t.stock > 0 and t.issued + t.held >= t.stock
 union all
 select 'approval', r.id::text, r.shop_number, 0, 0, r.name, r.reach, '', '/campaigns/' || r.campaign_id
 from campaign_requests r where r.state = 'asked' and r.ends_at > statement_timestamp()

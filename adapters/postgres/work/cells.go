@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/cell"
+	"dropbell/domain/doctor"
 )
 
 // Cells reads and sets which cell the database is.
@@ -24,8 +25,11 @@ func (s Cells) Cell(ctx context.Context) (n cell.Number, older int64, err error)
 	return n, older, pg.Translate(err)
 }
 
+// codeSerials is how many serial numbers of redeem codes each cell has: a 64th of all.
+const codeSerials = 1 << 34
+
 // Number makes the database the cell n, and returns whether it was another one. Its ids then begin
-// above older. It returns [cell.ErrUsed] if the tables of shops have rows: their ids name
+// above older, and the serial numbers of its redeem codes differ from those of other cells. It returns [cell.ErrUsed] if the tables of shops have rows: their ids name
 // the cell that the database was.
 func (s Cells) Number(ctx context.Context, n cell.Number, older int64) (changed bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
@@ -55,9 +59,22 @@ func (s Cells) Number(ctx context.Context, n cell.Number, older int64) (changed 
 		}
 		_, err = tx.Exec(ctx, `with numbered as (update cell set number = $1) delete from cell_identities`, n)
 		if err == nil {
+			_, err = tx.Exec(ctx, `update code_serials set next = $1::bigint * $2 + 1`, n, codeSerials)
+		}
+		if err == nil {
 			_, err = tx.Exec(ctx, `select name_cell($1, $2)`, tables, older)
 		}
 		return err
 	})
 	return changed && err == nil, err
+}
+
+// Moves returns the moves of shops that are not complete, which the doctor shows.
+func (s Cells) Moves(ctx context.Context) ([]doctor.Move, error) {
+	rows, err := s.Pool.Query(ctx, `select shop_number, state = 'arriving', state = 'emptied', started_at from moves where state <> 'left' order by started_at, shop_number`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[doctor.Move])
+	return list, pg.Translate(err)
 }

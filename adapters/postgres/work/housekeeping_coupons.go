@@ -13,12 +13,13 @@ import (
 
 // pastSQL is true if the coupons of template t are past their retention $1: the drop is over,
 // its last issued coupon expired at least $1 ago, the claim gate needs the coupons no longer, no
-// order holds a coupon, and no campaign counts the coupons.
+// order holds a coupon, none is under review, and no campaign counts the coupons.
 const pastSQL = `t.state in ('closed', 'cancelled') and coalesce(t.ended_at, t.closes_at) < now() - $1::interval
     and coalesce(t.valid_until, greatest(t.closes_at, (select max(s.second) + interval '1 second' from claim_seconds s where s.template_id = t.id))
         + t.valid_hours * interval '1 hour') < now() - $1::interval
     and not exists (select from gates g where g.template_id = t.id and g.state <> 'retired')
     and not exists (select from coupons c where c.template_id = t.id and c.state = 'locked')
+    and not exists (select from coupons c where c.template_id = t.id and c.state = 'suspended')
     and not exists (select from campaigns c where (c.state in ('scheduled', 'running', 'paused')
             or c.started_at is not null and not c.archived and c.count_due_at < 'infinity')
         and (c.grant_template_id = t.id

@@ -79,6 +79,7 @@ func (c *cleaning) settle(ctx context.Context, name string, ids, done []int64, a
 // ofDrops are the tables whose rows are removed with the reservations, each with its key.
 var ofDrops = []struct{ table, key string }{
 	{"reservations", "template_id, user_id"}, {"booking_growth", "template_id, minute"}, {"former_reservations", "user_id, template_id"},
+	{"waiters", "template_id, user_id"},
 }
 
 // removeReservations keeps the figures of the drops and removes the rows from which they were
@@ -146,7 +147,7 @@ with over as materialized (
     where t.id = $1 and t.state in ('closed', 'cancelled')
         and not exists (select from removals m where m.step = 'reservations' and m.object_id = t.id)
         and not exists (select from slots s where s.template_id = t.id and s.state in ('waiting', 'firing', 'sending'))
-        and not exists (select from batches b where b.template_id = t.id and b.kind in ('reminder', 'correction', 'cancelled'))
+        and not exists (select from batches b where b.template_id = t.id and b.kind in ('reminder', 'correction', 'cancelled', 'waitlist'))
     for no key update of t
 ), kept as (
     update drop_archives a set packed_at = clock_timestamp(),

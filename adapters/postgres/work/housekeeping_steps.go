@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/review"
 	"dropbell/domain/staff"
 )
 
@@ -60,6 +61,7 @@ func steps(keep Retention) []step {
 		// Before their sign-ins, which would tell that they were revoked.
 		removing("staff_browsers", time.Hour, "staff_browsers", "staff_browsers.id", `staff_browsers join sign_ins i on i.id = sign_in where `+older("i.revoked_at")),
 		removing("drop_models", staff.DraftsKept, "drop_models", "id", `drop_models where `+older("deleted_at")),
+		removing("claim_signs", review.KeepSigns, "claim_signs", "ctid", `claim_signs where `+older("at")),
 		removing("audit", keep.Audit, "audit", "id", `audit where `+older("at")),
 		removing("notices", keep.Delivery, "notices", "(user_id, template_id, day)", `notices where day < (now() - $1::interval)::date`),
 		removing("notice_runs", keep.Delivery, "notice_runs", "id", `(select id, settled_at from notice_runs order by id limit $2) r where `+older("settled_at")),

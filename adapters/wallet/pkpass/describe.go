@@ -71,10 +71,10 @@ type words struct {
 func wordsFor(language string) words {
 	if message.BuiltInLanguage(language) == "zh" {
 		return words{expires: "有效期至", state: "状态", shop: "商家", about: "说明", number: "券号",
-			states: map[coupon.State]string{coupon.Unused: "可使用", coupon.Locked: "订单支付中", coupon.Used: "已使用", coupon.Expired: "已过期", coupon.Revoked: "已失效"}}
+			states: map[coupon.State]string{coupon.Unused: "可使用", coupon.Locked: "订单支付中", coupon.Used: "已使用", coupon.Expired: "已过期", coupon.Revoked: "已失效", coupon.Suspended: "核查中"}}
 	}
 	return words{expires: "Valid until", state: "Status", shop: "Shop", about: "About", number: "Coupon number",
-		states: map[coupon.State]string{coupon.Unused: "Ready to use", coupon.Locked: "Held for an order", coupon.Used: "Used", coupon.Expired: "Expired", coupon.Revoked: "Withdrawn"}}
+		states: map[coupon.State]string{coupon.Unused: "Ready to use", coupon.Locked: "Held for an order", coupon.Used: "Used", coupon.Expired: "Expired", coupon.Revoked: "Withdrawn", coupon.Suspended: "Being checked"}}
 }
 
 // describe returns the content of the pass. The barcode is the coupon's number, by which a

@@ -45,7 +45,7 @@ func (a Account) Seen() bool { return len(a.Shards) > 0 && a.Plan.of(a.Shards) }
 
 // Of returns the account of t as of now.
 func (w Accounts) Of(ctx context.Context, t template.Template) (Account, error) {
-	a := Account{Plan: Plan{Template: t}, Ledger: Ledger{Total: t.Stock, OnSale: t.StockLeft(), Issued: t.Issued}}
+	a := Account{Plan: Plan{Template: t}, Ledger: Ledger{Total: t.Stock, OnSale: t.StockLeft(), Held: t.Held, Issued: t.Issued}}
 	if t.ClaimMode != template.Gate {
 		return a, nil
 	}
@@ -78,7 +78,7 @@ func (a Account) Settle(counted claim.Ledger) claim.Ledger {
 	if !a.Seen() {
 		return counted
 	}
-	counted.Writing = a.Writing + a.Issued - (counted.Total - counted.OnSale)
-	counted.Total, counted.OnSale = a.Total, a.OnSale+a.Difference
+	counted.Writing = a.Writing + a.Issued - (counted.Total - counted.OnSale - counted.Held)
+	counted.Total, counted.OnSale, counted.Held = a.Total, a.OnSale+a.Difference, a.Held
 	return counted
 }

@@ -55,9 +55,13 @@ func (p Plan) Allot() (sum int64) {
 	return sum
 }
 
-// Sellable returns how many coupons may be issued: the stock, or the shares of the
+// forTaps returns how many coupons of the stock are not kept for users who wait. Shards are given
+// no others.
+func (p Plan) forTaps() int64 { return p.Template.Stock - p.Template.Held }
+
+// Sellable returns how many coupons may be issued by now: those for taps, or the shares of the
 // doors that are open.
-func (p Plan) Sellable() int64 { return p.Template.SellableAt(p.Now) }
+func (p Plan) Sellable() int64 { return min(p.forTaps(), p.Template.SellableAt(p.Now)) }
 
 // Share returns the total allotment of each shard with which all coupons that may be
 // issued are on sale. Share never reduces an allotment.
@@ -134,7 +138,7 @@ func (p Plan) Next(shards []Shard) Need {
 	if slices.ContainsFunc(shards, p.older) {
 		return Need{} // another keeper has built it since the plan was read
 	}
-	if p.Template.Stock < p.Base+p.Allot() && !p.ended() {
+	if p.forTaps() < p.Base+p.Allot() && !p.ended() {
 		return Need{Step: Build, Reason: ReasonExcess}
 	}
 	var lost []int
@@ -262,6 +266,7 @@ type Ledger struct {
 	OnSale  int64 // for sale, on its way between shards, or about to be handed to one
 	Moving  int64 // of these, on their way between shards
 	Writing int64 // accepted, not in the database yet
+	Held    int64 // kept for users who wait
 	Issued  int64
 	// Difference is the number of coupons that do not add up; it must be 0.
 	Difference int64
@@ -277,9 +282,9 @@ type Ledger struct {
 // add up, the database's own counters must add up, and no more claims may be
 // settled than were accepted.
 func (p Plan) Ledger(shards []Shard) Ledger {
-	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
+	l := Ledger{Total: p.Template.Stock, Held: p.Template.Held, Issued: p.Template.Issued}
 	if p.State != Active || p.Shards != len(shards) {
-		l.OnSale = l.Total - l.Issued // nothing is accepted meanwhile
+		l.OnSale = l.Total - l.Held - l.Issued // nothing is accepted meanwhile
 		return l
 	}
 	settled, refused := int64(0), int64(0)
@@ -298,10 +303,10 @@ func (p Plan) Ledger(shards []Shard) Ledger {
 	l.Difference += magnitude(p.Template.Issued - p.Base - settled + refused)
 	if !p.of(shards) {
 		// The stock of a missing shard follows from the stock of all others.
-		l.Moving, l.OnSale = 0, l.Total-l.Issued-l.Writing
+		l.Moving, l.OnSale = 0, l.Total-l.Held-l.Issued-l.Writing
 		return l
 	}
-	l.OnSale += l.Moving + p.Template.Stock - p.Base - p.Allot()
+	l.OnSale += l.Moving + p.forTaps() - p.Base - p.Allot()
 	l.Moving = max(0, l.Moving) // two looks may differ on what is on its way; the sum does not
 	l.Difference += stray(shards)
 	return l

@@ -46,6 +46,9 @@ type Settlement struct {
 	Issued   bool
 	CouponID int64
 	Reason   string
+	// Held is set if users waited for the template when the claim was refused: its coupon is kept
+	// for them and not given back to the shard.
+	Held bool
 }
 
 // ErrUnwritable is returned when the database does not take the contents of a claim.

@@ -25,9 +25,15 @@ const (
 	CouponRefunded       Type = "coupon.refunded"
 	CouponRevoked        Type = "coupon.revoked"
 	CouponExpired        Type = "coupon.expired"
+	CouponSuspended      Type = "coupon.suspended"
+	CouponRestored       Type = "coupon.restored"
 	CampaignFinished     Type = "campaign.finished"
 	DeliveryDead         Type = "delivery.dead"
 	BudgetReached        Type = "budget.reached"
+	DrawSealed           Type = "draw.sealed"
+	DrawDrawn            Type = "draw.drawn"
+	EntryWon             Type = "entry.won"
+	EntryLost            Type = "entry.lost"
 	TestEvent            Type = "endpoint.test"
 )
 
@@ -35,13 +41,13 @@ const (
 // documents.
 func Types() []Type {
 	return []Type{DropPublished, DropMoved, DropOpened, DropSoldOut, DropClosed, DropCancelled, DropEarned, ReservationMade, ReservationCancelled,
-		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CampaignFinished, DeliveryDead, BudgetReached}
+		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CouponSuspended, CouponRestored, CampaignFinished, DeliveryDead, BudgetReached, DrawSealed, DrawDrawn, EntryWon, EntryLost}
 }
 
 // Batched reports whether one event of the type is about up to [MaxItems] users.
 func (t Type) Batched() bool {
 	switch t {
-	case ReservationMade, ReservationCancelled, CouponIssued, CouponExpired, DeliveryDead:
+	case ReservationMade, ReservationCancelled, CouponIssued, CouponExpired, DeliveryDead, EntryWon, EntryLost:
 		return true
 	}
 	return false

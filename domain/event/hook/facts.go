@@ -29,7 +29,8 @@ func OfIssue(i event.Issue, at time.Time) Event {
 }
 
 var ofSteps = map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
-	coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked, coupon.StepRestore: CouponUsed}
+	coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked, coupon.StepRestore: CouponUsed,
+	coupon.StepSuspend: CouponSuspended, coupon.StepReinstate: CouponRestored}
 
 // CouponSteps are the types of events that [OfCoupon] returns.
 var CouponSteps = slices.Collect(maps.Values(ofSteps))
@@ -56,6 +57,35 @@ func OfBudget(e event.Budget) Event {
 		x.TemplateID = e.Subject
 	}
 	return x
+}
+
+// OfSeal returns the event of a list that was sealed.
+func OfSeal(e event.Draw) Event {
+	return Event{Type: DrawSealed, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: 1,
+		Data: SealedData{e.TemplateID, e.Round, e.Signed}}
+}
+
+// OfDraw returns the event of a draw that was made.
+func OfDraw(e event.Draw) Event {
+	return Event{Type: DrawDrawn, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: 1,
+		Data: DrawnData{e.TemplateID, e.Round, e.Won, e.Signed}}
+}
+
+// OfEntries returns the events of entries, in parts of at most [MaxItems].
+func OfEntries(e event.EntryList) (list []Event) {
+	t := EntryLost
+	if e.Won {
+		t = EntryWon
+	}
+	for part := range slices.Chunk(e.Items, MaxItems) {
+		items := make([]EntryItem, len(part))
+		for i, x := range part {
+			items[i] = EntryItem(x)
+		}
+		list = append(list, Event{Type: t, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: len(part),
+			Data: EntriesData{e.TemplateID, items}})
+	}
+	return list
 }
 
 // OfEarned returns the event of what a drop earned.

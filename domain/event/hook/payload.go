@@ -162,6 +162,34 @@ type BudgetData struct {
 	Level    string `json:"level"`
 }
 
+// SealedData is the data of draw.sealed. Seal is the signed seal; Round decides, 0 = the source has no rounds.
+type SealedData struct {
+	TemplateID int64  `json:"template_id,string"`
+	Round      int64  `json:"round"`
+	Seal       string `json:"seal"`
+}
+
+// DrawnData is the data of draw.drawn. Result is the signed result, and Won how many tickets won.
+type DrawnData struct {
+	TemplateID int64  `json:"template_id,string"`
+	Round      int64  `json:"round"`
+	Won        int64  `json:"won"`
+	Result     string `json:"result"`
+}
+
+// EntriesData is the data of entry.won and entry.lost.
+type EntriesData struct {
+	TemplateID int64       `json:"template_id,string"`
+	Items      []EntryItem `json:"items"`
+}
+
+// EntryItem is an entry. CouponID is the coupon of a winner.
+type EntryItem struct {
+	UserID   int64  `json:"user_id,string"`
+	Ticket   string `json:"ticket"`
+	CouponID int64  `json:"coupon_id,string,omitempty"`
+}
+
 // DeadData is the data of delivery.dead: recipients whom a batch of messages did
 // not reach after all attempts. Kind is the kind of the messages, such as reminder.
 type DeadData struct {

@@ -74,6 +74,16 @@ func examples(t *testing.T) map[hook.Type]hook.Event {
 	earned := hook.OfEarned(hook.EarnedData{TemplateID: big, EndedAt: at.Add(-hook.EarnedAfter), Currency: "CNY", Orders: 612, Ordered: 6_120_000, Discount: 612_000, Revenue: 5_508_000, Refunds: 8, Refunded: 72_000}, at)
 	earned.Sequence = 54
 	add(earned, true)
+	drawn := event.Draw{TemplateID: big, Signed: "dropbell-draw/1 …", Round: 40_000_000, Won: 100, Sequence: 55, At: at}
+	add(hook.OfSeal(drawn), true)
+	add(hook.OfDraw(drawn), true)
+	for _, won := range []bool{true, false} {
+		one := event.ListedEntry{UserID: 7, Ticket: "000102030405060708090a0b0c0d0e0f"}
+		if won {
+			one.CouponID = big
+		}
+		add(hook.OfEntries(event.EntryList{TemplateID: big, Won: won, Items: []event.ListedEntry{one}, Sequence: 56, At: at})[0], true)
+	}
 	test := hook.NewTest(hook.Endpoint{ID: 3, Shop: 10}, at)
 	test.Sequence = 52
 	add(test, true)

@@ -187,7 +187,7 @@ func (l *Lost) CorrectReservations(stored map[Reserver]int64, at time.Time, next
 // that is gone is reported as revoked.
 func (l *Lost) CorrectCoupons(stored map[int64]coupon.Coupon, at time.Time, next func() int64) (list []Event) {
 	types := map[coupon.State]Type{coupon.Unused: CouponReleased, coupon.Locked: CouponLocked, coupon.Used: CouponUsed, coupon.Expired: CouponReleased,
-		coupon.Refunded: CouponRefunded, coupon.Revoked: CouponRevoked}
+		coupon.Refunded: CouponRefunded, coupon.Revoked: CouponRevoked, coupon.Suspended: CouponSuspended}
 	for _, id := range l.Coupons() {
 		told := l.coupons[id]
 		is, there := stored[id]

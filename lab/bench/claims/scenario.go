@@ -94,7 +94,7 @@ func (b *bench) run(ctx context.Context, callers []int, runs int) (err error) {
 	}
 	b.template = t.ID
 	const key = "dbk_benchmarkofclaimsbenchmark"
-	if b.web, err = b.StartBuilt(ctx, b.bin, "web", "ADMIN_API_KEY="+key, "RATE_LIMIT_PER_MINUTE=0", "RATE_LIMIT_KEY_PER_MINUTE=0", "LOG_LEVEL=warn"); err != nil {
+	if b.web, err = b.StartBuilt(ctx, b.bin, "web", "ADMIN_API_KEY="+key, "RATE_LIMIT_PER_MINUTE=0", "RATE_LIMIT_KEY_PER_MINUTE=0", "LOG_LEVEL=warn", "PASS_SECRET="+passSecret); err != nil {
 		return err
 	}
 	defer b.web.Stop()
@@ -119,7 +119,7 @@ func (b *bench) run(ctx context.Context, callers []int, runs int) (err error) {
 func (b *bench) compare(ctx context.Context, key string, callers, runs int) error {
 	over := func(addr string) func(context.Context) (result, error) {
 		return func(ctx context.Context) (result, error) {
-			return b.http(ctx, addr, key, b.template, callers, http.StatusCreated)
+			return b.http(ctx, addr, key, plain(b.template), callers, http.StatusCreated)
 		}
 	}
 	type measurement struct {
@@ -144,6 +144,7 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 			return r, errors.Join(err, b.count(ctx))
 		}, []string{parsed}},
 		measurement{"HTTP, claimed", over(b.web.Addr), []string{parsed, inserted}},
+		measurement{"HTTP, claimed with passes", func(ctx context.Context) (result, error) { return b.passed(ctx, key, callers) }, []string{"HTTP, claimed"}},
 		measurement{"HTTP, accepted by Redis", func(ctx context.Context) (result, error) { return b.accepted(ctx, key, callers) }, []string{parsed}},
 		measurement{"HTTP, sold out", func(ctx context.Context) (result, error) { return b.soldOut(ctx, key, callers) }, []string{parsed}})
 	if len(b.only) > 0 {
@@ -179,7 +180,7 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 
 // measured starts from an open, unsold template and audits it afterwards.
 func (b *bench) measured(ctx context.Context, do func(context.Context) (result, error)) (result, error) {
-	if _, err := b.SQL.Exec(ctx, `truncate coupons, claim_counts, claim_seconds, outbox`); err != nil {
+	if _, err := b.SQL.Exec(ctx, `truncate coupons, claim_counts, claim_seconds, claim_signs, outbox`); err != nil {
 		return result{}, err
 	}
 	if _, err := b.SQL.Exec(ctx, `update templates set issued = 0, stock = $2, opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`,
@@ -219,17 +220,22 @@ func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (res
 	return result{perSecond: w.PerSecond, p50: w.P50, p99: w.P99, group: float64(grouped.Load()) / float64(max(1, groups.Load()))}, nil
 }
 
+// plain is the body of a claim in a drop without protection.
+func plain(template int64) func(i int64) string {
+	body := fmt.Sprintf(`{"template_id":"%d"}`, template)
+	return func(int64) string { return body }
+}
+
 // http claims over HTTP, with an idempotency key each.
-func (b *bench) http(ctx context.Context, addr, key string, template int64, callers, expect int) (result, error) {
+func (b *bench) http(ctx context.Context, addr, key string, body func(i int64) string, callers, expect int) (result, error) {
 	before, err := b.spent(ctx)
 	grouped, groups, groupErr := b.grouped(ctx)
 	if err := errors.Join(err, groupErr); err != nil {
 		return result{}, err
 	}
-	body := fmt.Sprintf(`{"template_id":"%d"}`, template)
 	r, err := load.Run(load.Plan{Addr: addr, Connections: callers, Warmup: time.Second, Duration: b.lasting, Expect: []int{expect},
 		Request: func(buf []byte, i int64) []byte {
-			return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: %d\r\n", i+2, i), body)
+			return load.Post(buf, "/api/v1/claims", key, fmt.Sprintf("X-User-ID: %d\r\nIdempotency-Key: %d\r\n", i+2, i), body(i))
 		}})
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, one with %s", r.Failures, r.Requests, r.Example)
@@ -317,7 +323,7 @@ func (b *bench) soldOut(ctx context.Context, key string, callers int) (result, e
 	if err != nil {
 		return result{}, err
 	}
-	return b.http(ctx, b.web.Addr, key, b.template, callers, http.StatusConflict)
+	return b.http(ctx, b.web.Addr, key, plain(b.template), callers, http.StatusConflict)
 }
 
 // accepted claims from a new drop behind the Redis gate. No worker runs, so the accepted claims
@@ -336,6 +342,6 @@ func (b *bench) accepted(ctx context.Context, key string, callers int) (result, 
 	if err := errors.Join(err, stack.FillShards(ctx, client, t.ID, 1), b.ActivateGate(ctx, t.ID, 1)); err != nil {
 		return result{}, err
 	}
-	r, err := b.http(ctx, b.web.Addr, key, t.ID, callers, http.StatusAccepted)
+	r, err := b.http(ctx, b.web.Addr, key, plain(t.ID), callers, http.StatusAccepted)
 	return r, errors.Join(err, client.FlushDB(ctx).Err())
 }

@@ -1,5 +1,5 @@
 // Package group measures group commit without HTTP: reservations per second of many callers,
-// compared with the bare grouped upsert and with one statement per reservation.
+// compared with the bare grouped upsert and with one statement per reservation; and entries of draws beside them.
 //
 //	go tool task bench:group
 package group
@@ -46,6 +46,16 @@ func bench(ctx context.Context, s *stack.Stack, callers int, lasting time.Durati
 		fmt.Printf("bare grouped upsert %8.0f/s   group commit %8.0f/s (%.2f of it)   one statement each %7.0f/s\n", bare, group, group/bare, single)
 	}
 	fmt.Printf("median group/bare %.2f\n", stack.Median(ratios))
+	ratios = nil
+	for range runs {
+		entries, reservations, err := enter(ctx, s, t.ID, callers, lasting)
+		if err != nil {
+			return err
+		}
+		ratios = append(ratios, entries/reservations)
+		fmt.Printf("users without a row: entries of a draw with receipts %8.0f/s   reservations %8.0f/s (%.2f)\n", entries, reservations, entries/reservations)
+	}
+	fmt.Printf("median entries/reservations %.2f\n", stack.Median(ratios))
 	return nil
 }
 

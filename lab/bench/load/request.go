@@ -21,6 +21,14 @@ func Post(b []byte, path, token, fields, body string) []byte {
 	return append(b, body...)
 }
 
+// Put appends a request with a token and without a body. fields are as in [Post].
+func Put(b []byte, path, token, fields string) []byte {
+	for _, part := range [...]string{"PUT ", path, " HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ", token, "\r\n", fields, "Content-Length: 0\r\n\r\n"} {
+		b = append(b, part...)
+	}
+	return b
+}
+
 // Token is the token of a user for an hour, signed with the secret of AUTH_JWT_SECRET.
 func Token(secret string, user int) (string, error) {
 	t, err := jwt.NewBuilder().Subject(strconv.Itoa(user)).Expiration(time.Now().Add(time.Hour)).Build()

@@ -89,7 +89,7 @@ func ComponentsAt(address string) Components {
 	}
 	return Components{
 		Markup: `<script type="module" src="` + address + `/components/v1.js"></script>` + "\n\n" + element("countdown", ` template="42"`) +
-			element("reserve", ` template="42" minutes="10"`) + element("claim", ` template="42"`) + element("push", "") + element("inbox", ""),
+			element("reserve", ` template="42" minutes="10"`) + element("claim", ` template="42"`) + element("draw", ` template="43"`) + element("push", "") + element("inbox", ""),
 		Worker: "// https://shop.example/dropbell-push.js\nself.dropbell = { title: \"Tea House\", icon: \"/icon-192.png\", url: \"/\" };\n" +
 			`importScripts("` + address + `/components/v1-push.js");`,
 	}
@@ -111,7 +111,7 @@ var (
 	rules       = []string{"address", "credentials", "format", "repeating", "limits"}
 	hookAnswers = []string{"ok", "refused", "gone", "later", "other"}
 	// elements are the web components, pushStates the states of dropbell-push.
-	elements   = []string{"countdown", "reserve", "claim", "push", "inbox"}
+	elements   = []string{"countdown", "reserve", "claim", "draw", "push", "inbox"}
 	pushStates = []string{"off", "on", "denied", "unsupported", "ios", "unavailable", "signed-out"}
 )
 

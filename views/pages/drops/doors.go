@@ -155,5 +155,8 @@ func (p Doors) groupName(ctx context.Context, d template.Door) string {
 	if g, known := p.Plan.Groups[d.SegmentID]; known {
 		return ui.T(ctx, "doors.kind."+string(g.Kind), g.Name)
 	}
+	if d.Who != template.ToAll {
+		return ui.T(ctx, "doors.gone")
+	}
 	return ui.T(ctx, "doors.all")
 }

@@ -96,10 +96,13 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		if s.Reason != "" && s.Reason != string(claim.ByTap) {
 			return ui.T(ctx, "explain.claimed."+s.Reason)
 		}
+	case reminder.StepDrawn:
+		return ui.T(ctx, "explain.drawn."+s.Reason)
 	case reminder.StepFired, reminder.StepAnnounced:
 		return ui.T(ctx, "explain."+string(s.Kind), about(ctx, s))
 	case reminder.StepCouponLocked, reminder.StepCouponUsed, reminder.StepCouponReleased, reminder.StepCouponTimedOut,
-		reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked:
+		reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
+		reminder.StepCouponSuspended, reminder.StepCouponAppealed, reminder.StepCouponRestored:
 		return ui.T(ctx, "explain."+string(s.Kind), strconv.FormatInt(s.CouponID, 10))
 	}
 	return ui.T(ctx, "explain."+string(s.Kind))
@@ -109,11 +112,12 @@ func stepTone(s reminder.Step) ui.Tone {
 	switch s.Kind {
 	case reminder.StepOutcome:
 		return ui.OutcomeTone(string(s.Outcome))
-	case reminder.StepClaimed, reminder.StepCouponUsed:
+	case reminder.StepClaimed, reminder.StepCouponUsed, reminder.StepCouponRestored:
 		return ui.Good
-	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked:
+	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
+		reminder.StepCouponSuspended, reminder.StepCouponAppealed:
 		return ui.Warn
-	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled:
+	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
 		return ui.Info
@@ -127,6 +131,10 @@ func stepIcon(s reminder.Step) string {
 		return "bell-ringing"
 	case reminder.StepClaimed:
 		return "tag"
+	case reminder.StepEntered, reminder.StepDrawn:
+		return "tag"
+	case reminder.StepStruck:
+		return "ban"
 	case reminder.StepCouponLocked:
 		return "lock"
 	case reminder.StepCouponUsed:
@@ -137,6 +145,12 @@ func stepIcon(s reminder.Step) string {
 		return "clock"
 	case reminder.StepCouponRevoked:
 		return "ban"
+	case reminder.StepCouponSuspended:
+		return "player-pause"
+	case reminder.StepCouponAppealed:
+		return "message"
+	case reminder.StepCouponRestored:
+		return "check"
 	case reminder.StepChanged:
 		return "pencil"
 	case reminder.StepPublished:
@@ -149,7 +163,7 @@ func stepIcon(s reminder.Step) string {
 		return "player-play"
 	case reminder.StepClosed:
 		return "flag"
-	case reminder.StepCancelled, reminder.StepWithdrawn:
+	case reminder.StepCancelled, reminder.StepWithdrawn, reminder.StepLeftWaitlist, reminder.StepSkipped:
 		return "ban"
 	case reminder.StepFired:
 		return "bell-ringing"
@@ -157,7 +171,7 @@ func stepIcon(s reminder.Step) string {
 		return "refresh"
 	case reminder.StepAnnounced:
 		return "send"
-	case reminder.StepExpected:
+	case reminder.StepExpected, reminder.StepWaiting:
 		return "clock"
 	}
 	return outcomeIcon(s.Outcome)
@@ -171,6 +185,11 @@ func outcomeIcon(o delivery.Outcome) string {
 		return "alert-circle"
 	}
 	return "minus"
+}
+
+// ofDraw reports whether the step is about the user's entry in a draw.
+func ofDraw(s reminder.Step) bool {
+	return s.Kind == reminder.StepStruck || s.Kind == reminder.StepDrawn
 }
 
 // nothing says that there are no reminders: not any more, or never.

@@ -14,7 +14,8 @@ func (p TemplateForm) err(ctx context.Context, name string) string {
 // advanced reports whether the section of advanced fields is open.
 func (p TemplateForm) advanced(ctx context.Context) bool {
 	held := p.Values["hold_out_percent"]
-	return p.Values["claim_mode"] == "gate" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent") != ""
+	guarded := p.Values["protection"]
+	return p.Values["claim_mode"] == "gate" || guarded != "" && guarded != "off" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent")+p.err(ctx, "protection") != ""
 }
 
 // ambiguous reports whether the named time was refused because it occurs twice, or one of its two
@@ -24,6 +25,13 @@ func (p TemplateForm) ambiguous(name string) bool {
 }
 
 // choice describes a choice whose options are explained in the catalogue.
+// protection is the choice that stays open after the publication.
+func (p TemplateForm) protection(ctx context.Context) ui.ChoiceProps {
+	c := p.choice(ctx, "protection", "off", "standard", "strict")
+	c.Fixed = false
+	return c
+}
+
 func (p TemplateForm) choice(ctx context.Context, name string, values ...string) ui.ChoiceProps {
 	c := ui.ChoiceProps{Name: name, Label: parts.FieldLabel(ctx, name), Value: p.Values[name], Error: p.err(ctx, name), Fixed: p.Published}
 	for _, v := range values {

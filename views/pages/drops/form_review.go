@@ -99,7 +99,7 @@ func (p TemplateForm) counts(name string) bool {
 	case "notify_channels":
 		return strings.TrimSpace(p.Values["notify_days"]) != ""
 	}
-	return true
+	return p.countsOpening(name)
 }
 
 // shown formats one value; a value that cannot be parsed stays as it was typed.
@@ -129,7 +129,12 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 			typed = "shop"
 		}
 		return l.T("message_own." + typed)
-	case "kind", "target", "obtain", "claim_mode":
+	case "draw_source":
+		if typed == "" {
+			typed = "best"
+		}
+		return l.T("draw_source." + typed)
+	case "kind", "target", "obtain", "claim_mode", "waitlist", "protection", "opening_mode":
 		if key := name + "." + typed; l.Has(key) {
 			return l.T(key)
 		}

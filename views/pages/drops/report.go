@@ -183,6 +183,14 @@ func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth
 	return booked, sold
 }
 
+// smsCost is what the text messages about the drop cost, "–" if none was sent or there are no prices.
+func smsCost(ctx context.Context, f report.Figures) string {
+	if f.Money.SMS.Parts == 0 {
+		return "–"
+	}
+	return Money{Money: f.Money}.sms(ctx)
+}
+
 // besideFor is how many times as long as the drop's own coupons lasted the earlier drops are drawn,
 // at least a minute. A drop that sold for hours would press a drop of seconds to the margin.
 const besideFor = 4
@@ -333,7 +341,7 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 			return []trendNote{share(f.Tally.Used, f.Tally.Issued)}
 		}),
 		{"money.revenue", "revenue", barsOf(p.List, revenue, func(f report.Figures) (string, []trendNote) {
-			return amount(f, f.Money.Revenue()), []trendNote{{"money.orders", ui.Num(ctx, f.Money.Orders()), "orders"}, {"report.taken", amount(f, f.Tally.Discounted), ""}}
+			return amount(f, f.Money.Revenue()), []trendNote{{"money.orders", ui.Num(ctx, f.Money.Orders()), "orders"}, {"report.taken", amount(f, f.Tally.Discounted), ""}, {"trend.sms", smsCost(ctx, f), ""}}
 		})},
 	}
 }

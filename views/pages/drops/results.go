@@ -217,6 +217,7 @@ func besideRows(ctx context.Context, pair []report.Figures) (rows []besideRow) {
 		rows = append(rows, row)
 	}
 	return append(rows,
+		besideRow{ui.T(ctx, "money.sms"), [2]string{smsCost(ctx, pair[0]), smsCost(ctx, pair[1])}, -1},
 		besideRow{ui.T(ctx, "report.sold_out"), [2]string{soldOut(ctx, pair[0]), soldOut(ctx, pair[1])}, -1},
 		besideRow{ui.T(ctx, "report.p99"), [2]string{quantileWithin(ctx, pair[0].Late), quantileWithin(ctx, pair[1].Late)}, -1})
 }

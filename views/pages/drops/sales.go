@@ -15,7 +15,7 @@ import (
 const rateSeconds = 10
 
 func (s Sales) stock() ui.Stock {
-	return ui.Stock{Total: s.Total, Issued: s.Issued, Writing: s.Writing}
+	return ui.Stock{Total: s.Total, Issued: s.Issued, Writing: s.Writing, Held: s.Wait.Held}
 }
 
 // rate is how many were issued per second just now.
@@ -79,7 +79,7 @@ func (s Sales) note(ctx context.Context) string {
 
 // soldOutAfter is how long the coupons lasted, 0 if that is not known.
 func (s Sales) soldOutAfter() time.Duration {
-	if s.Total > s.Issued {
+	if s.Total > s.Issued+s.Wait.Held {
 		return 0
 	}
 	return s.Curve.EndAfter(s.Template.OpensAt)

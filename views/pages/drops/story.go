@@ -36,7 +36,7 @@ func StoryText(ctx context.Context, r report.Report) string {
 	}
 	text := told[0]
 	for _, part := range told[1:] {
-		text = ui.T(ctx, "story.joined", text, part)
+		text = ui.T(ctx, "ui.sentences", text, part)
 	}
 	return text
 }

@@ -68,7 +68,7 @@ func auditFamilies(scope, field string) []string {
 			"coupon": {"coupon.state."}, "job": {"jobs.state."}, "dead_letters": {"jobs.state.", "audit.value.state."}}[scope]
 	case "kind":
 		return map[string][]string{"template": {"kind."}, "announce": {"announce.kind."}, "segment": {"segments.kind."}, "job": {"jobs.kind."}}[scope]
-	case "target", "obtain", "claim_mode", "role", "channel":
+	case "target", "obtain", "claim_mode", "waitlist", "protection", "opening_mode", "draw_source", "role", "channel":
 		return []string{field + "."}
 	case "scopes":
 		return []string{"scope."}
@@ -169,7 +169,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 		return OrDash(strings.Join(names, ", "))
 	case "channel":
 		return l.word(ctx, field, delivery.Channel(n).String())
-	case "stock", "per_user_limit", "count", "codes", "used", "users", "audience_users", "total", "done", "late", "sent", "failed", "rate",
+	case "stock", "per_user_limit", "entry_minutes", "count", "codes", "used", "users", "audience_users", "total", "done", "late", "sent", "failed", "rate",
 		"rate_per_second", "per_day", "per_week", "approval_above":
 		return locale.Number(n)
 	}

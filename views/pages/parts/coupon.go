@@ -12,7 +12,7 @@ func couponTone(s coupon.State) ui.Tone {
 		return ui.Good
 	case coupon.Locked:
 		return ui.Info
-	case coupon.Expired:
+	case coupon.Expired, coupon.Suspended:
 		return ui.Warn
 	case coupon.Revoked:
 		return ui.Bad

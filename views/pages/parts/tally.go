@@ -21,6 +21,7 @@ type tallied struct {
 func (p Tally) rows(ctx context.Context) []tallied {
 	rows := []tallied{{state: coupon.Used, class: "bar-sent", n: p.Used}, {state: coupon.Locked, class: "bar-inflight", n: p.Locked},
 		{state: coupon.Expired, class: "bar-expired", n: p.Expired}, {state: coupon.Revoked, class: "bar-dead", n: p.Revoked},
+		{state: coupon.Suspended, class: "bar-bounced", n: p.Suspended},
 		{state: coupon.Unused, class: "bar-skipped", n: p.Unused()}}
 	counts := make([]int64, len(rows))
 	for i, r := range rows {

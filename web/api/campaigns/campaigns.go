@@ -100,7 +100,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 		return more
 	}
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "", "create-campaign", "Create a campaign",
-		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."}), h.createCampaign)
+		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published.", Codes: []string{"shop_moved"}}), h.createCampaign)
 	pipeline.Register(h.Pipeline, op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first."}), h.listCampaigns)
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
 		pipeline.Route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}}), h.estimateAudience)

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/pass"
 	"dropbell/domain/user"
 	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
@@ -16,6 +18,7 @@ import (
 // ClaimWish is the request for one coupon.
 type ClaimWish struct {
 	TemplateID string `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
+	Pass       string `json:"pass,omitempty" maxLength:"64" doc:"For a protected drop: the pass from POST /passes/{template_id}."`
 }
 
 // Claim is the outcome of a claim.
@@ -56,7 +59,7 @@ func (h *handlers) claimRoutes() {
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A " +
 			"refusal is not stored: the same request is decided anew.",
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
-		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "not_eligible", "door_not_open", "ended", "sold_out", "limit_reached",
+		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "not_eligible", "door_not_open", "ended", "sold_out", "limit_reached", "pass_required", "passes_not_configured",
 			"idempotency_conflict"},
 		Example: `{"template_id":"1"}`}, h.claim)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim",
@@ -67,12 +70,14 @@ func (h *handlers) claimRoutes() {
 
 type claimRequest struct {
 	// Key is declared with the operation, as for every POST.
-	Key  string `header:"Idempotency-Key" hidden:"true"`
-	Body ClaimWish
+	Key     string `header:"Idempotency-Key" hidden:"true"`
+	Body    ClaimWish
+	request *http.Request
 }
 
 // Resolve is part of [huma.Resolver]: an empty key is a mistake, not no key.
 func (in *claimRequest) Resolve(ctx huma.Context) (errs []error) {
+	in.request, _ = humachi.Unwrap(ctx)
 	ctx.EachHeader(func(name, value string) {
 		if name == pipeline.IdempotencyHeader && !pipeline.Printable(value) {
 			errs = append(errs, &huma.ErrorDetail{Location: "header." + pipeline.IdempotencyHeader, Message: pipeline.BadKey})
@@ -91,7 +96,14 @@ func (h *handlers) claim(ctx context.Context, in *claimRequest) (*claimAnswer, e
 	if in.Key != "" && !pipeline.Printable(in.Key) {
 		return nil, pipeline.Refused("header."+pipeline.IdempotencyHeader, pipeline.BadKey)
 	}
-	c, repeated, err := h.Claims.Tap(ctx, pipeline.UserOf(ctx), id, in.Key)
+	var at time.Time
+	if in.Body.Pass != "" {
+		at = h.Now() // before the gate, which answers a whole group at one time
+	}
+	c, repeated, err := h.Claims.Tap(ctx, pipeline.UserOf(ctx), id, in.Key, in.Body.Pass)
+	if !repeated {
+		h.sign(ctx, in, at, c, id, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +129,7 @@ func (h *handlers) claimQuickly(w http.ResponseWriter, r *http.Request, body []b
 	if !ok || len(keys) > 1 || len(keys) == 1 && keys[0] == "" {
 		return false
 	}
-	in := claimRequest{Body: wish}
+	in := claimRequest{Body: wish, request: r}
 	if len(keys) == 1 {
 		in.Key = keys[0]
 	}
@@ -157,14 +169,24 @@ func appendClaim(b []byte, c *Claim) []byte {
 	return append(b, `"}`...)
 }
 
-// scanClaim reads a wish in the common form: one known field, without escapes. ok is
+// scanClaim reads a wish in the common form: known fields, without escapes. ok is
 // false for any other body, good or bad.
 func scanClaim(body []byte) (wish ClaimWish, ok bool) {
 	s := pipeline.NewScanner(body)
 	ok = s.Object(func(field string) bool {
-		return field == "template_id" && wish.TemplateID == "" && s.ID(&wish.TemplateID)
+		switch field {
+		case "template_id":
+			return wish.TemplateID == "" && s.ID(&wish.TemplateID)
+		case "pass":
+			var ok bool
+			if wish.Pass == "" {
+				wish.Pass, ok = s.Text()
+			}
+			return ok && wish.Pass != "" && len(wish.Pass) <= pass.MaxText
+		}
+		return false
 	})
-	return wish, ok && s.End()
+	return wish, ok && wish.TemplateID != "" && s.End()
 }
 
 func (h *handlers) claimByID(ctx context.Context, in *struct {
@@ -182,7 +204,7 @@ func (h *handlers) claimByID(ctx context.Context, in *struct {
 }
 
 func (h *handlers) coupons(ctx context.Context, in *struct {
-	State  string `query:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded."`
+	State  string `query:"state" enum:"unused,locked,used,expired,refunded,revoked,suspended" doc:"Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded."`
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body CouponList }, error) {

@@ -6,8 +6,11 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
+	"dropbell/domain/pass"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/review"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -25,6 +28,13 @@ type Deps struct {
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
 	Orders *coupon.Orders
+	// Waitlist are the waitlists of drops that sold out.
+	Waitlist *waitlist.Service
+	// ClaimPasses are the passes of protected drops.
+	ClaimPasses *pass.Passes
+	// Signs notes the signs of claims; nil = none are noted.
+	Signs   ClaimSigns
+	Reviews *review.Service
 }
 
 type handlers struct {
@@ -45,4 +55,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.codeRoutes()
 	h.redemptionRoutes()
 	h.claimRoutes()
+	h.waitlistRoutes()
+	h.claimPassRoutes()
+	h.reviewRoutes()
 }

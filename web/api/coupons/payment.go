@@ -18,7 +18,7 @@ type Coupon struct {
 	CouponID   string `json:"coupon_id" example:"1"`
 	TemplateID string `json:"template_id" example:"1"`
 	UserID     string `json:"user_id" example:"1001"`
-	State      string `json:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"expired from expires_at on, by the server's clock. A refund makes a used coupon unused again, or expired; nothing leads to refunded." example:"locked"`
+	State      string `json:"state" enum:"unused,locked,used,expired,refunded,revoked,suspended" doc:"expired from expires_at on, by the server's clock. A refund makes a used coupon unused again, or expired; nothing leads to refunded." example:"locked"`
 	OrderID    string `json:"order_id,omitempty" doc:"The order that holds or has used the coupon." example:"A-1001"`
 	Discount   int64  `json:"discount,omitempty" doc:"The amount that the coupon takes off that order, in minor units." example:"1000"`
 	Currency   string `json:"currency" example:"CNY"`

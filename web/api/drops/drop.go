@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -22,7 +23,10 @@ type Drop struct {
 	ClosesAt     time.Time `json:"closes_at" doc:"When the drop ends, or ended: also as soon as its coupons would have expired, or when staff closed it." example:"2027-01-02T12:00:00Z"`
 	StockLeft    int64     `json:"stock_left" doc:"Coupons that are not issued." example:"100"`
 	PerUserLimit int       `json:"per_user_limit" example:"1"`
+	Protection   string    `json:"protection" enum:"off,standard,strict" doc:"off: a claim needs no pass. Otherwise POST /passes/{template_id} gives the pass." example:"off"`
+	OpeningMode  string    `json:"opening_mode" enum:"first_come,shuffled,draw" doc:"first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw decides; GET /draws/{id}/card has the window." example:"first_come"`
 	parts.Discount
+	Waitlist    string   `json:"waitlist,omitempty" enum:"open" doc:"The drop is sold out, and the user can join its waitlist."`
 	ClaimURL    string   `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
 	Door        *OwnDoor `json:"door,omitempty" doc:"With a user's token, for a drop that opens at several times: the user's own door."`
 	LiveChannel string   `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
@@ -50,7 +54,11 @@ func (h *handlers) dropRoutes() {
 }
 
 func dropJSON(t template.Template, state template.State) Drop {
-	return Drop{ID: pipeline.Decimal(t.ID), ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
+	drop := Drop{ID: pipeline.Decimal(t.ID), ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
 		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.OverAt().UTC(), StockLeft: t.StockLeft(),
-		PerUserLimit: t.PerUserLimit, Discount: parts.DiscountOf(t.Spec), ClaimURL: t.ClaimAddress()}
+		PerUserLimit: t.PerUserLimit, Protection: string(t.Protection), OpeningMode: cmp.Or(string(t.OpeningMode), string(template.FirstCome)), Discount: parts.DiscountOf(t.Spec), ClaimURL: t.ClaimAddress()}
+	if state == template.SoldOut && t.Waits() {
+		drop.Waitlist = "open"
+	}
+	return drop
 }

@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	"dropbell/web/api/pipeline"
 )
 
@@ -41,6 +42,9 @@ type Stock struct {
 type Ledgers interface {
 	// Ledger recounts the template's coupons.
 	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
+	// WaitsCounted counts the users of a waitlist from their rows. off is how far its stored counters
+	// differ from the rows.
+	WaitsCounted(ctx context.Context, templateID int64) (sheet waitlist.Sheet, off int64, err error)
 }
 
 // Tallies counts the coupons of a template by state.
@@ -75,6 +79,8 @@ type Deps struct {
 	Doors     *door.Service
 	// DoorMembers tells users about their own doors.
 	DoorMembers claim.Members
+	Draws       Draws
+	DrawDesk    DrawDesk
 	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
 	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 }
@@ -101,4 +107,6 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.pictureRoutes()
 	h.explainRoutes()
 	h.doorRoutes()
+	h.drawRoutes()
+	h.drawStaffRoutes()
 }

@@ -32,7 +32,7 @@ type ShopList struct {
 func (h *handlers) shopRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/shops", "list-shops", "List shops", pipeline.Route{}), h.listShops)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, "/admin/shops/{number}", "put-shop", "Name a shop and set its time zone",
-		pipeline.Route{Description: "Creates the shop if there is none with the number.",
+		pipeline.Route{Description: "Creates the shop if there is none with the number.", Codes: []string{"shop_moved"},
 			Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}), h.putShop)
 }
 

@@ -23,13 +23,26 @@ type Balance struct {
 	Balanced   bool          `json:"balanced" doc:"Whether every line balances and agrees with the counters, and the stock adds up."`
 	Difference int64         `json:"difference" doc:"The sum of all differences of lines."`
 	Stock      StockSheet    `json:"stock"`
+	Waitlist   *WaitSheet    `json:"waitlist,omitempty" doc:"Of a drop with a waitlist."`
 	Lines      []BalanceLine `json:"lines" nullable:"false" doc:"One for each slot and channel that has fired."`
 }
 
-// StockSheet accounts for every coupon: total = shelf + writing + issued.
+// WaitSheet accounts for every user who ever joined the waitlist: joined = filled + waiting + lapsed + left + skipped.
+type WaitSheet struct {
+	Joined     int64 `json:"joined" example:"2214"`
+	Filled     int64 `json:"filled" doc:"Got a coupon." example:"312"`
+	Waiting    int64 `json:"waiting" example:"1830"`
+	Lapsed     int64 `json:"lapsed" doc:"Did not accept an offer; 0, since coupons need not be accepted." example:"0"`
+	Left       int64 `json:"left" doc:"Left, and may join again." example:"61"`
+	Skipped    int64 `json:"skipped" doc:"It was their turn, and a rule refused the coupon; or the drop ended." example:"11"`
+	Difference int64 `json:"difference" doc:"Users unaccounted for, or that the counters do not agree about." example:"0"`
+}
+
+// StockSheet accounts for every coupon: total = shelf + held + writing + issued.
 type StockSheet struct {
 	Total      int64 `json:"total" example:"100"`
 	Shelf      int64 `json:"shelf" doc:"Can still be claimed." example:"60"`
+	Held       int64 `json:"held" doc:"Kept for users of the waitlist." example:"0"`
 	Writing    int64 `json:"writing" doc:"Accepted by a gate and not in the database yet." example:"0"`
 	Issued     int64 `json:"issued" doc:"Coupons, counted, without those that were returned to stock." example:"40"`
 	Returned   int64 `json:"returned" doc:"Coupons that were revoked and returned to stock, counted." example:"0"`
@@ -61,7 +74,7 @@ const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off"
 func (h *handlers) templateRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates", "create-template", "Create a template",
 		pipeline.Route{Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
-			Status: http.StatusCreated, Example: templateExample}), h.createTemplate)
+			Status: http.StatusCreated, Example: templateExample, Codes: []string{"shop_moved"}}), h.createTemplate)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates", "list-templates", "List templates",
 		pipeline.Route{Description: "By opening."}), h.listTemplates)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}", "get-admin-template", "Show a template with its reminder slots and stock ledger",
@@ -186,8 +199,16 @@ func (h *handlers) balance(ctx context.Context, id int64) (*struct{ Body Balance
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: pipeline.Decimal(id), Balanced: l.Difference() == 0 && off == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
+	b := Balance{TemplateID: pipeline.Decimal(id), Balanced: l.Difference() == 0 && off == 0, Stock: StockSheet{l.Total, l.OnSale, l.Held, l.Writing, l.Issued, l.Returned, l.PerUser,
 		l.OverLimit, l.Difference()}, Lines: pipeline.Each(lines, balanceJSON)}
+	w, waitsOff, err := h.Ledgers.WaitsCounted(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if w.Joined > 0 {
+		b.Waitlist = &WaitSheet{w.Joined, w.Filled, w.Waiting, w.Lapsed, w.Left, w.Skipped, w.Difference() + waitsOff}
+		b.Balanced = b.Balanced && b.Waitlist.Difference == 0
+	}
 	for _, l := range lines {
 		b.Difference += l.Difference()
 		b.Balanced = b.Balanced && l.Difference() == 0

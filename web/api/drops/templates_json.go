@@ -37,6 +37,9 @@ type TemplateWish struct {
 	NoticeWish
 	StaffNote
 	HoldOut
+	Waitlist string `json:"waitlist,omitempty" enum:"off,issue" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published."`
+	Protection
+	OpeningWish
 }
 
 // TemplatePatch is a change of a template: absent fields stay as they are.
@@ -58,6 +61,20 @@ type StaffNote struct {
 // HoldOut is the share of a drop's users who get no message about it.
 type HoldOut struct {
 	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published." example:"10"`
+}
+
+// Protection is what a drop demands of claims against scripts.
+type Protection struct {
+	Protection string `json:"protection,omitempty" enum:"off,standard,strict" default:"off" doc:"standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET." example:"off"`
+}
+
+// OpeningWish is how the coupons of a drop are shared among the users who want one. All of it is fixed once
+// the drop is published.
+type OpeningWish struct {
+	OpeningMode  string `json:"opening_mode,omitempty" enum:"first_come,shuffled,draw" default:"first_come" doc:"first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides." example:"draw"`
+	EntryMinutes int    `json:"entry_minutes,omitempty" minimum:"0" maximum:"525600" doc:"How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication." example:"30"`
+	DrawSource   string `json:"draw_source,omitempty" enum:"drand,public,commit,local" doc:"The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win." example:"drand"`
+	DrawPublic   string `json:"draw_public,omitempty" doc:"For public: the public draw whose figures decide, with its day. At most 200 characters." example:"Lotto 6aus49, 2 January 2027"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.
@@ -93,6 +110,9 @@ type Template struct {
 	NoticeWish
 	StaffNote
 	HoldOut
+	Waitlist string `json:"waitlist" enum:"off,issue" example:"off"`
+	Protection
+	OpeningWish
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`
@@ -101,17 +121,18 @@ type Template struct {
 	Earlier     []Slot     `json:"earlier_slots,omitempty" nullable:"false" doc:"Slots that fired for an opening that was moved since."`
 }
 
-// Ledger accounts for the stock: total = shard + writing + issued.
+// Ledger accounts for the stock: total = shelf + held + writing + issued.
 type Ledger struct {
 	Total   int64  `json:"total" example:"100"`
 	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while Redis does not answer." example:"100"`
 	Writing *int64 `json:"writing,omitempty" doc:"Accepted by the gate and not in the database yet; 0 for the durable gate, which decides in the database." example:"0"`
+	Held    int64  `json:"held" doc:"Kept for users of the waitlist." example:"0"`
 	Issued  int64  `json:"issued" doc:"Coupons there are, without those that were returned to stock." example:"0"`
-	Left    int64  `json:"left" doc:"Total less issued: shelf and writing together." example:"100"`
+	Left    int64  `json:"left" doc:"Total less held and issued: shelf and writing together." example:"100"`
 }
 
-// Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired
-// and revoked are states and add up to issued.
+// Tally counts the coupons by outcome, as far as events have arrived. unused, locked, used, expired,
+// revoked and suspended are states and add up to issued.
 type Tally struct {
 	Issued     int64 `json:"issued" doc:"All there ever were, with those returned to stock." example:"40"`
 	Unused     int64 `json:"unused" example:"25"`
@@ -119,6 +140,7 @@ type Tally struct {
 	Used       int64 `json:"used" example:"12"`
 	Expired    int64 `json:"expired" example:"0"`
 	Revoked    int64 `json:"revoked" example:"1"`
+	Suspended  int64 `json:"suspended" doc:"Under review." example:"0"`
 	Returned   int64 `json:"returned" doc:"Of the revoked: returned to stock." example:"1"`
 	Released   int64 `json:"released" doc:"Locks that ended without a use, by the order or by time-out." example:"3"`
 	Refunded   int64 `json:"refunded" doc:"Uses that were refunded." example:"1"`
@@ -126,12 +148,12 @@ type Tally struct {
 }
 
 func tallyJSON(y coupon.Tally) *Tally {
-	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
+	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Suspended, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
 }
 
 // ledgerJSON leaves out the fields that the template alone does not hold.
 func ledgerJSON(t template.Template) Ledger {
-	l := Ledger{Total: t.Stock, Issued: t.Issued, Left: t.StockLeft()}
+	l := Ledger{Total: t.Stock, Held: t.Held, Issued: t.Issued, Left: t.StockLeft()}
 	if t.ClaimMode != template.Gate {
 		l.Shelf, l.Writing = new(t.StockLeft()), new(int64(0))
 	}
@@ -140,7 +162,7 @@ func ledgerJSON(t template.Template) Ledger {
 
 // stockJSON has shelf and writing as separate numbers, if they are known.
 func stockJSON(a gate.Account) Ledger {
-	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
+	l := Ledger{Total: a.Total, Held: a.Held, Issued: a.Issued, Left: a.Total - a.Held - a.Issued}
 	if !a.Away {
 		l.Shelf, l.Writing = &a.OnSale, &a.Writing
 	}

@@ -38,6 +38,8 @@ type Caller struct {
 	User user.ID
 	// Key is the service key used, nil for a user's own token.
 	Key *staff.Key
+	// Attested says that the token carries an attestation of the shop about the device.
+	Attested bool
 	// Until is when the credentials end; zero = never.
 	Until time.Time
 	// withdrawn reports whether the credential has ended early: the key that signed the token is no

@@ -26,6 +26,7 @@ type Problem struct {
 	Detail   string    `json:"detail" doc:"The error of this request, in English." example:"already reserved: app 10 minutes"`
 	Code     string    `json:"code" doc:"The stable name of the refusal; decide by this." example:"already_reserved"`
 	Instance string    `json:"instance,omitempty" doc:"The id of the request, to be quoted in reports." example:"urn:dropbell:request:5f0c2a9be41d7730"`
+	Waitlist string    `json:"waitlist,omitempty" enum:"open" doc:"With sold_out: the drop has a waitlist that the user can join."`
 	Errors   []Offence `json:"errors,omitempty" nullable:"false" doc:"Each thing that was wrong, where the refusal is about particular fields or reminders."`
 
 	retryAfter time.Duration
@@ -112,6 +113,9 @@ func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 	p := newProblem(f, id)
 	if after, ok := errors.AsType[*fault.RetryAfter](err); ok {
 		p.retryAfter = after.After
+	}
+	if _, ok := errors.AsType[*fault.Waitlisted](err); ok {
+		p.Waitlist = "open"
 	}
 	return p
 }

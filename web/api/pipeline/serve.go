@@ -105,7 +105,7 @@ func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			}
 			return
 		}
-		if t.Quick != nil && r.URL.RawQuery == "" && plainJSON(r.Header) {
+		if t.Quick != nil && r.URL.RawQuery == "" && (plainJSON(r.Header) || t.bodiless && r.ContentLength == 0) {
 			pl.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 				next(humachi.NewContext(op, r, w))
 			})

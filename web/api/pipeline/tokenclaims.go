@@ -15,7 +15,13 @@ type tokenClaims struct {
 	// issued is set if dated is.
 	issued time.Time
 	dated  bool
+	// attested names the service by which the shop has attested the user's device; empty = none.
+	attested string
 }
+
+// attestedClaim is the claim by which a shop says that it has checked the device or the browser of
+// the user, for instance by App Attest or Play Integrity. Its value names the service.
+const attestedClaim = "dropbell_attested"
 
 // claims reads and checks the claims of a token whose signature is good. Plain claims, which most
 // tokens have, are read by plainClaims: the general parser takes most of the time that a new token
@@ -36,6 +42,7 @@ func (t *Tokens) claims(head tokenHeader, payload []byte) (tokenClaims, error) {
 	c.subject, _ = claims.Subject()
 	c.expires, _ = claims.Expiration()
 	c.issued, c.dated = claims.IssuedAt()
+	_ = claims.Get(attestedClaim, &c.attested) // absent, or no text
 	return c, nil
 }
 
@@ -71,6 +78,8 @@ func (t *Tokens) plainClaims(head tokenHeader, payload []byte) (c tokenClaims, o
 			return text(&issuer)
 		case "aud":
 			return text(&audience)
+		case attestedClaim:
+			return text(&c.attested)
 		case "jti":
 			return text(&id)
 		case "exp":

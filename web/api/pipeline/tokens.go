@@ -126,7 +126,7 @@ func (t *Tokens) verify(ctx context.Context, token string) (*Caller, error) {
 	if err != nil {
 		return nil, invalid("the token's sub must be the user's id in decimal")
 	}
-	c := &Caller{User: id}
+	c := &Caller{User: id, Attested: claims.attested != ""}
 	if key != nil {
 		c.withdrawn = func() bool { return !t.sets.publishes(*key) }
 	}

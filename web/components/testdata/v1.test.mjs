@@ -315,3 +315,82 @@ test("a question that was refused, or a server that does not answer, turns nothi
   press(push);
   await becomes(push, "on"); // with the same subscription
 });
+
+test("the button of a drop that is sold out joins the waitlist, and shows the coupon that it gives", async (t) => {
+  let wait = null, coupons = [];
+  const place = (state, more) => ({ template_id: "1", state, ...more });
+  begin({ "GET /templates/1": () => json(200, drop({ state: "sold_out", stock_left: 0, waitlist: "open" })), "GET /coupons": () => json(200, { coupons }),
+    "GET /waitlist/1": () => (wait ? json(200, wait) : json(404, { code: "not_waiting" })),
+    "PUT /waitlist/1": () => json(201, wait = place("waiting")), "DELETE /waitlist/1": () => json(200, wait = place("left")) });
+  const claim = show(t, "claim"), list = show(t, "waitlist");
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["join", "join"]);
+  claim.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state"), times("PUT /waitlist/1").length], ["waiting", "waiting", 1]);
+  list.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), times("DELETE /waitlist/1").length], ["join", 1]);
+  claim.press();
+  await settle();
+  [wait, coupons] = [place("filled", { coupon_id: "5" }), [{ template_id: "1", coupon_id: "5", state: "unused" }]];
+  await pass(121_000);
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["owned", "filled"]);
+  assert.deepEqual(list.told.map((e) => e.type), ["dropbell-joined", "dropbell-left", "dropbell-joined", "dropbell-filled"]);
+});
+
+test("a refusal for lack of stock offers the waitlist", async (t) => {
+  begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] }, "GET /waitlist/1": () => json(404, { code: "not_waiting" }),
+    "POST /claims": () => json(409, { code: "sold_out", waitlist: "open" }), "PUT /waitlist/1": () => json(409, { code: "stock_left" }) });
+  const claim = show(t, "claim");
+  await settle();
+  claim.press();
+  await pass(10);
+  assert.equal(claim.getAttribute("state"), "join");
+  claim.press(); // a coupon came back before anybody waited
+  await settle();
+  assert.equal(claim.getAttribute("state"), "open");
+});
+
+test("the pass of a protected drop is earned before the opening, and the claim shows it", async (t) => {
+  const challenge = { parameters: { nonce: "00".repeat(16), salt: "11".repeat(16), keyPrefix: "00" }, signature: "s" };
+  const bodies = [];
+  begin({ "GET /templates/1": drop({ state: "scheduled", protection: "standard", opens_at: new Date(now + 600_000).toISOString() }), "GET /coupons": { coupons: [] },
+    "POST /passes/1": (init) => {
+      const body = JSON.parse(init.body);
+      bodies.push(body);
+      return json(200, body.puzzle ? { pass: "p" + bodies.length, expires_at: new Date(now + 1800_000).toISOString() } : { ways: ["puzzle"], puzzle: challenge });
+    },
+    "POST /claims": (init) => { bodies.push(JSON.parse(init.body)); return json(201, { state: "issued", coupon_id: "5" }); } });
+  const claim = show(t, "claim");
+  await pass(70_000);
+  for (let i = 0; i < 200 && bodies.length < 2; i++) { await new Promise((done) => immediate(done)); await pass(10); }
+  assert.equal(bodies.length, 2, JSON.stringify(bodies));
+  const sent = JSON.parse(atob(bodies[1].puzzle));
+  assert.deepEqual(sent.challenge, challenge);
+  assert.match(sent.solution.derivedKey, /^00[0-9a-f]{62}$/);
+  await pass(600_000);
+  server["GET /templates/1"] = drop({ protection: "standard" });
+  await pass(60_000);
+  press(claim);
+  await pass(1000);
+  assert.deepEqual(bodies[2], { template_id: "1", pass: "p2" });
+});
+
+test("a page that is told pass_required earns the pass, and a strict drop asks the page", async (t) => {
+  const bodies = [];
+  begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] },
+    "POST /passes/1": (init) => json(200, JSON.parse(init.body).token === "good" ? { pass: "p", expires_at: new Date(now + 1800_000).toISOString() } : { ways: ["token"] }),
+    "POST /claims": (init) => { const body = JSON.parse(init.body); bodies.push(body); return body.pass ? json(201, { state: "issued" }) : json(403, { code: "pass_required" }); } });
+  const claim = show(t, "claim");
+  await pass(1000);
+  server["GET /templates/1"] = drop({ protection: "strict" }); // protected meanwhile
+  press(claim);
+  await pass(20_000);
+  assert.equal(claim.status.textContent, "A check of this device is needed first.");
+  assert.ok(claim.told.some((e) => e.type === "dropbell-pass" && e.detail.ways[0] === "token"));
+  assert.equal(await claim.earn({ token: "good" }), true);
+  press(claim);
+  await pass(1000);
+  assert.equal(bodies.at(-1).pass, "p");
+});

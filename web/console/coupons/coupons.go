@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/review"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
@@ -25,6 +26,7 @@ type Deps struct {
 	Notices NoticeCalendar
 	Tallies Tallies
 	Sales   *Sales
+	Reviews *review.Service
 	// Patience is how long a page waits for the worker that gives a coupon.
 	Patience time.Duration
 }
@@ -40,7 +42,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.showGrantJobs()
-	return append(h.giftRoutes(), []shell.Route{
+	return append(append(h.giftRoutes(), h.reviewRoutes()...), []shell.Route{
 		shell.Live(time.Second, shell.Get("/templates/{id}/claims", staff.View, h.showClaims)),
 		shell.Report(shell.Get("/grants", staff.View, h.listGrants)),
 		shell.Report(shell.Get("/grants.csv", staff.View, shell.CSV(h.Shell, h.exportedGrants))),

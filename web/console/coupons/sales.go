@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
@@ -23,6 +24,8 @@ type Curves interface {
 	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
 	// Pace returns coupons issued in each of the last seconds, the oldest first.
 	Pace(ctx context.Context, templateID int64, seconds int) ([]int64, error)
+	// Waits returns the counters of the template's waitlist.
+	Waits(ctx context.Context, templateID int64) (waitlist.Sheet, error)
 }
 
 const (
@@ -129,7 +132,7 @@ func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, 
 	}
 	h, err := recent.history.Get(ctx)
 	s.Events, s.Earlier = h.Events, h.Earlier
-	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
+	t.Stock, t.Issued, t.Held = s.Total, s.Issued, s.Wait.Held // of the instant at which the rest was looked at
 	s.Template = t
 	s.Money.BudgetURL, s.Money.Drop = fmt.Sprintf("/budgets?scope=drop&subject=%d", t.ID), t.ID
 	return &s, err
@@ -153,6 +156,12 @@ func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 	s := droppages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
 	if err != nil {
 		return s, err
+	}
+	if t.Waits() {
+		if s.Wait, err = d.Curves.Waits(ctx, t.ID); err != nil {
+			return s, err
+		}
+		s.Wait.Held = a.Held // of the same instant as the other numbers
 	}
 	if s.Tally, err = d.Tallies.Tally(ctx, t.ID); err != nil {
 		return s, err

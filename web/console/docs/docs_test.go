@@ -38,7 +38,7 @@ const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_no
 	campaign_draft_in_use destination_not_found draft_in_use queue_not_found queue_task_active queue_task_not_found too_late_to_undo
 	too_many_destinations too_many_views view_not_found view_taken model_not_found model_taken too_many_models browser_not_found
 	provider_not_found providers_key_missing provider_secrets_sealed provider_in_use too_many_providers
-	callback_unreadable callback_unverified pass_devices_exceeded pass_not_found pass_token_invalid `
+	callback_unreadable callback_unverified shop_not_movable pass_devices_exceeded pass_not_found pass_token_invalid `
 
 // Every fault code of a rule or of the protocol is in the list of the API page or in elsewhere.
 // Each code of the list has a remedy in every language.

@@ -54,9 +54,9 @@ func (h *handlers) drawDoors(w http.ResponseWriter, r *http.Request, status int,
 func valuesOfDoors(p door.Plan) map[string]string {
 	v := map[string]string{"version": strconv.FormatInt(p.Template.Version, 10)}
 	for i, d := range p.Template.Doors {
-		who := "all"
-		if g, named := p.Groups[d.SegmentID]; named {
-			who = droppages.WhoValue(g)
+		who := string(d.Who)
+		if d.SegmentID != 0 {
+			who += ":" + strconv.FormatInt(d.SegmentID, 10)
 		}
 		for name, value := range map[string]string{"name": d.Name, "who": who, "lead_minutes": strconv.Itoa(d.LeadMinutes), "share": positive(d.Share),
 			"user_limit": positive(int64(d.Limit)), "texts.en": d.Texts["en"], "texts.zh-CN": d.Texts["zh-CN"]} {

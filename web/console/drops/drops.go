@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/door"
+	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
@@ -105,6 +106,7 @@ type Deps struct {
 	Approvals    Approvals
 	Alerts       Alerts
 	Setups       template.Setups
+	Draws        *draw.Desk
 	// Step is the step about messages in the form.
 	Step MessageStep
 	// States are the states of the channels.
@@ -184,6 +186,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/edit", staff.ManageTemplates, h.editTemplate),
 		shell.Post("/templates/{id}/edit", staff.ManageTemplates, h.saveTemplate),
 	})
+	forms = append(forms, h.drawRoutes()...)
 	return append(forms, []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/", staff.View, h.overview)),
 		shell.Report(shell.Get("/templates", staff.View, h.listTemplates)),

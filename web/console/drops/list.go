@@ -249,6 +249,9 @@ func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err := h.compare(r, &p); err != nil {
 		return err
 	}
+	if err := h.fillDraw(r.Context(), &p); err != nil {
+		return err
+	}
 	if err := h.fillTab(r, &p); err != nil {
 		return err
 	}

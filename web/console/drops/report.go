@@ -129,7 +129,7 @@ func (h *handlers) trend(r *http.Request) (list []report.Figures, shop int64, er
 	return list, shop, err
 }
 
-// exported returns the drop that the address names, or else the last drops of its shop.
+// exported returns the drop that the address names, otherwise the last drops of the shop in the address.
 func (h *handlers) exported(r *http.Request) ([]report.Figures, error) {
 	drop := r.FormValue("drop")
 	if drop == "" {
@@ -157,7 +157,7 @@ func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	head := []string{"id", "name", "shop_number", "opens_at", "total", "issued", "used", "reminders", "opened", "currency", "orders", "ordered", "discount", "revenue", "refunded", "sold_out_seconds"}
+	head := []string{"id", "name", "shop_number", "opens_at", "total", "issued", "used", "reminders", "opened", "currency", "orders", "ordered", "discount", "revenue", "refunded", "sold_out_seconds", "sms_parts", "sms_cost_micros", "sms_currency"}
 	return shell.FileOf("results", append(head, shell.IncrementHead()...), func(f report.Figures) []any {
 		t, m := f.Template, f.Money
 		var soldOut any
@@ -165,6 +165,6 @@ func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
 			soldOut = f.SoldOutAfter.Seconds()
 		}
 		return append([]any{t.ID, t.Name, t.ShopNumber, t.OpensAt, f.Total, f.Issued, f.Tally.Used, f.Progress.Sent, f.Opened, t.Currency, m.Orders(), int64(m.Ordered()),
-			int64(m.Discount()), int64(m.Revenue()), int64(m.Refunded()), soldOut}, shell.IncrementCells(increments[t.ID])...)
+			int64(m.Discount()), int64(m.Revenue()), int64(m.Refunded()), soldOut, m.SMS.Parts, m.SMS.Micros, m.SMS.Currency}, shell.IncrementCells(increments[t.ID])...)
 	}).Send(h.Shell, w, r, shell.Each(list))
 }

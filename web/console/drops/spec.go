@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -45,7 +46,8 @@ func typedValues(r *http.Request) map[string]string {
 // blankValues returns the initial values of a new form.
 func blankValues(shops []template.Shop) map[string]string {
 	v := map[string]string{"kind": string(template.AmountOff), "currency": "CNY", "target": string(template.WholeShop), "validity": "hours",
-		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0",
+		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0", "waitlist": string(template.NoWaitlist), "protection": string(template.Unprotected),
+		"opening_mode": string(template.FirstCome), "entry_minutes": "0",
 		"notify_channels": delivery.App.String()}
 	if len(shops) > 0 {
 		v["shop_number"] = strconv.FormatInt(shops[0].Number, 10)
@@ -57,6 +59,7 @@ func blankValues(shops []template.Shop) map[string]string {
 func valuesOf(t template.Template) map[string]string {
 	v := form.Values(t.Spec, t.Currency, t.Zone())
 	v["validity"] = "hours"
+	v["waitlist"] = cmp.Or(v["waitlist"], string(template.NoWaitlist)) // models from before there were waitlists
 	if t.ValidUntil != nil {
 		v["validity"] = "until"
 	}
@@ -88,6 +91,8 @@ func counts(values map[string]string, name string) bool {
 		return kind == template.ThresholdOff || kind == template.PercentOff && strings.TrimSpace(values["threshold"]) != ""
 	case "percent_off", "max_off":
 		return kind == template.PercentOff
+	case "entry_minutes":
+		return template.OpeningMode(values["opening_mode"]).Drawn() && strings.TrimSpace(values[name]) != ""
 	case "hold_out_percent":
 		return strings.TrimSpace(values[name]) != ""
 	case "product":

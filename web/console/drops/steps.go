@@ -263,11 +263,27 @@ func (h *handlers) stockForm(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handlers) stockQuestion(r *http.Request, t template.Template, typed, broken string) pageparts.Confirmation {
 	l := shell.Frame(r).Locale
+	points := []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")}
+	if n := h.waiting(r, t); n > 0 {
+		points = append(points, l.N("confirm.stock.waiting", n, n))
+	}
 	return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
-		ConfirmProps: ui.ConfirmProps{Title: l.T("confirm.stock.title", t.Name), Points: []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")},
+		ConfirmProps: ui.ConfirmProps{Title: l.T("confirm.stock.title", t.Name), Points: points,
 			Action: shell.TemplateURL(t.ID) + "/stock", Cancel: shell.TemplateURL(t.ID), Submit: l.T("do.stock"), Kind: "primary", NoReason: true,
 			Hidden: [][2]string{{"version", fmt.Sprint(t.Version)}}}}
+}
+
+// waiting returns how many customers are on the drop's waitlist, 0 if that cannot be read.
+func (h *handlers) waiting(r *http.Request, t template.Template) int64 {
+	if !t.Waits() {
+		return 0
+	}
+	s, err := h.Sales.Of(r.Context(), t)
+	if err != nil || s == nil {
+		return 0
+	}
+	return s.Wait.Waiting
 }
 
 func (h *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
@@ -293,5 +309,9 @@ func (h *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
+	l, waiting := shell.Frame(r).Locale, h.waiting(r, t)
+	if n := min(saved.Stock-t.Stock, waiting); n > 0 {
+		return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, l.T("done.stock_waiting", saved.Name, saved.Stock, n, waiting))
+	}
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, l.T("done.stock", saved.Name, saved.Stock))
 }

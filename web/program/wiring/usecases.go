@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/door"
+	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -23,6 +24,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/review"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -50,23 +52,29 @@ type Surroundings struct {
 	Forecaster  *forecast.Forecaster
 	// LinkSecret signs the links to reports.
 	LinkSecret string
+	// NoPasses says that no passes can be issued; see [template.Service.NoPasses].
+	NoPasses bool
 	// PriceCurrency is the currency of the price list of text messages; empty without a list.
 	PriceCurrency string
 	// DropPage is the page of a drop without a claim address.
 	DropPage campaign.DropPage
 	// LocalPush accepts push services of browsers on this machine, for tests.
 	LocalPush bool
+	// Draws is [template.Service.Draws].
+	Draws func(template.Opening) error
 	// Erased reports whether a user was erased; nil = no user was.
 	Erased func(user.ID) bool
 }
 
 // UseCases are the use cases of staff, and those of users that staff see too.
 type UseCases struct {
+	Reviews     *review.Service
 	Jobs        *job.Service
 	Templates   *template.Service
 	Doors       *door.Service
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
+	Draws       *draw.Desk
 	Inbox       *inbox.Service
 	DeadLetters *delivery.DeadLetters
 	Messages    *message.Service
@@ -87,16 +95,18 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Jobs = &job.Service{Store: stores.Jobs}
 
 	// Drops and delivery.
-	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts}
+	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, NoPasses: s.NoPasses, Draws: s.Draws}
 	u.Doors = NewDoors(stores, u.Templates, s.Now)
 	u.Templates.Ready = u.Doors.Ready
+	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
-	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Reminders: u.Reminders}
+	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
+	u.Reviews = &review.Service{Store: stores.Reviews, Templates: s.Lookup, Now: s.Now}
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
 	u.Messages = &message.Service{Store: stores.Messages}
 	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
-		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, PriceCurrency: s.PriceCurrency,
+		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, Brakes: stores.Reviews, PriceCurrency: s.PriceCurrency,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
 
 	// Audience and campaigns.

@@ -51,8 +51,8 @@ func DeleteDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id, version int
 	table, _ := kind.table()
 	parts := `'{}'`
 	if kind == DropDraft {
-		parts = `jsonb_build_object('`+doorParts+`', coalesce((select jsonb_agg(to_jsonb(p)) from doors p where p.template_id = gone.id), '[]'),
-			'`+doorTestParts+`', coalesce((select jsonb_agg(to_jsonb(p)) from door_tests p where p.template_id = gone.id), '[]'))`
+		parts = `jsonb_build_object('` + doorParts + `', coalesce((select jsonb_agg(to_jsonb(p)) from doors p where p.template_id = gone.id), '[]'),
+			'` + doorTestParts + `', coalesce((select jsonb_agg(to_jsonb(p)) from door_tests p where p.template_id = gone.id), '[]'))`
 	}
 	tag, err := tx.Exec(ctx, `
 		with gone as (delete from `+table+` d where d.id = $1 and d.version = $2 and d.state = 'draft' returning d.*)
@@ -119,9 +119,9 @@ func RestoreDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id int64, kept
 	doors := ``
 	if kind == DropDraft {
 		doors = `, door as (
-			insert into doors select p.* from mine, jsonb_populate_recordset(null::doors, before -> '`+doorParts+`') p
+			insert into doors select p.* from mine, jsonb_populate_recordset(null::doors, before -> '` + doorParts + `') p
 		), tests as (
-			insert into door_tests select p.* from mine, jsonb_populate_recordset(null::door_tests, before -> '`+doorTestParts+`') p
+			insert into door_tests select p.* from mine, jsonb_populate_recordset(null::door_tests, before -> '` + doorTestParts + `') p
 		)`
 	}
 	_, err = tx.Exec(ctx, `

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"dropbell/domain/cell"
 	"dropbell/domain/fault"
 	"dropbell/killpoint"
 )
@@ -193,6 +194,8 @@ func Translate(err error) error {
 			return unavailable(err)
 		case pg.Code == "57014" && strings.Contains(pg.Message, "statement timeout"):
 			return fmt.Errorf("%w (%w)", errTooSlow, err)
+		case pg.Code == "DB003":
+			return cell.ErrMoved
 		case pg.Code == "22021", pg.Code == "22P05":
 			return fault.ErrInvalid.Because("text must be UTF-8 without the character U+0000")
 		}

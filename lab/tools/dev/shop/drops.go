@@ -16,7 +16,7 @@ func (s *Shop) Register(ctx context.Context) error {
 	if _, err := s.client.PutShopWithResponse(ctx, Number, api.ShopWish{Name: "Leaf & Kettle · 一叶一壶", Timezone: "Asia/Shanghai"}); err != nil {
 		return err
 	}
-	shop, order, limit := Number, api.Desc, int64(1)
+	shop, order, limit := Number, api.Desc, int64(20)
 	drops, err := s.client.ListTemplatesWithResponse(ctx, &api.ListTemplatesParams{Shop: &shop, Order: &order, Limit: &limit,
 		State: &[]api.ListTemplatesParamsState{api.ListTemplatesParamsStateScheduled, api.ListTemplatesParamsStateOpen}})
 	if err != nil {
@@ -25,10 +25,21 @@ func (s *Shop) Register(ctx context.Context) error {
 	if drops.JSON200 == nil {
 		return fmt.Errorf("the list of drops came as %s", drops.HTTPResponse.Header.Get("Content-Type"))
 	}
-	if list := drops.JSON200.Templates; len(list) > 0 && list[0].ShopNumber == Number {
-		s.setDrop(list[0].Id)
+	for _, d := range drops.JSON200.Templates { // the newest first
+		s.know(d.Id, d.Name == drawName)
 	}
 	return s.registerHooks(ctx)
+}
+
+// know takes a drop for the page, unless a newer one is known.
+func (s *Shop) know(id string, drawn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if drawn && s.draw == "" {
+		s.draw = id
+	} else if !drawn && s.drop == "" {
+		s.drop = id
+	}
 }
 
 func (s *Shop) setDrop(id string) {

@@ -52,6 +52,7 @@ type Shop struct {
 
 	mu     sync.Mutex
 	drop   string          // id of the newest drop; "" = none
+	draw   string          // id of the newest draw; "" = none
 	phones map[string]bool // users whose phone has the shop's app
 	orders map[string]order
 }
@@ -116,6 +117,7 @@ func (s *Shop) Handler() http.Handler {
 	mux.HandleFunc("GET /orders/{id}", s.receipt)
 	mux.HandleFunc("POST /orders/{id}/refund", s.refund)
 	mux.HandleFunc("POST /drops", s.openDrop)
+	mux.HandleFunc("POST /draws", s.openDraw)
 	mux.HandleFunc("POST /another-user", s.anotherUser)
 	mux.HandleFunc("POST /phone", s.phone)
 	mux.HandleFunc("GET /events", s.events)
@@ -207,7 +209,7 @@ type page struct {
 	Messages           string
 	Phone              bool // the user's phone has the shop's app
 	Product            product
-	Drop               string // id; "" = none
+	Drop, Draw         string // id; "" = none
 	Error              string
 	Coupons            []coupon
 	Order              order
@@ -222,7 +224,7 @@ func (s *Shop) page(w http.ResponseWriter, r *http.Request) page {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	user := s.user(w, r)
-	return page{Lang: lang, Server: s.config.Server, User: user, Messages: s.config.Messages, Phone: s.phones[user], Product: tea(), Drop: s.drop}
+	return page{Lang: lang, Server: s.config.Server, User: user, Messages: s.config.Messages, Phone: s.phones[user], Product: tea(), Drop: s.drop, Draw: s.draw}
 }
 
 func (s *Shop) render(w http.ResponseWriter, name string, p page) {

@@ -85,7 +85,8 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
 			step{"segments", client.AddSegments},
 			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
-			step{"shop", s.seedShop})
+			step{"shop", s.seedShop},
+			step{"draw", s.seedDraw})
 	}
 	for _, next := range list {
 		if err := steps.Once(ctx, next.name, func(ctx context.Context, _ pgx.Tx) error { return next.do(ctx) }); err != nil {
@@ -110,6 +111,31 @@ func (s *stack) seedShop(ctx context.Context) error {
 		return nil
 	}
 	return s.shop.AddDrop(ctx, 7*time.Minute)
+}
+
+// drawEntries is how many made-up users enter the demo's draw.
+const drawEntries = 100_000
+
+// seedDraw lets the demo shop open a draw that can be entered and checked within the first five minutes.
+func (s *stack) seedDraw(ctx context.Context) error {
+	if s.shop == nil || s.settings.get("DRAW_LOCAL_BEACON") != "on" {
+		return nil
+	}
+	began := time.Now()
+	id, err := s.shop.AddDraw(ctx, 150*time.Second)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, s.settings.get("DATABASE_URL"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := demo.FillDraw(ctx, conn, id, drawEntries); err != nil {
+		return err
+	}
+	say("  a draw with %d entries: %.1f s", drawEntries, time.Since(began).Seconds())
+	return nil
 }
 
 // seedDrop adds a drop and lets users reserve. A drop that a killed start has left is completed.

@@ -112,6 +112,7 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is public anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
 	s.setDefault("SHUTDOWN_DELAY", "0s")     // there is no load balancer
+	s.setDefault("DRAW_LOCAL_BEACON", "on")  // a draw can be tried without a network
 	s.setDefault("EVENTS_INSECURE", "on")    // endpoints on this machine
 	s.setDefault("PROVIDERS_PRIVATE", "yes") // providers on it
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
@@ -128,11 +129,13 @@ type secret struct {
 var secrets = []secret{
 	{[]string{"ADMIN_API_KEY"}, func() ([]string, error) { return []string{"dbk_" + strings.ToLower(rand.Text()+rand.Text()[:6])}, nil }},
 	{[]string{"AUTH_JWT_SECRET"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
+	{[]string{"PASS_SECRET"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"LINK_SECRET"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"SMS_TOKEN"}, func() ([]string, error) { return []string{rand.Text()}, nil }},
 	{[]string{"WEBHOOK_SECRET"}, webhookSecret},
 	{[]string{"CODE_KEYS"}, codeKeys},
 	{[]string{"EVENTS_KEY"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
+	{[]string{"DRAW_KEY"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"PROVIDERS_KEY"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"VAPID_PRIVATE_KEY", "VAPID_PUBLIC_KEY"}, vapidKeys},
 }

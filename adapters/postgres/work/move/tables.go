@@ -1,0 +1,80 @@
+package move
+
+import "strings"
+
+// table is a table with rows of shops. of is the condition for the rows t of one shop: {shop} is its
+// number, {drops}, {campaigns} and {uploads} are the ids of its drops, of its campaigns and of the
+// files of its jobs. A condition may read tables that stand before its own.
+type table struct{ name, of string }
+
+const (
+	ofShop     = `t.shop_number = {shop}`
+	ofDrop     = `t.template_id = any({drops})`
+	ofCampaign = `t.campaign_id = any({campaigns})`
+	ofBatch    = `exists (select from batches b where b.id = t.batch_id and (b.kind <> 'campaign' and b.template_id = any({drops}) or b.kind = 'campaign' and b.owner_id = any({campaigns})))`
+	ofCoupon   = `exists (select from coupons c where c.id = t.coupon_id and c.template_id = any({drops}))`
+	ofSlot     = `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state <> 'waiting')`
+	// ofSegment is whether a deleted draft is for a segment, which the other installation does not have.
+	ofSegment  = `t.kind = 'campaign' and coalesce(t.content -> 'audience' ->> 'kind' = 'segment_id', false)`
+	ofEndpoint = `exists (select from hook_endpoints e where e.id = t.endpoint_id and e.shop_number = {shop})`
+)
+
+// bulk are the large tables. None of their rows has an effect in a database without the drop's row
+// in templates: no notice is planned for its coupons, and no event is made of them. So these rows
+// are copied while the shop is in use.
+var bulk = []table{
+	{"batches", `(t.kind <> 'campaign' and t.template_id = any({drops}) or t.kind = 'campaign' and t.owner_id = any({campaigns}))`},
+	{"exceptions", ofBatch}, {"batch_providers", ofBatch}, {"batch_feedback", ofBatch}, {"feedback_reports", ofBatch},
+	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop},
+	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop},
+	{"coupons", ofDrop}, {"coupon_operations", ofCoupon},
+	{"uploads", `t.id = any({uploads})`}, {"upload_parts", `t.upload_id = any({uploads})`},
+	{"picture_files", ofShop},
+}
+
+// others are copied while writes of the shop are refused.
+var others = []table{
+	{"shops", `t.number = {shop}`}, {"templates", ofShop}, {"doors", ofDrop}, {"door_members", ofDrop}, {"door_tests", ofDrop},
+	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
+	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
+	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
+	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop},
+	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
+	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign},
+	{"gates", ofDrop}, {"gate_shards", ofDrop}, {"code_batches", ofDrop},
+	{"code_parts", `exists (select from code_batches b where b.id = t.batch_id and b.template_id = any({drops}))`},
+	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
+	{"notice_runs", ofDrop}, {"notice_days", ofDrop}, {"notices", ofDrop + ` and t.status <> 0`},
+	{"wallet_passes", ofCoupon}, {"wallet_registrations", ofCoupon},
+	{"orders", ofShop}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
+	{"jobs", ofShop}, {"job_errors", `exists (select from jobs j where j.id = t.job_id and j.shop_number = {shop})`},
+	{"grant_rows", `exists (select from jobs j where j.id = t.sheet_id and j.shop_number = {shop})`},
+	{"hook_endpoints", ofShop}, {"hook_listeners", ofShop}, {"hook_events", ofShop}, {"hook_deliveries", ofEndpoint},
+	{"hook_attempts", `exists (select from hook_deliveries d join hook_endpoints e on e.id = d.endpoint_id where d.id = t.delivery_id and e.shop_number = {shop})`},
+	{"hook_hours", ofEndpoint},
+	{"feedback_totals", `(t.kind = 'campaign' and t.owner_id = any({campaigns})
+		or t.kind = 'reminder' and exists (select from slots s where s.id = t.owner_id and s.template_id = any({drops}))
+		or t.kind in ('correction', 'cancelled') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
+		or t.kind = 'notice' and exists (select from notice_runs r where r.id = t.owner_id and r.template_id = any({drops})))`},
+	{"removals", `(t.step <> 'campaigns' and t.object_id = any({drops}) or t.step = 'campaigns' and t.object_id = any({campaigns}))`},
+}
+
+// acting are rows that begin work by themselves. They are never in both databases; see moving_rows.
+var acting = []table{
+	{"slots", ofDrop + ` and t.state = 'waiting'`},
+	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
+	{"notices", ofDrop + ` and t.status = 0`},
+}
+
+// unneeded are rows that the other database makes anew, or has no use for.
+var unneeded = []table{{"stock_counts", ofDrop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
+
+// staying are the tables whose rows stay: those of the installation and its staff, its audit log,
+// those that only their own database reads, and records of calls of providers. users, inbox_reads,
+// sms_stops and suppressions are copied for users with something in the shop.
+var staying = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts api_keys audit cell cell_identities
+	channel_rates channel_settings channel_tests checked_rows code_serials console_settings dead_letter_groups dead_letter_jobs dead_messages erased_users
+	event_relay goose_db_version handled_events handled_events_rest hook_cursor housekeeping_steps idempotency_keys inbox_changes inbox_history inbox_reads
+	mail_warmup moves moving_rows notice_cursor opt_out_changes outbox password_links password_mails phone_verifications processes provider_calls providers
+	recovery_codes relayed_events relayed_events_0 relayed_events_1 removed_steps saved_views second_factors segment_members segments sessions sign_ins sms_early
+	sms_replies sms_serials sms_spent sms_stops soft_bounces staff staff_browsers suppressions user_changes users`)

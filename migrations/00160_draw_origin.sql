@@ -1,0 +1,2 @@
+-- +goose Up
+alter table coupons validate constraint coupons_origin_check;

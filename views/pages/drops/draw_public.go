@@ -1,0 +1,114 @@
+package drops
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"dropbell/domain/draw"
+	"dropbell/domain/message"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// PublicDraw is the page of a draw, for everybody, in the brand of the shop.
+type PublicDraw struct {
+	Drop  template.Template
+	Name  string
+	Brand message.Shop
+	Draw  draw.Draw
+	Card  draw.Card
+	// Seal and Result are nil until they exist.
+	Seal   *draw.Seal
+	Result *draw.Result
+	// Ticket is the ticket that the visitor typed, and Own what became of it; nil = it is not in the
+	// list, or there is no result.
+	Ticket string
+	Own    *OwnTicket
+	// Base is the address of the draw in the API, and Server the address of this server in front of it.
+	Base, Server string
+}
+
+// OwnTicket is a visitor's ticket after the draw.
+type OwnTicket struct {
+	Score draw.Hash
+	Won   bool
+	// Struck is why the ticket was struck; "" = it was not.
+	Struck string
+}
+
+func (p PublicDraw) colours() string { return Public{Brand: p.Brand}.colours() }
+
+// said is the state of the draw in one sentence.
+func (p PublicDraw) said(ctx context.Context) string {
+	l, zone := ui.From(ctx).Locale, p.Drop.Zone()
+	switch p.Draw.State {
+	case draw.Open:
+		if ui.From(ctx).Now.Before(p.Card.OpensAt) {
+			return l.T("draw_page.said.before", l.DateTime(p.Card.OpensAt, zone), l.DateTime(p.Card.ClosesAt, zone), l.Number(int64(p.Card.Stock)))
+		}
+		return l.T("draw_page.said.open", l.DateTime(p.Card.ClosesAt, zone), l.Number(int64(p.Card.Stock)), l.Number(p.Draw.Taken()))
+	case draw.Closed:
+		return l.T("draw_page.said.closed", l.Number(p.Draw.Taken()))
+	case draw.Sealed:
+		return l.T("draw_page.said.sealed", l.Number(int64(p.Seal.Entries)), p.source(ctx))
+	case draw.Cancelled:
+		return l.T("draw_page.said.cancelled")
+	}
+	return l.T("draw_page.said.drawn", l.Number(int64(p.Result.Won)), l.Number(int64(p.Seal.Entries)), p.source(ctx))
+}
+
+// source names the source of randomness with its round.
+func (p PublicDraw) source(ctx context.Context) string {
+	round := p.Card.Round
+	if p.Seal != nil {
+		round = p.Seal.Round
+	}
+	if p.Card.Source.Rounds() {
+		return ui.T(ctx, "draw_page.source."+string(p.Card.Source.Kind), fmt.Sprint(round))
+	}
+	return ui.T(ctx, "draw_page.source."+string(p.Card.Source.Kind), p.Card.Source.Detail)
+}
+
+// facts are the values by which the draw is checked.
+func (p PublicDraw) facts() (list []fact) {
+	add := func(key, value string) {
+		if value != "" {
+			list = append(list, fact{key, value})
+		}
+	}
+	add("key", p.Draw.Key)
+	if p.Seal != nil {
+		add("root", p.Seal.Root.String())
+	}
+	if r := p.Result; r != nil {
+		add("evidence", r.Evidence)
+		add("randomness", r.Randomness.String())
+		add("seed", r.Seed.String())
+		add("cutoff", r.Cutoff.String())
+	}
+	return list
+}
+
+type fact struct{ key, value string }
+
+// findings are what the button can find, in their order.
+func findings() []string {
+	return []string{"signed", "chain", "list", "random", "seed", "winners", "won", "lost", "missing", "sound", "wrong", "unable"}
+}
+
+// tone is the mark of a finding.
+func tone(finding string) string {
+	switch finding {
+	case "wrong", "missing":
+		return "is-bad"
+	case "unable", "lost":
+		return "is-plain"
+	}
+	return "is-good"
+}
+
+// command is the command that checks the draw.
+func (p PublicDraw) command() string {
+	return "dropbell verify-draw " + strings.TrimRight(p.Server, "/") + p.Base
+}

@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/domain/draw"
+)
+
+// noRounds is a judge for draws that have no rounds.
+type noRounds struct{}
+
+func (noRounds) Verify(string, int64, []byte) error { return errors.New("there are no rounds") }
+
+// operator returns the worker of the fixture's draws.
+func (r *fixture) operator() *draw.Operator {
+	r.Helper()
+	keys, err := draw.NewKeys(secret)
+	r.must(err)
+	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
+	r.Cleanup(claims.Close)
+	return &draw.Operator{Store: dropsdb.NewDraws(r.db), Keys: keys, Gate: claims, Judge: noRounds{}, Random: rand.Uint64}
+}
+
+// A draw from the draft to the proof, as users, staff and strangers see it.
+func TestDraw(t *testing.T) {
+	r := newFixture(t, nil)
+	o := r.operator()
+	w := wish(time.Hour)
+	w["stock"], w["opening_mode"], w["draw_source"] = 2, "draw", "commit"
+	bad := wish(time.Hour)
+	bad["opening_mode"], bad["per_user_limit"], bad["claim_mode"] = "shuffled", 2, "gate"
+	if a := r.want(r.call(r.admin(), "POST", "/admin/templates", bad), 422, "invalid_request"); !strings.Contains(a.Body.String(), "entry_minutes") ||
+		!strings.Contains(a.Body.String(), "per_user_limit") || !strings.Contains(a.Body.String(), "claim_mode") {
+		t.Errorf("the refusal: %s", a.Body)
+	}
+	id := r.want(r.call(r.admin(), "POST", "/admin/templates", w), 201, "").json["id"].(string)
+	path := "/draws/" + id
+	r.want(r.call(as(token(7)), "PUT", path+"/entry", nil), 404, "template_not_found")
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/publish", nil), 200, "")
+	r.want(r.call(as(""), "GET", path+"/card", nil), 404, "draw_not_found")
+	r.want(r.call(as(token(7)), "PUT", path+"/entry", nil), 409, "not_started")
+	r.must(o.Sweep(context.Background()))
+	if shown := r.want(r.call(as(""), "GET", "/templates/"+id, nil), 200, ""); shown.json["opening_mode"] != "draw" {
+		t.Errorf("users see %s", shown.Body)
+	}
+
+	first := r.want(r.call(as(token(7)), "PUT", path+"/entry", nil), 201, "")
+	if again := r.want(r.call(as(token(7)), "PUT", path+"/entry", nil), 200, ""); again.json["receipt"] != first.json["receipt"] || first.json["receipt"] == "" {
+		t.Errorf("a repetition is answered %s after %s", again.Body, first.Body)
+	}
+	for user := 8; user < 12; user++ {
+		r.want(r.call(as(token(user)), "PUT", path+"/entry", nil), 201, "")
+	}
+	r.want(r.call(as(token(11)), "DELETE", path+"/entry", nil), 204, "")
+	r.want(r.call(as(token(11)), "GET", path+"/entry", nil), 404, "not_entered")
+	r.want(r.call(as(token(7)), "POST", "/claims", claimOf(id)), 409, "template_not_open")
+	r.want(r.call(r.admin(), "POST", "/admin"+path+"/strikes", map[string]any{"user_id": "10", "reason": "Employee"}), 204, "")
+	r.want(r.call(r.admin(), "POST", "/admin"+path+"/strikes", map[string]any{"user_id": "10", "reason": "Employee"}), 409, "entry_struck")
+	r.want(r.call(r.admin(), "POST", "/admin"+path+"/strikes", map[string]any{"user_id": "11", "reason": "Employee"}), 404, "not_entered")
+	r.want(r.call(r.admin(), "POST", "/admin"+path+"/figures", map[string]any{"figures": "1 2"}), 409, "invalid_transition")
+	card := r.want(r.call(as(""), "GET", path+"/card", nil), 200, "")
+	if card.json["state"] != "open" || card.json["entries"] != 4.0 || card.json["source"] != "commit" || card.json["seal"] != nil {
+		t.Errorf("the card: %s", card.Body)
+	}
+
+	r.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 second', version = version + 1 where id = $1`, id)
+	for r.number(`select count(*) from draws where template_id = $1 and state = 'done'`, id) == 0 {
+		r.must(o.Sweep(context.Background()))
+	}
+	proof := r.want(r.call(as(""), "GET", path+"/proof", nil), 200, "")
+	if proof.json["won"] != 2.0 || proof.json["struck"] != 1.0 || proof.json["seed"] == "" || len(proof.json["cards"].([]any)) != 2 {
+		t.Errorf("the proof: %s", proof.Body)
+	}
+	won := 0
+	for user := 7; user < 10; user++ {
+		e := r.want(r.call(as(token(user)), "GET", path+"/entry", nil), 200, "")
+		if e.json["state"] == "won" && e.json["coupon_id"] != "" && e.json["score"].(string) <= e.json["cutoff"].(string) {
+			won++
+		}
+	}
+	if e := r.want(r.call(as(token(10)), "GET", path+"/entry", nil), 200, ""); won != 2 || e.json["state"] != "struck" || e.json["reason"] != "Employee" {
+		t.Errorf("%d won; the struck entry is %s", won, e.Body)
+	}
+	r.want(r.call(as(token(12)), "PUT", path+"/entry", nil), 409, "entries_closed")
+	list := httptest.NewRecorder()
+	r.ServeHTTP(list, httptest.NewRequest("GET", "/api/v1"+path+"/list?chunk=0", nil))
+	if list.Code != 200 || list.Body.Len() != 3*draw.RowSize || !strings.Contains(list.Header().Get("Cache-Control"), "immutable") {
+		t.Errorf("the list: %d with %d bytes, %v", list.Code, list.Body.Len(), list.Header())
+	}
+	r.want(r.call(as(""), "GET", path+"/list?chunk=x", nil), 422, "invalid_request")
+	r.want(r.call(as(""), "GET", "/draws/999/proof", nil), 404, "draw_not_found")
+	other := r.open(1)
+	r.want(r.call(as(token(7)), "PUT", "/draws/"+other+"/entry", nil), 409, "template_not_open")
+}

@@ -1,0 +1,205 @@
+package drops
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"dropbell/domain/draw"
+	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
+)
+
+// Draws are the use cases of entrants and of everybody who checks a draw; see [draw.Service].
+type Draws interface {
+	Enter(ctx context.Context, by user.ID, templateID int64) (m draw.Mine, created bool, err error)
+	Mine(ctx context.Context, by user.ID, templateID int64) (draw.Mine, error)
+	Leave(ctx context.Context, by user.ID, templateID int64) error
+	Draw(ctx context.Context, templateID int64) (draw.Draw, error)
+	List(ctx context.Context, templateID int64, chunk int) ([]byte, error)
+}
+
+// DrawEntry is a user's part in a draw.
+type DrawEntry struct {
+	TemplateID string    `json:"template_id" example:"1"`
+	State      string    `json:"state" enum:"entered,waiting,won,struck" doc:"entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. struck: staff took the entry out; reason says why." example:"entered"`
+	Ticket     string    `json:"ticket" doc:"The entry's random number, 32 hexadecimal digits. It is public." example:"000102030405060708090a0b0c0d0e0f"`
+	Salt       string    `json:"salt" doc:"Keeps the user of the ticket from being guessed. Only the server and the user know it." example:"101112131415161718191a1b1c1d1e1f"`
+	Weight     int       `json:"weight" doc:"How many chances the ticket has." example:"1"`
+	EnteredAt  time.Time `json:"entered_at" example:"2027-01-01T11:00:00Z"`
+	Receipt    string    `json:"receipt" doc:"The signed receipt. Keep it: with it a dropped entry can be proved." example:"dropbell-draw/1 receipt\ndrop 1\n…"`
+	Score      string    `json:"score,omitempty" doc:"Once the draw is made: the least hash of seed and ticket. Scores up to the cutoff win." example:"00c2…"`
+	Cutoff     string    `json:"cutoff,omitempty" doc:"Once the draw is made: the score of the last winner." example:"0a31…"`
+	CouponID   string    `json:"coupon_id,omitempty" doc:"The coupon of a winner, a moment after the draw." example:"17"`
+	Reason     string    `json:"reason,omitempty" doc:"Why the entry was struck, or why a winner got no coupon."`
+}
+
+// DrawCard is what is announced about a draw before it is made.
+type DrawCard struct {
+	TemplateID string   `json:"template_id" example:"1"`
+	State      string   `json:"state" enum:"open,closed,sealed,drawn,done,cancelled" doc:"open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons." example:"open"`
+	Protocol   string   `json:"protocol" example:"dropbell-draw/1"`
+	Key        string   `json:"key" doc:"The public key that signs." example:"dropbell+1a2b3c4d+AQ…"`
+	Cards      []string `json:"cards" nullable:"false" doc:"All versions of the signed card; the last one holds."`
+	Seal       string   `json:"seal,omitempty" doc:"The signed seal, a moment after entries close. Keep it: it proves that the list was not changed later."`
+
+	OpensAt  time.Time  `json:"opens_at" doc:"The first instant of entries." example:"2027-01-01T11:00:00Z"`
+	ClosesAt time.Time  `json:"closes_at" doc:"The first instant without entries." example:"2027-01-01T12:00:00Z"`
+	Stock    int        `json:"stock" doc:"How many tickets win." example:"100"`
+	Source   string     `json:"source" enum:"drand,local,public,commit" doc:"Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand." example:"drand"`
+	Round    int64      `json:"round,omitempty" doc:"The round of the source that decides." example:"1000"`
+	RoundAt  *time.Time `json:"round_at,omitempty" doc:"When that round appears." example:"2027-01-01T12:01:00Z"`
+	Entries  int64      `json:"entries" doc:"The entries that there are." example:"4200"`
+	// NotProved is said wherever a draw is shown.
+	NotProved string `json:"not_proved" doc:"What no check of a draw can prove."`
+}
+
+// DrawProof is everything but the list that a check of a draw needs.
+type DrawProof struct {
+	DrawCard
+	Result     string `json:"result,omitempty" doc:"The signed result, once the draw is made."`
+	Randomness string `json:"randomness,omitempty" example:"fe29…"`
+	Seed       string `json:"seed,omitempty" doc:"SHA-256 of the protocol's name, the sealed root and the random value." example:"41d0…"`
+	Cutoff     string `json:"cutoff,omitempty" doc:"The score of the last winner." example:"0a31…"`
+	Won        int64  `json:"won,omitempty" doc:"How many tickets won." example:"100"`
+	Struck     int64  `json:"struck,omitempty" doc:"How many entries were struck." example:"0"`
+}
+
+type entryAnswer struct {
+	Status int
+	Body   DrawEntry
+}
+
+func (h *handlers) drawRoutes() {
+	users := pipeline.Traits{Hot: true, Detached: true}
+	anybody := pipeline.Traits{Access: pipeline.ForAnybody}
+	const entry = "/draws/{id}/entry"
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: users, Method: http.MethodPut, Path: entry, ID: "enter-draw", Summary: "Enter a draw", Status: http.StatusCreated,
+		Description: "One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.",
+		Also:        map[int]string{http.StatusOK: "The user had entered before; this is that entry."},
+		Codes:       []string{"template_not_found", "template_not_open", "not_started", "entries_closed", "user_erased"}}, h.enterDraw)
+	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: entry, ID: "get-draw-entry", Summary: "Show the user's entry in a draw",
+		Description: "After the draw with its score and whether it won.", Codes: []string{"draw_not_found", "not_entered"}}, pipeline.ByID(h.drawEntry))
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Detached: true}, Method: http.MethodDelete, Path: entry, ID: "leave-draw", Summary: "Leave a draw", Status: http.StatusNoContent,
+		Description: "Until entries close.", Codes: []string{"draw_not_found", "not_entered", "entries_closed"}}, pipeline.ByID(h.leaveDraw))
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: anybody, Method: http.MethodGet, Path: "/draws/{id}/card", ID: "get-draw-card", Summary: "Show the card of a draw",
+		Description: "Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.", Codes: []string{"draw_not_found"}}, pipeline.ByID(h.drawCard))
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: anybody, Method: http.MethodGet, Path: "/draws/{id}/proof", ID: "get-draw-proof", Summary: "Show the proof of a draw",
+		Description: "Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.",
+		Codes:       []string{"draw_not_found"}}, pipeline.ByID(h.drawProof))
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: anybody, Method: http.MethodGet, Path: "/draws/{id}/list", ID: "get-draw-list", Summary: "Get the sealed list of a draw",
+		Description: "Needs no credentials. One chunk of 65,536 rows, the last one shorter; empty behind the last one and before the seal. A row has 49 bytes: the ticket, the hash of user and salt, " +
+			"and the weight. The list names nobody.",
+		File: "application/octet-stream", FileText: "The rows of the chunk."}, h.drawList)
+}
+
+func (h *handlers) enterDraw(ctx context.Context, in *pipeline.Ref) (*entryAnswer, error) {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	m, created, err := h.Draws.Enter(ctx, pipeline.UserOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return &entryAnswer{status, entryJSON(m)}, nil
+}
+
+func (h *handlers) drawEntry(ctx context.Context, id int64) (*struct{ Body DrawEntry }, error) {
+	m, err := h.Draws.Mine(ctx, pipeline.UserOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body DrawEntry }{entryJSON(m)}, nil
+}
+
+func (h *handlers) leaveDraw(ctx context.Context, id int64) (*struct{}, error) {
+	return nil, h.Draws.Leave(ctx, pipeline.UserOf(ctx), id)
+}
+
+func entryJSON(m draw.Mine) DrawEntry {
+	e := DrawEntry{TemplateID: pipeline.Decimal(m.Draw.TemplateID), State: string(m.Record.State), Ticket: m.Ticket.String(), Salt: m.Salt.String(), Weight: m.Weight,
+		EnteredAt: m.EnteredAt.UTC(), Receipt: m.Receipt, Reason: m.Reason}
+	if m.Result != nil {
+		e.Score, e.Cutoff = m.Score.String(), m.Result.Cutoff.String()
+		if m.Record.State == draw.Entered {
+			e.State = "waiting"
+		}
+	}
+	if m.CouponID != 0 {
+		e.CouponID = pipeline.Decimal(m.CouponID)
+	}
+	return e
+}
+
+func (h *handlers) drawCard(ctx context.Context, id int64) (*struct{ Body DrawCard }, error) {
+	d, err := h.Draws.Draw(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c, err := cardJSON(d)
+	return &struct{ Body DrawCard }{c}, err
+}
+
+func cardJSON(d draw.Draw) (DrawCard, error) {
+	c := DrawCard{TemplateID: pipeline.Decimal(d.TemplateID), State: string(d.State), Protocol: draw.Protocol, Key: d.Key, Cards: d.Cards, Seal: d.Seal, OpensAt: d.OpensAt.UTC(),
+		ClosesAt: d.ClosesAt.UTC(), Entries: d.Taken(), NotProved: draw.NotProved}
+	card, err := d.Card()
+	if err != nil {
+		return c, err
+	}
+	c.Stock, c.Source, c.Round = card.Stock, string(card.Source.Kind), card.Round
+	if d.Round != 0 {
+		c.Round = d.Round
+	}
+	if c.Round != 0 {
+		c.RoundAt = new(draw.RoundTime(c.Round))
+	}
+	return c, nil
+}
+
+func (h *handlers) drawProof(ctx context.Context, id int64) (*struct{ Body DrawProof }, error) {
+	d, err := h.Draws.Draw(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p := DrawProof{Result: d.Result, Won: d.Won, Struck: d.Struck}
+	if p.DrawCard, err = cardJSON(d); err != nil || d.Result == "" {
+		return &struct{ Body DrawProof }{p}, err
+	}
+	r, err := d.Outcome()
+	p.Randomness, p.Seed, p.Cutoff = r.Randomness.String(), r.Seed.String(), r.Cutoff.String()
+	return &struct{ Body DrawProof }{p}, err
+}
+
+type chunkAnswer struct {
+	Type  string `header:"Content-Type"`
+	Cache string `header:"Cache-Control"`
+	Body  []byte
+}
+
+// drawList answers a chunk as it was sealed. A chunk that exists never changes.
+func (h *handlers) drawList(ctx context.Context, in *struct {
+	pipeline.Ref
+	Chunk string `query:"chunk" pattern:"^[0-9]{1,4}$" doc:"Which chunk, from 0; absent = the first." example:"0"`
+}) (*chunkAnswer, error) {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := strconv.Atoi(in.Chunk) // absent = 0; the pattern allows digits alone
+	rows, err := h.Draws.List(ctx, id, n)
+	if err != nil {
+		return nil, err
+	}
+	answer := &chunkAnswer{"application/octet-stream", "no-store", rows}
+	if len(rows) > 0 {
+		answer.Cache = "public, max-age=31536000, immutable"
+	}
+	return answer, nil
+}

@@ -1,0 +1,138 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"time"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/work/move"
+	"dropbell/app"
+	"dropbell/migrations"
+)
+
+var errMoveUsage = errors.New("usage: worker move SHOP, or worker move SHOP undo; SHOP is a number")
+
+// moveShop moves a shop to the database of MOVE_DATABASE_URL, or removes what a move that was not
+// finished has copied there.
+func moveShop(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	undo := len(args) == 2 && args[1] == "undo"
+	if len(args) != 1 && !undo {
+		return config.Mistake{Err: errMoveUsage}
+	}
+	shop, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil || shop <= 0 {
+		return config.Mistake{Err: fmt.Errorf("%q is no shop; %w", args[0], errMoveUsage)}
+	}
+	source, target, err := bothDatabases(ctx, getenv)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	defer target.Close()
+	here, there := app.NewStores(source), app.NewStores(target)
+	m := move.Mover{Source: source, Target: target, Tell: func(line string) { fmt.Fprintln(out, line) }, Check: func(ctx context.Context, drop int64) error { return sameBalance(ctx, here, there, drop) }}
+	if undo {
+		if err := m.Undo(ctx, shop); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "shop %d stays here; what was copied to the other database is removed\n", shop)
+		return err
+	}
+	moved, err := m.Move(ctx, shop)
+	if err != nil {
+		return err
+	}
+	if moved.Before {
+		_, err := fmt.Fprintf(out, "shop %d moved to cell %d before; nothing to do\n", shop, moved.To)
+		return err
+	}
+	for _, drop := range moved.Drops {
+		for _, f := range there.Figures() {
+			if _, err := f.Recount(ctx, drop); err != nil {
+				return fmt.Errorf("the shop has moved; the figures of drop %d are recounted later: %w", drop, err)
+			}
+		}
+	}
+	_, err = fmt.Fprintf(out, "shop %d is in cell %d now, with %d drops: %d rows of %d tables are equal there and removed here; writes of the shop were refused for %s\n",
+		shop, moved.To, len(moved.Drops), moved.Rows, moved.Tables, moved.Refused.Round(time.Millisecond))
+	return err
+}
+
+// bothDatabases opens the database of this installation and the database that the shop moves to.
+func bothDatabases(ctx context.Context, getenv func(string) string) (source, target *postgres.DB, err error) {
+	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "DATABASE_SESSION_URL", "MOVE_DATABASE_URL")...)
+	if err == nil && cfg.MoveURL == "" {
+		err = errors.New("MOVE_DATABASE_URL is missing: the database that the shop moves to")
+	}
+	if err != nil {
+		return nil, nil, config.Mistake{Err: err}
+	}
+	url, err := sessionURL(ctx, cfg)
+	if err != nil {
+		return nil, nil, config.Mistake{Err: err}
+	}
+	if source, err = readyDatabase(ctx, url); err != nil {
+		return nil, nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if target, err = readyDatabase(ctx, cfg.MoveURL); err != nil {
+		source.Close()
+		return nil, nil, fmt.Errorf("MOVE_DATABASE_URL: %w", err)
+	}
+	if err := sameSchema(ctx, source, target); err != nil {
+		source.Close()
+		target.Close()
+		return nil, nil, err
+	}
+	return source, target, nil
+}
+
+// sameSchema returns an error unless both databases are at the same migration.
+func sameSchema(ctx context.Context, source, target *postgres.DB) error {
+	here, err := source.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := target.SchemaVersion(ctx)
+	if err == nil && here != there {
+		err = fmt.Errorf("this database is at migration %d and the other one at %d: run worker migrate, or worker migrate contract, on the older one", here, there)
+	}
+	return err
+}
+
+// transactionIdle is longer than one side of a move waits for the other.
+const transactionIdle = time.Hour
+
+func readyDatabase(ctx context.Context, url string) (*postgres.DB, error) {
+	needs, err := migrations.Released.Latest()
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, url, postgres.Options{AppName: "dropbell-move", TransactionIdle: transactionIdle})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Ready(ctx, needs); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// sameBalance compares the balance sheets of a drop in both databases.
+func sameBalance(ctx context.Context, here, there app.Stores, drop int64) error {
+	own, err := here.Boards.Balance(ctx, drop)
+	if err != nil {
+		return err
+	}
+	copied, err := there.Boards.Balance(ctx, drop)
+	if err == nil && !reflect.DeepEqual(own, copied) {
+		err = fmt.Errorf("the balance sheets of drop %d differ: %+v here, %+v there; nothing was moved", drop, own, copied)
+	}
+	return err
+}
