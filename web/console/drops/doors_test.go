@@ -70,6 +70,8 @@ func TestDoorsOfADrop(t *testing.T) {
 	if len(now.Doors) != 2 || now.Doors[0].LeadMinutes != 90 || now.Doors[0].SegmentID != gold.ID || now.Doors[0].Share != 10 {
 		t.Errorf("stored: %+v", now.Doors)
 	}
+	b.Get(page+"/users/1").Is(200).Has("The door “Gold members” opens for this customer")
+	b.Get(page+"/users/2").Is(200).Has("The door “Everybody” opens for this customer")
 	g.As(staff.Viewer).Get(doors).Is(200).Has("Gold members").HasNot(`name="doors[0].name"`)
 	g.As(staff.Viewer).Post(doors, form).Is(403)
 }

@@ -100,7 +100,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Templates.Ready = u.Doors.Ready
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
-	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Reminders: u.Reminders}
+	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Doors: stores.Doors, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
 	u.Reviews = &review.Service{Store: stores.Reviews, Templates: s.Lookup, Now: s.Now}
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
