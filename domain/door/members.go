@@ -30,7 +30,7 @@ const (
 	// maxDrops is how many drops have their members in memory.
 	maxDrops = 64
 	// maxJudged is how many judged users of a drop are remembered.
-	maxJudged = 200_000
+	maxJudged = 50_000
 	// judgedFor is how long it is remembered how a user was judged while a door is not frozen.
 	judgedFor = 5 * time.Second
 	// loadFor bounds the reading of the members of a door, loadAgain the time until the next attempt.
