@@ -142,6 +142,8 @@ var questions = map[string]struct {
 	"templates": {dropsdb.TemplatesWait, []string{
 		`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now())`,
 		`update templates set valid_until = now()`}},
+	"doors": {audiencedb.DoorsWait, []string{
+		`insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts) select id, 1, 'Members', 'all', 1440, 0, 0, '{}' from templates where state = 'published' limit 1`}},
 	"batches": {deliverydb.BatchesWait, []string{batchOf("ready"), batchOf("running")}},
 	"campaigns": {campaignsdb.CampaignsWait, []string{
 		`update campaigns set starts_at = now() where id = 1`,
