@@ -24,10 +24,11 @@ const freezeWindow = 100_000
 // allCut is cut_to of a door whose members are all cut.
 const allCut = math.MaxInt64
 
-// dueDoors selects doors that open within [template.FreezeBefore] and are not frozen.
-const dueDoors = ` from doors d join templates t on t.id = d.template_id
+// dueDoors selects doors that open within [template.FreezeBefore] and are not frozen. It reads the templates of
+// these doors alone, however many templates there are.
+const dueDoors = ` from doors d cross join lateral (select state, opens_at from templates where id = d.template_id limit 1) t
 where d.frozen_at is null and t.state in ('published', 'paused')
-	and t.opens_at - make_interval(mins => d.lead_minutes) <= clock_timestamp() + interval '60 seconds'`
+	and t.opens_at - make_interval(mins => d.lead_minutes) <= statement_timestamp() + interval '60 seconds'`
 
 // DoorsWait asks for doors that are to be frozen.
 const DoorsWait pg.Question = `(select 1` + dueDoors + ` limit 1)`
