@@ -62,6 +62,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
 		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "PROVIDERS_KEY", "a third key with thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
+		"DRAW_KEY", "a fourth key with thirty-two bytes", "DRAND_URLS", "https://api.drand.sh, http://127.0.0.1:9,", "DRAW_LOCAL_BEACON", "on",
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
 		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
 		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes", "DIRECTMAIL_TOKEN", "a token of 16 bytes",
@@ -77,7 +78,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
-		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
+		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", MoveURL: "postgres://u:p@other:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMS: config.SMS{Provider: "json", URL: "https://sms.example/v1", Token: "tok", VerifiedOnly: true, Prices: prices, MicrosPerDay: 250_500_000},
@@ -92,6 +93,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
 		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, ProvidersKeys: []string{"a third key with thirty-two bytes!"}, EventsInsecure: true, PushPrivate: true, RetainHooks: 30 * 24 * time.Hour,
+		DrawKeys: "a fourth key with thirty-two bytes", DrandURLs: []string{"https://api.drand.sh", "http://127.0.0.1:9"}, LocalBeacon: true,
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required",
 		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
 		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes", DirectMailToken: "a token of 16 bytes",
@@ -148,6 +150,7 @@ var mistakes = map[string]string{
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "MOVE_DATABASE_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "OPERATION_RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
+	"DRAW_KEY": secret, "DRAND_URLS": "ftp://" + secret, "DRAW_LOCAL_BEACON": secret,
 	"PROVIDERS_KEY": secret, "EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER": "ldap://" + secret,
 	"PASS_SECRET": secret, "SITEVERIFY_URL": "http://" + secret + ".example",

@@ -168,12 +168,13 @@ func raisedBy(ctx context.Context, tx pgx.Tx, t template.Template) (n int64, err
 }
 
 // keepForWaiters makes the counters of a waitlist if the template has one, and keeps raised stock for
-// the users who wait. The counters exist before the first user can join.
+// the users who wait. The counters exist before the first user can join. A drop that staff reopen is
+// no longer settled.
 func keepForWaiters(ctx context.Context, tx pgx.Tx, t template.Template, raised int64) error {
 	if !t.Waits() {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, `insert into waitlists (template_id) values ($1) on conflict do nothing`, t.ID); err != nil {
+	if _, err := tx.Exec(ctx, `insert into waitlists as l (template_id) values ($1) on conflict (template_id) do update set settled = false where l.settled`, t.ID); err != nil {
 		return err
 	}
 	if raised <= 0 {
