@@ -47,6 +47,8 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 	db, err := postgres.Open(t.Context(), w.DB.Pool.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler), Tracer: seen})
 	w.Must(err)
 	t.Cleanup(db.Close)
+	waits := couponsdb.NewWaitlists(db, postgres.Grouping{})
+	t.Cleanup(waits.Close)
 	steps, notices, wallet, hooks, alerts := couponsdb.NewCouponSteps(db), couponsdb.NewNotices(db), couponsdb.NewWallet(db), workdb.NewHooks(db), workdb.NewAlerts(db, nil)
 	ctx, reviews := t.Context(), couponsdb.NewReviews(db)
 	for name, sweep := range map[string]func() error{
@@ -54,6 +56,7 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 		"expiry":           func() error { _, _, err := steps.Expire(ctx, couponsdb.ExpiryCursor{}, 100); return err },
 		"overdue":          func() error { _, _, err := steps.Overdue(ctx, couponsdb.ExpiryCursor{}, 100); return err },
 		"notices":          func() error { _, _, err := notices.CutNotices(ctx, 100); return err },
+		"waitlists":        func() error { _, err := waits.Unfilled(ctx, 0, 100); return err },
 		"expired passes":   func() error { _, err := wallet.NoteExpired(ctx, 100); return err },
 		"passes":           func() error { _, err := wallet.Due(ctx); return err },
 		"lease of passes":  func() error { _, _, err := wallet.Lease(ctx, 100, time.Minute); return err },
@@ -148,6 +151,8 @@ var questions = map[string]struct {
 		drawOf("open", "now()", "templates"),
 		drawOf("closed", "now()", "templates"),
 		drawOf("sealed", "now() - interval '2 minutes'", "templates")}},
+	"doors": {audiencedb.DoorsWait, []string{
+		`insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts) select id, 1, 'Members', 'all', 1440, 0, 0, '{}' from templates where state = 'published' limit 1`}},
 	"batches": {deliverydb.BatchesWait, []string{batchOf("ready"), batchOf("running")}},
 	"campaigns": {campaignsdb.CampaignsWait, []string{
 		`update campaigns set starts_at = now() where id = 1`,
@@ -166,6 +171,10 @@ var questions = map[string]struct {
 		`update notice_cursor set planned_to = seen_to - 1`,
 		`update notice_cursor set planned_to = seen_to - 1, seen_to = seen_to - 1`,
 		`insert into notice_runs (template_id, days, due_at) values (1, 1, now())`}},
+	"waitlists": {couponsdb.WaitlistsWait, []string{
+		`update templates set held = 1`,
+		`with over as (update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) returning id)
+			insert into waitlists (template_id) select id from over limit 1`}},
 	"reviews": {couponsdb.ReviewsWait, []string{
 		`with s as (insert into claim_seconds select id, date_trunc('second', now()) - interval '3 minutes', 1 from templates limit 1)
 			update templates set protection = 'standard', opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) - interval '1 hour'`,
