@@ -22,8 +22,10 @@ create table waitlists (
     skipped     bigint not null default 0,
     put         bigint not null default 0,
     released    bigint not null default 0,
-    put_at      timestamptz -- since when coupons are kept; of use while there are any
+    put_at      timestamptz, -- since when coupons are kept; of use while there are any
+    settled     boolean not null default false -- the drop is over, no user waits and no stock is kept
 ) with (fillfactor = 50);
+create index waitlists_unsettled on waitlists (template_id) where not settled;
 
 -- Users on waitlists, one row per user and drop. rank comes before the order of joining; lower
 -- ranks are first. channels are those over which the user is told, a bit each.

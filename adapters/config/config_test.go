@@ -62,13 +62,14 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
 		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "PROVIDERS_KEY", "a third key with thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
+		"DRAW_KEY", "a fourth key with thirty-two bytes", "DRAND_URLS", "https://api.drand.sh, http://127.0.0.1:9,", "DRAW_LOCAL_BEACON", "on",
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
 		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
 		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes", "DIRECTMAIL_TOKEN", "a token of 16 bytes",
 		"BOUNCE_ADDRESS", "bounces@mail.example.com", "BOUNCE_IMAP_URL", "imaps://bounces:word@mail.example.com/INBOX", "DKIM_DOMAIN", "Example.com", "DKIM_SELECTOR", "drop", "DKIM_KEY", key, "MAIL_DOMAIN_RATES", "Gmail.com=20, qq.com=10,", "MAIL_WARMUP", "2026-12-01:200x1.5",
 		"PASS_TYPE_ID", pass.TypeID, "PASS_TEAM_ID", pass.TeamID, "PASS_CERTIFICATE", base64.StdEncoding.EncodeToString(pass.Certificate), "PASS_KEY", string(pass.Key),
 		"PASS_WWDR", string(pass.WWDR), "PASS_PUSH_URL", "http://127.0.0.1:8", "GOOGLE_WALLET_ACCOUNT", googleAccount, "GOOGLE_WALLET_ISSUER", "3388000000012345678",
-		"GOOGLE_WALLET_URL", "http://127.0.0.1:7"))
+		"GOOGLE_WALLET_URL", "http://127.0.0.1:7", "PASS_SECRET", "0123456789abcdef0123456789abcdef", "SITEVERIFY_URL", "http://127.0.0.1:6", "SITEVERIFY_SECRET", "shh"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
-		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
+		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", MoveURL: "postgres://u:p@other:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMS: config.SMS{Provider: "json", URL: "https://sms.example/v1", Token: "tok", VerifiedOnly: true, Prices: prices, MicrosPerDay: 250_500_000},
@@ -92,11 +93,13 @@ func TestEveryVariableIsRead(t *testing.T) {
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
 		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, ProvidersKeys: []string{"a third key with thirty-two bytes!"}, EventsInsecure: true, PushPrivate: true, RetainHooks: 30 * 24 * time.Hour,
+		DrawKeys: "a fourth key with thirty-two bytes", DrandURLs: []string{"https://api.drand.sh", "http://127.0.0.1:9"}, LocalBeacon: true,
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required",
 		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
 		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes", DirectMailToken: "a token of 16 bytes",
 		Mail: config.Mail{BounceAddress: "bounces@mail.example.com", BounceMailbox: "imaps://bounces:word@mail.example.com/INBOX", DKIMDomain: "example.com", DKIMSelector: "drop", DKIMKey: strings.TrimSpace(key),
 			DomainRates: map[string]int{"gmail.com": 20, "qq.com": 10}, WarmUp: delivery.WarmUp{Start: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), First: 200, Factor: 1.5}},
+		PassSecret: "0123456789abcdef0123456789abcdef", SiteVerifyURL: "http://127.0.0.1:6", SiteVerifySecret: "shh",
 		Wallet: config.Wallet{TypeID: pass.TypeID, TeamID: pass.TeamID, Certificate: strings.TrimSpace(string(pass.Certificate)), Key: strings.TrimSpace(string(pass.Key)),
 			WWDR: strings.TrimSpace(string(pass.WWDR)), PushURL: "http://127.0.0.1:8", GoogleAccount: googleAccount, GoogleIssuer: "3388000000012345678", GoogleURL: "http://127.0.0.1:7"}}
 	if !reflect.DeepEqual(got, want) {
@@ -147,8 +150,10 @@ var mistakes = map[string]string{
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "MOVE_DATABASE_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "OPERATION_RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
+	"DRAW_KEY": secret, "DRAND_URLS": "ftp://" + secret, "DRAW_LOCAL_BEACON": secret,
 	"PROVIDERS_KEY": secret, "EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
-	"OIDC_ISSUER":   "ldap://" + secret,
+	"OIDC_ISSUER": "ldap://" + secret,
+	"PASS_SECRET": secret, "SITEVERIFY_URL": "http://" + secret + ".example",
 	"SMTP_FEEDBACK": secret, "SES_TOPICS": "arn:aws:sqs:" + secret, "SENDGRID_WEBHOOK_KEY": secret, "MAILGUN_WEBHOOK_KEY": secret, "POSTMARK_WEBHOOK_SECRET": secret, "DIRECTMAIL_TOKEN": secret,
 	"BOUNCE_ADDRESS": secret, "BOUNCE_IMAP_URL": "pop3://" + secret, "DKIM_DOMAIN": secret + "_", "DKIM_SELECTOR": secret + "_", "DKIM_KEY": secret, "MAIL_DOMAIN_RATES": secret + "=x", "MAIL_WARMUP": secret,
 	"PASS_TYPE_ID": secret, "PASS_TEAM_ID": secret, "PASS_CERTIFICATE": "-----BEGIN CERTIFICATE-----" + secret, "PASS_KEY": "-----BEGIN RSA PRIVATE KEY-----" + secret, "PASS_WWDR": "-----BEGIN CERTIFICATE-----" + secret,
@@ -260,6 +265,8 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"a key of Apple alone", []string{"APNS_KEY", appleKey}, "not set: APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC"},
 		{"no passwords and no other way in", []string{"CONSOLE_PASSWORDS", "off"}, "CONSOLE_PASSWORDS=off needs single sign-on"},
 		{"no passwords and an admin without one", append(signOn("https://id.example"), "CONSOLE_PASSWORDS", "off", "ADMIN_EMAIL", "a@example.com"), ""},
+		{"a service for tokens without a secret", []string{"SITEVERIFY_URL", "https://x.example"}, "SITEVERIFY_URL and SITEVERIFY_SECRET"},
+		{"tokens without passes", []string{"SITEVERIFY_URL", "https://x.example", "SITEVERIFY_SECRET", "x"}, "PASS_SECRET is missing"},
 		{"an issuer alone", []string{"OIDC_ISSUER", "https://id.example"}, "OIDC_CLIENT_SECRET belong together"},
 		{"single sign-on without a secret", []string{"OIDC_ISSUER", "https://id.example", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},
 		{"a client without an issuer", []string{"OIDC_CLIENT_SECRET", "x", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},

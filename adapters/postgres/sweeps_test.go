@@ -47,6 +47,8 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 	db, err := postgres.Open(t.Context(), w.DB.Pool.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler), Tracer: seen})
 	w.Must(err)
 	t.Cleanup(db.Close)
+	waits := couponsdb.NewWaitlists(db, postgres.Grouping{})
+	t.Cleanup(waits.Close)
 	steps, notices, wallet, hooks, alerts := couponsdb.NewCouponSteps(db), couponsdb.NewNotices(db), couponsdb.NewWallet(db), workdb.NewHooks(db), workdb.NewAlerts(db, nil)
 	ctx, reviews := t.Context(), couponsdb.NewReviews(db)
 	for name, sweep := range map[string]func() error{
@@ -54,6 +56,7 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 		"expiry":           func() error { _, _, err := steps.Expire(ctx, couponsdb.ExpiryCursor{}, 100); return err },
 		"overdue":          func() error { _, _, err := steps.Overdue(ctx, couponsdb.ExpiryCursor{}, 100); return err },
 		"notices":          func() error { _, _, err := notices.CutNotices(ctx, 100); return err },
+		"waitlists":        func() error { _, err := waits.Unfilled(ctx, 0, 100); return err },
 		"expired passes":   func() error { _, err := wallet.NoteExpired(ctx, 100); return err },
 		"passes":           func() error { _, err := wallet.Due(ctx); return err },
 		"lease of passes":  func() error { _, _, err := wallet.Lease(ctx, 100, time.Minute); return err },
@@ -142,6 +145,14 @@ var questions = map[string]struct {
 	"templates": {dropsdb.TemplatesWait, []string{
 		`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now())`,
 		`update templates set valid_until = now()`}},
+	"draws": {dropsdb.DrawsWait, []string{
+		`update templates set opening_mode = 'draw'`,
+		`with t as (update templates set state = 'cancelled' returning id) ` + drawOf("open", "now() + interval '1 hour'", "t"),
+		drawOf("open", "now()", "templates"),
+		drawOf("closed", "now()", "templates"),
+		drawOf("sealed", "now() - interval '2 minutes'", "templates")}},
+	"doors": {audiencedb.DoorsWait, []string{
+		`insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts) select id, 1, 'Members', 'all', 1440, 0, 0, '{}' from templates where state = 'published' limit 1`}},
 	"batches": {deliverydb.BatchesWait, []string{batchOf("ready"), batchOf("running")}},
 	"campaigns": {campaignsdb.CampaignsWait, []string{
 		`update campaigns set starts_at = now() where id = 1`,
@@ -160,6 +171,10 @@ var questions = map[string]struct {
 		`update notice_cursor set planned_to = seen_to - 1`,
 		`update notice_cursor set planned_to = seen_to - 1, seen_to = seen_to - 1`,
 		`insert into notice_runs (template_id, days, due_at) values (1, 1, now())`}},
+	"waitlists": {couponsdb.WaitlistsWait, []string{
+		`update templates set held = 1`,
+		`with over as (update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) returning id)
+			insert into waitlists (template_id) select id from over limit 1`}},
 	"reviews": {couponsdb.ReviewsWait, []string{
 		`with s as (insert into claim_seconds select id, date_trunc('second', now()) - interval '3 minutes', 1 from templates limit 1)
 			update templates set protection = 'standard', opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) - interval '1 hour'`,
@@ -187,6 +202,12 @@ var questions = map[string]struct {
 	"gates": {couponsdb.GatesWait, []string{
 		`update templates set claim_mode = 'gate'`,
 		`insert into gates (template_id, shards, epoch, state, reason, lease_until) select id, 1, 1, 'standing', 'x', now() from templates limit 1`}},
+}
+
+// drawOf stores a draw whose entries close at an instant and, once sealed, whose round was minutes ago.
+func drawOf(state, closes, from string) string {
+	return `insert into draws (template_id, template_version, state, key, source, cards, opens_at, closes_at, seal, sealed_at, round)
+		select id, 1, '` + state + `', 'k', 'drand', '{card}', now() - interval '1 hour', ` + closes + `, 's', now(), 1000 from ` + from
 }
 
 func alertTo(next string) string {

@@ -35,6 +35,7 @@ var promised = map[string]func(*template.Spec){
 	"valid_until":    func(s *template.Spec) { s.ValidHours, s.ValidUntil = 0, new(opens.Add(72*time.Hour)) },
 	"obtain":         func(s *template.Spec) { s.Obtain = template.ByCode },
 	"claim_mode":     func(s *template.Spec) { s.ClaimMode = template.Gate },
+	"waitlist":       func(s *template.Spec) { s.Waitlist = template.IssueNext },
 }
 
 func TestPromisesHoldFromPublicationOn(t *testing.T) {

@@ -13,9 +13,10 @@ import (
 var opens = time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func validSpec() template.Spec {
-	return template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY",
+	s := template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY",
 		Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour),
 		ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable}
+	return s.Own()
 }
 
 // inState returns a template that is in the state at the instant returned.
@@ -262,6 +263,7 @@ func TestDraftMayChangeInEveryWay(t *testing.T) {
 	next := template.Spec{ShopNumber: 11, Name: "Other", Description: "d", Kind: template.PercentOff, PercentOff: 20, MaxOff: 5,
 		Currency: "JPY", Target: template.Product, Product: "p", Stock: 1, PerUserLimit: 2, OpensAt: opens.Add(-time.Hour),
 		ClosesAt: opens, ValidUntil: &until, Obtain: template.ByCode, ClaimMode: template.Gate, ClaimURL: "https://shop.example/c"}
+	next = next.Own()
 	got, err := draft.Edit(next, opens.Add(time.Hour)) // a draft may lie in the past
 	if err != nil || got.Spec != next {
 		t.Errorf("%+v %v", got.Spec, err)

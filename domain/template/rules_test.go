@@ -183,3 +183,24 @@ func TestEveryBrokenRuleIsNamedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestWhereThereIsNoWaitlist: stock that comes back is given where users claim, and where no draw
+// decides.
+func TestWhereThereIsNoWaitlist(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*template.Spec)
+		ok     bool
+	}{
+		"first come":     {func(*template.Spec) {}, true},
+		"redeem codes":   {func(s *template.Spec) { s.Obtain = template.ByCode }, false},
+		"a draw":         {func(s *template.Spec) { s.OpeningMode = template.ByDraw }, false},
+		"no such choice": {func(s *template.Spec) { s.Waitlist = "offer" }, false},
+	} {
+		s := validSpec()
+		s.Waitlist = template.IssueNext
+		c.change(&s)
+		if broken := brokenFields(s.Check()); slices.Contains(broken, "waitlist") == c.ok {
+			t.Errorf("%s: %v", name, broken)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func Gives(t template.Template, now time.Time) (gives, over bool) {
 // A Filling is the result of one transaction of the filler.
 type Filling struct {
 	Filled, Skipped int
-	// Released is the stock that went back on sale, since nobody waits or the drop gives no more.
+	// Released is the stock that went back on sale, since no user waits or the drop gives no more.
 	Released int64
 	// Batches are the stored messages to the users who got a coupon.
 	Batches []Batch
@@ -78,7 +78,7 @@ type Batch struct {
 // FillStore is where the filler works.
 type FillStore interface {
 	// Unfilled returns templates after the given one, in order, that hold stock for users who wait,
-	// and drops that are over while users wait.
+	// and drops that are over and whose waitlists are not settled.
 	Unfilled(ctx context.Context, after int64, limit int) ([]int64, error)
 	// Fill gives up to limit users their coupons, in one transaction, with the messages about them.
 	// Concurrent calls for one template wait for each other.

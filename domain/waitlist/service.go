@@ -14,7 +14,7 @@ import (
 // Store keeps waitlists.
 type Store interface {
 	// Join puts the user at the end of the waitlist, durably, and returns the place. A user who is
-	// there already keeps the place; joined is false then. It returns [ErrNotOpen] if nobody can
+	// there already keeps the place; joined is false then. It returns [ErrNotOpen] if no user can
 	// join now, and [ErrTooMany].
 	Join(ctx context.Context, w Wish) (place Waiter, joined bool, err error)
 	// Leave takes the user off the waitlist. A user who has left before, or got a coupon meanwhile,

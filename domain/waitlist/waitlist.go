@@ -57,7 +57,7 @@ var (
 	ErrStockLeft  = fault.New(fault.Conflict, "stock_left", "there are coupons left; claim one with POST /claims")
 	ErrTooMany    = fault.New(fault.Conflict, "too_many_waits", "you wait for as many drops as one person may; leave another waitlist first")
 	ErrNotWaiting = fault.New(fault.NotFound, "not_waiting", "you are not on the waitlist of this drop; join it with PUT /waitlist/{template}")
-	// ErrNotOpen is returned by a store for a drop that nobody can join now. [Joinable] says why.
+	// ErrNotOpen is returned by a store for a drop whose waitlist no user can join now. [Joinable] says why.
 	ErrNotOpen = fault.Distinct(claim.ErrOverloaded.Because("the drop is changing right now; try again"))
 )
 
@@ -103,7 +103,7 @@ func Open(t template.Template, now time.Time) bool {
 	return t.Waits() && t.Stored == template.Published && now.Before(GivesUntil(t))
 }
 
-// A Sheet accounts for everybody who ever joined a waitlist: Joined is the sum of the other numbers
+// A Sheet accounts for all users who ever joined a waitlist: Joined is the sum of the other numbers
 // of users.
 type Sheet struct {
 	TemplateID                                     int64

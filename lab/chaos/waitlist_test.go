@@ -8,7 +8,7 @@ import (
 )
 
 // waitAndFill lets the users who got no coupon join the waitlist of a drop that sold out, and one of
-// them leave. Staff then raise the stock: the others get a coupon and a message each, nobody gets two,
+// them leave. Staff then raise the stock: the others get a coupon and a message each, none gets two,
 // and no coupon that is kept for them is claimed meanwhile.
 func (k *walk) waitAndFill(template int64, users []int64) {
 	path := fmt.Sprintf("/waitlist/%d", template)

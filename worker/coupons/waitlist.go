@@ -20,7 +20,7 @@ func newWaitlists(d Deps) waitlists {
 	users := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_waitlist_users_total",
 		Help: "Users of waitlists whose turn it was, by outcome: filled or skipped."}, []string{"outcome"})
 	released := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_waitlist_released_total",
-		Help: "Coupons that were kept for users who wait and went back on sale, since nobody waited or the drop was over."})
+		Help: "Coupons that were kept for users who wait and went back on sale, since no user waited or the drop was over."})
 	late := prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_waitlist_late_seconds",
 		Help: "For how long stock has been kept for users who wait and was not given."})
 	d.Registry.MustRegister(users, released, late)

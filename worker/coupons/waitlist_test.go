@@ -81,7 +81,7 @@ func TestWaitlistBehindTheGate(t *testing.T) {
 		t.Errorf("%+v %v", l, err)
 	}
 	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 30, "")); err != nil {
-		t.Errorf("a tap on what nobody waits for: %v", err)
+		t.Errorf("a tap on stock that is for taps: %v", err)
 	}
 	for r.writeOnce(t.Context(), 0) > 0 {
 		continue

@@ -19,12 +19,12 @@ import (
 	"dropbell/killpoint"
 )
 
-// WaitlistsWait asks for stock that is kept for users who wait, and for users who wait for a drop
-// that is over; see [Waitlists.Unfilled].
+// WaitlistsWait asks for stock that is kept for users who wait, and for waitlists of drops that are
+// over; see [Waitlists.Unfilled].
 const WaitlistsWait pg.Question = `
 (select from templates where held > 0 order by id limit 1)
 union all
-(select from waitlists l join templates t on t.id = l.template_id where l.waiting > 0 and ` + overSQL + ` limit 1)`
+(select from waitlists l join templates t on t.id = l.template_id where not l.settled and ` + overSQL + ` limit 1)`
 
 // overSQL is a condition that template t gives no more coupons.
 const overSQL = `(t.state in ('closed', 'cancelled') or least(t.closes_at, t.valid_until) <= statement_timestamp())`
@@ -36,7 +36,7 @@ func (s *Waitlists) Unfilled(ctx context.Context, after int64, limit int) ([]int
 			(select t.id from templates t where t.held > 0 and t.id > $1 and (t.state <> 'paused' or `+overSQL+`) order by t.id limit $2)
 			union
 			(select t.id from waitlists l join templates t on t.id = l.template_id
-				where l.waiting > 0 and `+overSQL+` and t.id > $1 order by t.id limit $2)
+				where not l.settled and `+overSQL+` and t.id > $1 order by t.id limit $2)
 		) u order by id limit $2`, after, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -77,6 +77,7 @@ type turn struct {
 	skipped  []int64 // users
 	reasons  []string
 	waiting  int64 // users who wait after it
+	settled  bool  // the drop is over, no user waits and no stock is kept
 	release  int64 // stock that goes back on sale
 }
 
@@ -93,7 +94,7 @@ func (s *Waitlists) fill(ctx context.Context, conn *pgx.Conn, templateID int64, 
 		return f, err
 	}
 	f = waitlist.Filling{Filled: len(u.filled), Skipped: len(u.skipped), Released: u.release, More: u.waiting > 0 && (over || u.held() > 0)}
-	if f.Filled+f.Skipped == 0 && f.Released == 0 {
+	if f.Filled+f.Skipped == 0 && f.Released == 0 && !over {
 		return f, rollback(conn)
 	}
 	err = killpoint.Around("waitlist.fill", func() (err error) {
@@ -125,8 +126,8 @@ func (u *turn) lock(ctx context.Context, conn *pgx.Conn, templateID int64) error
 	return err
 }
 
-// decide reads the next users and decides about them. After the end of the drop nobody gets
-// anything: users who wait are skipped, and the stock that was kept is released.
+// decide reads the next users and decides about them. After the end of the drop no user gets
+// a coupon: users who wait are skipped, and the stock that was kept is released.
 func (u *turn) decide(ctx context.Context, conn *pgx.Conn, limit int, over bool) error {
 	if n := u.template.Held; !over && n < int64(limit) {
 		limit = int(n)
@@ -155,6 +156,7 @@ func (u *turn) decide(ctx context.Context, conn *pgx.Conn, limit int, over bool)
 	if over || u.waiting <= 0 {
 		u.release = u.held()
 	}
+	u.settled = over && u.waiting <= 0
 	return nil
 }
 
@@ -191,8 +193,8 @@ func (u *turn) store(ctx context.Context, conn *pgx.Conn) (batches []waitlist.Ba
 	if len(u.skipped) > 0 {
 		b.Queue(skippedSQL, id, u.skipped, u.reasons)
 	}
-	b.Queue(`update waitlists set waiting = waiting - $2 - $3, filled = filled + $2, skipped = skipped + $3, released = released + $4 where template_id = $1`,
-		id, filled, len(u.skipped), u.release)
+	b.Queue(`update waitlists set waiting = waiting - $2 - $3, filled = filled + $2, skipped = skipped + $3, released = released + $4,
+		settled = $5 where template_id = $1`, id, filled, len(u.skipped), u.release, u.settled)
 	if u.release > 0 { // a keeper allots it, and taps are no longer refused from memory
 		b.Queue(`insert into outbox (topic, payload) select $2, jsonb_build_object('template_id', id::text, 'shop_number', shop_number::text, 'version', version,
 			'opens_at', opens_at, 'sequence', nextval('hook_sequence')::text, 'at', clock_timestamp()) from templates where id = $1`, id, event.TemplateChanged)

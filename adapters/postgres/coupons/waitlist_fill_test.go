@@ -73,7 +73,7 @@ func TestAGateGivesBackToUsersWhoWait(t *testing.T) {
 	}
 	plan, err = couponsdb.NewGates(h.DB).Plan(t.Context(), drop.ID)
 	h.Must(err)
-	// One was kept for nobody else: it is allotted to the shard.
+	// No further user waits: the other coupon is allotted to the shard.
 	if l := plan.Ledger([]gate.Shard{shard}); l.Difference != 0 || l.Held != 0 || l.Issued != 3 || l.OnSale != 1 {
 		t.Errorf("%+v of %+v", l, plan)
 	}

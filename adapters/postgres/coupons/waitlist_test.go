@@ -160,7 +160,7 @@ func (h *waitFixture) over() int64 {
 }
 
 // TestStockThatComesBackReachesNoTap: while users wait, raised and returned stock is theirs, in the
-// order of joining. Once nobody waits, it is for taps.
+// order of joining. Once no user waits, it is for taps.
 func TestStockThatComesBackReachesNoTap(t *testing.T) {
 	h := newWaitFixture(t)
 	drop, coupons := h.soldOut(3, nil)
@@ -196,7 +196,7 @@ func TestStockThatComesBackReachesNoTap(t *testing.T) {
 		t.Fatalf("%+v", l)
 	}
 	h.Must(tap(41))
-	h.Raise(drop.ID, 8) // nobody waits
+	h.Raise(drop.ID, 8) // no user waits
 	if l := h.whole(drop.ID); l.Held != 0 || l.OnSale != 2 {
 		t.Fatalf("%+v", l)
 	}
@@ -228,7 +228,7 @@ func TestWhoIsSkipped(t *testing.T) {
 	h.whole(drop.ID)
 }
 
-// TestNothingIsGivenAtTheEnd: after the end, or with too little validity left, nobody gets anything.
+// TestNothingIsGivenAtTheEnd: after the end, or with too little validity left, no user gets a coupon.
 // The users are told why, and the stock is not kept any longer. A paused drop gives later.
 func TestNothingIsGivenAtTheEnd(t *testing.T) {
 	h := newWaitFixture(t)
@@ -247,6 +247,11 @@ func TestNothingIsGivenAtTheEnd(t *testing.T) {
 		}
 		if l := h.whole(drop.ID); l.Held != 0 || l.Issued != 1 {
 			t.Errorf("%s: %+v", name, l)
+		}
+		h.Exec(`update templates set state = 'closed', ended_at = now() where id = $1`, drop.ID)
+		h.Must(h.filler.Sweep(t.Context()))
+		if list, err := h.lists.Unfilled(t.Context(), 0, 10); err != nil || len(list) > 0 {
+			t.Errorf("%s: the sweep finds %v again, %v", name, list, err)
 		}
 	}
 	reopened, _ := h.soldOut(1, nil)

@@ -135,6 +135,11 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		if err := reschedule(ctx, tx, t, c.Schedule); err != nil {
 			return err
 		}
+		if c.Schedule == template.MoveSlots && len(t.Doors) > 0 {
+			if err := thawDoors(ctx, tx, t.ID); err != nil {
+				return err
+			}
+		}
 		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}
@@ -168,12 +173,13 @@ func raisedBy(ctx context.Context, tx pgx.Tx, t template.Template) (n int64, err
 }
 
 // keepForWaiters makes the counters of a waitlist if the template has one, and keeps raised stock for
-// the users who wait. The counters exist before the first user can join.
+// the users who wait. The counters exist before the first user can join. A drop that staff reopen is
+// no longer settled.
 func keepForWaiters(ctx context.Context, tx pgx.Tx, t template.Template, raised int64) error {
 	if !t.Waits() {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, `insert into waitlists (template_id) values ($1) on conflict do nothing`, t.ID); err != nil {
+	if _, err := tx.Exec(ctx, `insert into waitlists as l (template_id) values ($1) on conflict (template_id) do update set settled = false where l.settled`, t.ID); err != nil {
 		return err
 	}
 	if raised <= 0 {

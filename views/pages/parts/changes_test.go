@@ -35,9 +35,10 @@ func inEveryLanguage(t *testing.T, check func(tag string, ctx context.Context)) 
 
 // names are the fields of a struct as the audit log names them.
 func names(v any) (list []string) {
-	raw := reflect.TypeOf(v)
-	for i := range raw.NumField() {
-		f := raw.Field(i)
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		if f.Anonymous {
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
 			name = f.Name

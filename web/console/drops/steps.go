@@ -265,7 +265,7 @@ func (h *handlers) stockQuestion(r *http.Request, t template.Template, typed, br
 	l := shell.Frame(r).Locale
 	points := []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")}
 	if n := h.waiting(r, t); n > 0 {
-		points = append(points, l.N("confirm.stock.waiting", n, n))
+		points = append(points, l.N("confirm.stock.waiting", n))
 	}
 	return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),

@@ -67,7 +67,7 @@ func TestSecretsAreMadeOnce(t *testing.T) {
 			t.Errorf("%s was %q and became %q", name, value, seen[1][name])
 		}
 	}
-	for _, name := range []string{"ADMIN_API_KEY", "AUTH_JWT_SECRET", "SMS_TOKEN", "WEBHOOK_SECRET", "VAPID_PRIVATE_KEY", "VAPID_PUBLIC_KEY", "CODE_KEYS", "EVENTS_KEY", "PROVIDERS_KEY"} {
+	for _, name := range []string{"ADMIN_API_KEY", "AUTH_JWT_SECRET", "SMS_TOKEN", "WEBHOOK_SECRET", "VAPID_PRIVATE_KEY", "VAPID_PUBLIC_KEY", "CODE_KEYS", "EVENTS_KEY", "DRAW_KEY", "PROVIDERS_KEY"} {
 		if seen[0][name] == "" {
 			t.Errorf("no %s", name)
 		}
