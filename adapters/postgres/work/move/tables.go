@@ -25,7 +25,7 @@ const (
 var bulk = []table{
 	{"batches", `(t.kind <> 'campaign' and t.template_id = any({drops}) or t.kind = 'campaign' and t.owner_id = any({campaigns}))`},
 	{"exceptions", ofBatch}, {"batch_providers", ofBatch}, {"batch_feedback", ofBatch}, {"feedback_reports", ofBatch},
-	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop},
+	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop}, {"waiters", ofDrop},
 	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop},
 	{"coupons", ofDrop}, {"coupon_operations", ofCoupon},
 	{"uploads", `t.id = any({uploads})`}, {"upload_parts", `t.upload_id = any({uploads})`},
@@ -55,7 +55,7 @@ var others = []table{
 	{"hook_hours", ofEndpoint},
 	{"feedback_totals", `(t.kind = 'campaign' and t.owner_id = any({campaigns})
 		or t.kind = 'reminder' and exists (select from slots s where s.id = t.owner_id and s.template_id = any({drops}))
-		or t.kind in ('correction', 'cancelled') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
+		or t.kind in ('correction', 'cancelled', 'waitlist') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
 		or t.kind = 'notice' and exists (select from notice_runs r where r.id = t.owner_id and r.template_id = any({drops})))`},
 	{"removals", `(t.step <> 'campaigns' and t.object_id = any({drops}) or t.step = 'campaigns' and t.object_id = any({campaigns}))`},
 }
@@ -65,6 +65,7 @@ var acting = []table{
 	{"slots", ofDrop + ` and t.state = 'waiting'`},
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
+	{"waitlists", ofDrop}, // whose row the filler needs
 	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
 }
 
