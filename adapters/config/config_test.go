@@ -69,7 +69,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"BOUNCE_ADDRESS", "bounces@mail.example.com", "BOUNCE_IMAP_URL", "imaps://bounces:word@mail.example.com/INBOX", "DKIM_DOMAIN", "Example.com", "DKIM_SELECTOR", "drop", "DKIM_KEY", key, "MAIL_DOMAIN_RATES", "Gmail.com=20, qq.com=10,", "MAIL_WARMUP", "2026-12-01:200x1.5",
 		"PASS_TYPE_ID", pass.TypeID, "PASS_TEAM_ID", pass.TeamID, "PASS_CERTIFICATE", base64.StdEncoding.EncodeToString(pass.Certificate), "PASS_KEY", string(pass.Key),
 		"PASS_WWDR", string(pass.WWDR), "PASS_PUSH_URL", "http://127.0.0.1:8", "GOOGLE_WALLET_ACCOUNT", googleAccount, "GOOGLE_WALLET_ISSUER", "3388000000012345678",
-		"GOOGLE_WALLET_URL", "http://127.0.0.1:7"))
+		"GOOGLE_WALLET_URL", "http://127.0.0.1:7", "PASS_SECRET", "0123456789abcdef0123456789abcdef", "SITEVERIFY_URL", "http://127.0.0.1:6", "SITEVERIFY_SECRET", "shh"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
-		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
+		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", MoveURL: "postgres://u:p@other:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMS: config.SMS{Provider: "json", URL: "https://sms.example/v1", Token: "tok", VerifiedOnly: true, Prices: prices, MicrosPerDay: 250_500_000},
@@ -99,6 +99,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes", DirectMailToken: "a token of 16 bytes",
 		Mail: config.Mail{BounceAddress: "bounces@mail.example.com", BounceMailbox: "imaps://bounces:word@mail.example.com/INBOX", DKIMDomain: "example.com", DKIMSelector: "drop", DKIMKey: strings.TrimSpace(key),
 			DomainRates: map[string]int{"gmail.com": 20, "qq.com": 10}, WarmUp: delivery.WarmUp{Start: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), First: 200, Factor: 1.5}},
+		PassSecret: "0123456789abcdef0123456789abcdef", SiteVerifyURL: "http://127.0.0.1:6", SiteVerifySecret: "shh",
 		Wallet: config.Wallet{TypeID: pass.TypeID, TeamID: pass.TeamID, Certificate: strings.TrimSpace(string(pass.Certificate)), Key: strings.TrimSpace(string(pass.Key)),
 			WWDR: strings.TrimSpace(string(pass.WWDR)), PushURL: "http://127.0.0.1:8", GoogleAccount: googleAccount, GoogleIssuer: "3388000000012345678", GoogleURL: "http://127.0.0.1:7"}}
 	if !reflect.DeepEqual(got, want) {
@@ -152,6 +153,7 @@ var mistakes = map[string]string{
 	"DRAW_KEY": secret, "DRAND_URLS": "ftp://" + secret, "DRAW_LOCAL_BEACON": secret,
 	"PROVIDERS_KEY": secret, "EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":   "ldap://" + secret,
+	"PASS_SECRET":   secret, "SITEVERIFY_URL": "http://" + secret + ".example",
 	"SMTP_FEEDBACK": secret, "SES_TOPICS": "arn:aws:sqs:" + secret, "SENDGRID_WEBHOOK_KEY": secret, "MAILGUN_WEBHOOK_KEY": secret, "POSTMARK_WEBHOOK_SECRET": secret, "DIRECTMAIL_TOKEN": secret,
 	"BOUNCE_ADDRESS": secret, "BOUNCE_IMAP_URL": "pop3://" + secret, "DKIM_DOMAIN": secret + "_", "DKIM_SELECTOR": secret + "_", "DKIM_KEY": secret, "MAIL_DOMAIN_RATES": secret + "=x", "MAIL_WARMUP": secret,
 	"PASS_TYPE_ID": secret, "PASS_TEAM_ID": secret, "PASS_CERTIFICATE": "-----BEGIN CERTIFICATE-----" + secret, "PASS_KEY": "-----BEGIN RSA PRIVATE KEY-----" + secret, "PASS_WWDR": "-----BEGIN CERTIFICATE-----" + secret,
@@ -263,6 +265,8 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"a key of Apple alone", []string{"APNS_KEY", appleKey}, "not set: APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC"},
 		{"no passwords and no other way in", []string{"CONSOLE_PASSWORDS", "off"}, "CONSOLE_PASSWORDS=off needs single sign-on"},
 		{"no passwords and an admin without one", append(signOn("https://id.example"), "CONSOLE_PASSWORDS", "off", "ADMIN_EMAIL", "a@example.com"), ""},
+		{"a service for tokens without a secret", []string{"SITEVERIFY_URL", "https://x.example"}, "SITEVERIFY_URL and SITEVERIFY_SECRET"},
+		{"tokens without passes", []string{"SITEVERIFY_URL", "https://x.example", "SITEVERIFY_SECRET", "x"}, "PASS_SECRET is missing"},
 		{"an issuer alone", []string{"OIDC_ISSUER", "https://id.example"}, "OIDC_CLIENT_SECRET belong together"},
 		{"single sign-on without a secret", []string{"OIDC_ISSUER", "https://id.example", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},
 		{"a client without an issuer", []string{"OIDC_CLIENT_SECRET", "x", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net/url"
+	"strings"
 )
 
 // passVariables are about passes of protected drops.
@@ -24,6 +25,23 @@ func siteVerifyURL(c *Config, v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
 		return errors.New("must be an https address")
+	}
+	return nil
+}
+
+// linkSecret checks every one of the secrets.
+func linkSecret(c *Config, v string) error { return longSecrets(&c.LinkSecret, v) }
+
+// longSecrets reads secrets separated by commas.
+func longSecrets(to *string, v string) error {
+	*to = v
+	if v == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(v, ",") {
+		if len(strings.TrimSpace(one)) < 32 {
+			return errors.New("must have at least 32 bytes, each of several as well")
+		}
 	}
 	return nil
 }

@@ -373,20 +373,3 @@ func sealingKeys(keys *[]string, v string) error {
 	}
 	return nil
 }
-
-// linkSecret checks every one of the secrets.
-func linkSecret(c *Config, v string) error { return longSecrets(&c.LinkSecret, v) }
-
-// longSecrets reads secrets separated by commas.
-func longSecrets(to *string, v string) error {
-	*to = v
-	if v == "" {
-		return nil
-	}
-	for one := range strings.SplitSeq(v, ",") {
-		if len(strings.TrimSpace(one)) < 32 {
-			return errors.New("must have at least 32 bytes, each of several as well")
-		}
-	}
-	return nil
-}

@@ -132,6 +132,11 @@ func (s *Service) Recipients(ctx context.Context, by staff.Actor, id int64, q Re
 	if err != nil {
 		return RecipientPage{}, err
 	}
+	return s.RecipientsOf(ctx, c, q)
+}
+
+// RecipientsOf is [Service.Recipients] of a campaign that the actor was shown.
+func (s *Service) RecipientsOf(ctx context.Context, c Campaign, q RecipientQuery) (RecipientPage, error) {
 	return s.Store.Recipients(ctx, c, q)
 }
 

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
@@ -69,4 +71,18 @@ func (l Links) Address(public string, linkID int64) string {
 		return ""
 	}
 	return strings.TrimSuffix(public, "/") + LinkPath + l.Token(linkID)
+}
+
+// Open returns the report that a link leads to. It returns [ErrNoLink] for a token
+// that was not signed here, and for a link that was revoked or has ended.
+func (s *Service) Open(ctx context.Context, token string) (Report, error) {
+	id, err := s.Signed.Parse(token)
+	if err != nil {
+		return Report{}, err
+	}
+	templateID, err := s.Store.OpenLink(ctx, id)
+	if err != nil {
+		return Report{}, err
+	}
+	return s.Report(ctx, staff.System(), templateID)
 }

@@ -12,7 +12,6 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
-	"dropbell/domain/review"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
@@ -81,11 +80,6 @@ type Store interface {
 	OpenLink(ctx context.Context, id int64) (templateID int64, err error)
 }
 
-// Brakes counts what became of scripts.
-type Brakes interface {
-	Counts(ctx context.Context, templateID int64) (review.Counts, error)
-}
-
 // Service makes reports. All fields are required unless stated otherwise.
 type Service struct {
 	Templates Templates
@@ -142,12 +136,8 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if r.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints); err != nil {
 		return r, err
 	}
-	if t.Protected() {
-		counts, err := s.Brakes.Counts(ctx, t.ID)
-		if err != nil {
-			return r, err
-		}
-		r.Brakes = &counts
+	if r.Brakes, err = s.brakes(ctx, t); err != nil {
+		return r, err
 	}
 	if r.Outcomes, err = s.Forecasts.Outcomes(ctx, t.ID, c); err != nil {
 		return r, err
@@ -396,18 +386,4 @@ func (s *Service) LinksOf(ctx context.Context, by staff.Actor, templateID int64)
 		return nil, err
 	}
 	return s.Store.Links(ctx, templateID, shownLinks)
-}
-
-// Open returns the report that a link leads to. It returns [ErrNoLink] for a token
-// that was not signed here, and for a link that was revoked or has ended.
-func (s *Service) Open(ctx context.Context, token string) (Report, error) {
-	id, err := s.Signed.Parse(token)
-	if err != nil {
-		return Report{}, err
-	}
-	templateID, err := s.Store.OpenLink(ctx, id)
-	if err != nil {
-		return Report{}, err
-	}
-	return s.Report(ctx, staff.System(), templateID)
 }

@@ -6,19 +6,20 @@ import "dropbell/domain/review"
 func reviewKeys(add func(format string, values ...any)) {
 	for _, s := range review.States() {
 		add("review.state.%s", s)
-		add("review.now.%s", s)
 	}
+	add("review.now.%s", review.Open, review.Proposed, review.Suspending, review.Suspended, review.Returning, review.Restoring, review.LetBe)
 	for _, r := range review.Rules() {
 		add("review.rule.%s", r)
 		add("review.rule.%s.help", r)
-		add("review.says.%s", r)
 	}
+	add("review.says.%s", review.PassesInARow, review.ByProgram, review.SharedPush, review.SharedPhone, review.SharedHousehold)
 	for _, s := range review.Steps() {
 		add("review.%s", s)
 		add("review.%s.title", s)
-		add("review.%s.1", s)
-		add("review.proposed.%s", s)
+		add("review.%s.1.one", s)
+		add("review.%s.1.other", s)
 	}
+	add("review.proposed.%s", review.Suspend, review.Return)
 	for _, a := range []string{"restored", "upheld"} {
 		add("review.answer.%s", a)
 		add("review.appeal.%s", a)

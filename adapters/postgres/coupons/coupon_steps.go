@@ -25,13 +25,15 @@ var (
 )
 
 // casesSQL loads the coupons $1, each with the log of the order in $2 at the same place, in
-// one statement, so that both are of the same moment. The first column is the place. Coupon, rule
-// and log are subqueries with a limit, which the planner looks up for each place and cannot turn
-// round: a plan that was made while the tables were empty would otherwise read all coupons.
+// one statement, so that both are of the same moment. The first column is the place. Coupon and
+// rule are subqueries with a limit, so that the planner cannot reorder their joins, and a range
+// of one id in the order of ids, so that it takes no other index than the primary key. A plan
+// that was made while the tables were empty would otherwise read all coupons or a whole index.
 var casesSQL = `
 select a.i, ` + ownedColumns + `, ` + ruleColumns + `, t.shop_number, clock_timestamp(), o.steps, o.outcomes, o.amounts, o.eligible
 from unnest($1::bigint[], $2::text[]) with ordinality a (id, order_id, i),
-    lateral (select * from coupons where id = a.id limit 1) c, lateral (select * from templates where id = c.template_id limit 1) t,
+    lateral (select * from coupons where id between a.id and a.id order by id limit 1) c,
+    lateral (select * from templates where id between c.template_id and c.template_id order by id limit 1) t,
     lateral (select coalesce(array_agg(o.step), '{}') as steps, coalesce(array_agg(o.outcome), '{}') as outcomes,
         coalesce(array_agg(o.order_amount), '{}') as amounts, coalesce(array_agg(o.eligible), '{}') as eligible
         from coupon_operations o where o.coupon_id = c.id and o.order_id = a.order_id and a.order_id <> '') o`

@@ -33,7 +33,7 @@ func raided(w *fixture) template.Template {
 	w.Helper()
 	tpl := w.Published(time.Hour)
 	opens := pgtest.Clock().Add(-30 * time.Minute).Truncate(time.Second)
-	w.Exec(`update templates set protection = 'standard', opens_at = $2, closes_at = $2 + interval '1 hour', stock = 400, issued = 400 where id = $1`, tpl.ID, opens)
+	w.Exec(`update templates set protection = 'standard', opens_at = $2::timestamptz, closes_at = $2::timestamptz + interval '1 hour', stock = 400, issued = 400 where id = $1`, tpl.ID, opens)
 	w.Fill("coupons", "generate_series(1, 400) n", pgtest.Row{"template_id": tpl.ID, "user_id": pgtest.SQL("n"), "claim_id": pgtest.SQL("n + 70000"),
 		"issued_at": opens, "expires_at": opens.Add(48 * time.Hour)})
 	w.Exec(`insert into claim_counts select $1, n, 1 from generate_series(1, 400) n`, tpl.ID)

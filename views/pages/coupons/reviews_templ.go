@@ -1276,7 +1276,7 @@ func (p ReviewDetail) members() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = parts.Results(p.Paged, parts.Rows{N: len(p.Members), Words: "review.members", Icon: "tag", Filtered: p.Appealed, URL: ReviewURL(p.Review.ID)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = parts.Results(p.Paged, parts.Rows{N: len(p.Members), Words: "review_members", Icon: "tag", Filtered: p.Appealed, URL: ReviewURL(p.Review.ID)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -38,7 +38,7 @@ type TemplateWish struct {
 	StaffNote
 	HoldOut
 	Waitlist string `json:"waitlist,omitempty" enum:"off,issue" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published."`
-	Protection
+	ProtectionWish
 	OpeningWish
 }
 
@@ -63,8 +63,8 @@ type HoldOut struct {
 	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published." example:"10"`
 }
 
-// Protection is what a drop demands of claims against scripts.
-type Protection struct {
+// ProtectionWish is what a drop demands of claims against scripts.
+type ProtectionWish struct {
 	Protection string `json:"protection,omitempty" enum:"off,standard,strict" default:"off" doc:"standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET." example:"off"`
 }
 
@@ -111,7 +111,7 @@ type Template struct {
 	StaffNote
 	HoldOut
 	Waitlist string `json:"waitlist" enum:"off,issue" example:"off"`
-	Protection
+	ProtectionWish
 	OpeningWish
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`

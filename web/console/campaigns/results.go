@@ -35,7 +35,7 @@ func (h *handlers) resultReads(r *http.Request, p *campaignpages.Campaign) []fun
 	return []func() error{
 		func() (err error) { _, p.Results, err = h.Campaigns.Results(ctx, by, p.ID); return err },
 		func() error {
-			list, err := h.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
+			list, err := h.Campaigns.RecipientsOf(ctx, p.Campaign, campaign.RecipientQuery{Limit: firstRecipients})
 			p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
 			shell.NameEach(h.Shell, r, list.List, recipientOf)
 			return err

@@ -15,7 +15,7 @@ import (
 // a proxy that delays all data, so that reads at the same time are seen as such. The least of
 // several pages counts: in the others connections were opened or statements prepared.
 func TestRoundTripsOfACampaignsPage(t *testing.T) {
-	const pages, want = 12, 9
+	const pages, want = 12, 10
 	p, database, err := network.Through(localstack.Database(t))
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"testing"
 
-	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
 )
@@ -16,7 +15,7 @@ import (
 func TestReviewPages(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()
-	store := couponsdb.NewReviews(g.DB)
+	store := g.Stores.Reviews
 	work := func() {
 		t.Helper()
 		for more := true; more; {

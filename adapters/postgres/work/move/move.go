@@ -28,7 +28,7 @@ type Mover struct {
 	// Check compares what both sides say about a drop, while its rows are in both and are refused
 	// changes; nil = nothing is compared but the rows. An error undoes the last step of the move.
 	Check func(ctx context.Context, drop int64) error
-	// Tell, if not nil, is called with a line before each step.
+	// Tell, if not nil, is called with a line about each step.
 	Tell func(line string)
 	// Patience is how long a move waits for the workers of both databases, while writes of the shop
 	// are refused; 0 = 30 s.
@@ -242,7 +242,7 @@ func (r *move) leave(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, step := range []func(context.Context, pgx.Tx) error{r.readIDs, r.refuse, r.settled, r.bringBulk, r.passed, r.bringOthers, r.copyUsers, r.check, r.carry, r.remove} {
+		for _, step := range []func(context.Context, pgx.Tx) error{r.readIDs, r.refuse, r.settled, r.bringBulk, r.passed, r.told, r.bringOthers, r.copyUsers, r.check, r.carry, r.remove} {
 			if err := step(ctx, source); err != nil {
 				return err
 			}

@@ -124,6 +124,9 @@ func TestMove(t *testing.T) {
 	s.source.Shops(20)
 	other := s.source.Drop(pgtest.Drop{Shop: 20})
 	s.source.Exec(`insert into reservations (template_id, user_id, slots) values ($1, 1001, 1)`, other)
+	s.source.Exec(`update templates set state = 'closed', ended_at = date_trunc('second', now()) - interval '30 hours' where id = 65`)
+	s.source.Exec(`insert into handled_events (handler, event_id)
+		select 'hooks', (lpad(to_hex(extract(epoch from ended_at)::bigint * 1000), 12, '0') || '7001' || lpad(to_hex(id), 16, '0'))::uuid from templates where id = 65`)
 	r := s.ids()
 	before := s.rowsOf(s.source, r)
 	var all int64
@@ -159,6 +162,9 @@ func TestMove(t *testing.T) {
 	}
 	if _, err := s.source.Service.Create(t.Context(), pgtest.Actor, pgtest.Spec(time.Hour), ""); !errors.Is(err, cell.ErrMoved) {
 		t.Errorf("a drop of a shop that has left: %v", err)
+	}
+	if n := s.target.Number(`select count(*) from handled_events h join templates t on right(h.event_id::text, 4) = lpad(to_hex(t.id), 4, '0') where h.handler = 'hooks' and t.id = 65`); n != 1 {
+		t.Errorf("the target knows %d events about the end of a drop", n)
 	}
 	again, err := s.mover.Move(t.Context(), 10)
 	if err != nil || !again.Before {

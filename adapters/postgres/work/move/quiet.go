@@ -34,6 +34,10 @@ select why from (
         b.kind <> 'campaign' and exists (select from templates t where t.id = b.template_id and t.shop_number = $1)
         or b.kind = 'campaign' and exists (select from campaigns c where c.id = b.owner_id and c.shop_number = $1))
     union all select format('job %s is not finished', id) from jobs where shop_number = $1 and state in ('waiting', 'running')
+    union all select format('the draw of drop %s is not done', t.id) from templates t join draws d on d.template_id = t.id
+        where t.shop_number = $1 and d.state not in ('done', 'cancelled')
+    union all select format('group %s of the review of drop %s is being decided', v.id, v.template_id) from reviews v
+        where v.shop_number = $1 and v.state in ('proposed', 'suspending', 'returning', 'restoring')
     union all select format('codes of drop %s are being generated', t.id) from templates t join code_batches b on b.template_id = t.id
         where t.shop_number = $1 and b.state = 'generating'
     union all select format('campaign %s, which is not of this shop, gives coupons of drop %s', c.id, t.id) from campaigns c join templates t on t.id = c.grant_template_id
@@ -112,6 +116,26 @@ func (r *move) passed(ctx context.Context, source pgx.Tx) error {
 		err = r.Target.Pool.QueryRow(ctx, `select (select planned_to from notice_cursor) >= $1 and (select planned_to from hook_cursor) >= $1`, newest).Scan(&done)
 		return done, err
 	})
+}
+
+// toldSQL returns the ids of the events that servers of the shop $1 were told when its drops had
+// opened, or had ended. The ids are made as package work makes them.
+const toldSQL = `
+select coalesce(array_agg(e.id::text), '{}') from templates t, lateral (values
+    (lpad(to_hex(floor(extract(epoch from t.opens_at) * 1000)::bigint), 12, '0') || '7000' || lpad(to_hex(t.id), 16, '0')),
+    (lpad(to_hex(floor(extract(epoch from t.ended_at) * 1000)::bigint), 12, '0') || '7001' || lpad(to_hex(t.id), 16, '0'))) m (hex),
+    lateral (select m.hex::uuid as id) e
+where t.shop_number = $1 and t.state <> 'draft' and m.hex is not null and greatest(t.opens_at, t.ended_at) > clock_timestamp() - interval '3 days'
+    and exists (select from handled_events h where h.handler = 'hooks' and h.event_id = e.id)`
+
+// told tells the target which openings and ends of drops it must not tell servers of the shop again.
+func (r *move) told(ctx context.Context, source pgx.Tx) error {
+	var ids []string
+	if err := source.QueryRow(ctx, toldSQL, r.shop).Scan(&ids); err != nil || len(ids) == 0 {
+		return err
+	}
+	_, err := r.Target.Pool.Exec(ctx, `insert into handled_events (handler, event_id) select 'hooks', id::uuid from unnest($1::text[]) id on conflict do nothing`, ids)
+	return err
 }
 
 // await calls done until it returns true, or returns [cell.ErrNotMovable].

@@ -29,6 +29,8 @@ func TestNotMovable(t *testing.T) {
 		{`update notice_runs set settled_at = null`, `update notice_runs set settled_at = now()`, "notices of drop 1"},
 		{`update batches set state = 'ready' where id = 65`, `update batches set state = 'done'`, "batch 65"},
 		{`update jobs set state = 'running'`, `update jobs set state = 'done'`, "job 1"},
+		{`update draws set state = 'open'`, `update draws set state = 'done'`, "the draw of drop 1"},
+		{`update reviews set state = 'suspending' where id = 65`, `update reviews set state = 'open'`, "group 65 of the review"},
 		{`update code_batches set state = 'generating'`, `update code_batches set state = 'ready'`, "codes of drop 65"},
 		{`update campaigns set shop_number = null, grant_template_id = 1`, `update campaigns set shop_number = 10, grant_template_id = null`, "campaign 1, which is not of this shop"},
 		{`update providers set deleted_at = null`, `update providers set deleted_at = now()`, "provider 1 of its own"},

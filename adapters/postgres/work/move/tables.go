@@ -25,8 +25,8 @@ const (
 var bulk = []table{
 	{"batches", `(t.kind <> 'campaign' and t.template_id = any({drops}) or t.kind = 'campaign' and t.owner_id = any({campaigns}))`},
 	{"exceptions", ofBatch}, {"batch_providers", ofBatch}, {"batch_feedback", ofBatch}, {"feedback_reports", ofBatch},
-	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop}, {"waiters", ofDrop},
-	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop},
+	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop},
+	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop}, {"claim_signs", ofDrop}, {"draw_entries", ofDrop}, {"waiters", ofDrop},
 	{"coupons", ofDrop}, {"coupon_operations", ofCoupon},
 	{"uploads", `t.id = any({uploads})`}, {"upload_parts", `t.upload_id = any({uploads})`},
 	{"picture_files", ofShop},
@@ -37,13 +37,15 @@ var others = []table{
 	{"shops", `t.number = {shop}`}, {"templates", ofShop},
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
-	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_entries", ofDrop}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop},
+	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
 	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign},
 	{"gates", ofDrop}, {"gate_shards", ofDrop}, {"code_batches", ofDrop},
 	{"code_parts", `exists (select from code_batches b where b.id = t.batch_id and b.template_id = any({drops}))`},
+	{"claim_refusals", ofDrop}, {"review_runs", ofDrop}, {"reviews", ofDrop},
+	{"review_coupons", `exists (select from reviews v where v.id = t.review_id and v.template_id = any({drops}))`},
 	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
 	{"notice_runs", ofDrop}, {"notice_days", ofDrop}, {"notices", ofDrop + ` and t.status <> 0`},
 	{"wallet_passes", ofCoupon}, {"wallet_registrations", ofCoupon},
@@ -65,8 +67,8 @@ var acting = []table{
 	{"slots", ofDrop + ` and t.state = 'waiting'`},
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
-	{"waitlists", ofDrop}, // whose row the filler needs
 	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
+	{"waitlists", ofDrop + ` and not t.settled`},
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.

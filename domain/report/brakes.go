@@ -1,0 +1,22 @@
+package report
+
+import (
+	"context"
+
+	"dropbell/domain/review"
+	"dropbell/domain/template"
+)
+
+// Brakes counts the coupons that were taken back from scripts.
+type Brakes interface {
+	Counts(ctx context.Context, templateID int64) (review.Counts, error)
+}
+
+// brakes returns the public figures of a protected drop, nil of other drops.
+func (s *Service) brakes(ctx context.Context, t template.Template) (*review.Counts, error) {
+	if !t.Protected() {
+		return nil, nil
+	}
+	c, err := s.Brakes.Counts(ctx, t.ID)
+	return &c, err
+}
