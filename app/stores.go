@@ -19,6 +19,7 @@ type Stores struct {
 	Sessions accessdb.Sessions
 	Staff    accessdb.Staff
 
+	Doors         audiencedb.Doors
 	Segments      audiencedb.Segments
 	Users         audiencedb.Users
 	Verifications audiencedb.Verifications
@@ -86,7 +87,7 @@ func NewStores(db *postgres.DB) Stores {
 	return Stores{
 		Audit: accessdb.NewAudit(db), Sessions: accessdb.NewSessions(db), Staff: accessdb.NewStaff(db),
 
-		Segments: segments, Users: audiencedb.NewUsers(db), Verifications: audiencedb.NewVerifications(db),
+		Doors: audiencedb.NewDoors(db), Segments: segments, Users: audiencedb.NewUsers(db), Verifications: audiencedb.NewVerifications(db),
 
 		Campaigns: campaignsdb.NewCampaigns(db, segments),
 

@@ -29,6 +29,8 @@ type Harness interface {
 	Do(id int64, tr template.Transition)
 	// Raise sets the template's stock, for all nodes of the gate.
 	Raise(id, stock int64)
+	// Doors sets the doors of the template, for all nodes of the gate.
+	Doors(id int64, doors []template.Door)
 	// Coupons returns every coupon of the template after all accepted claims have been written.
 	Coupons(id int64) []claim.Claim
 	// Balance returns the template's stock and the value of its counter of issued coupons, after
@@ -61,6 +63,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		{"keys belong to one claim", keysBelongToOneClaim},
 		{"pause and resume", pauseAndResume},
 		{"stock raised in the rush", stockRaisedInTheRush},
+		{"doors", doors},
 		{"any order of steps", anyOrderOfSteps},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, start(t)) })

@@ -151,6 +151,8 @@ var questions = map[string]struct {
 		drawOf("open", "now()", "templates"),
 		drawOf("closed", "now()", "templates"),
 		drawOf("sealed", "now() - interval '2 minutes'", "templates")}},
+	"doors": {audiencedb.DoorsWait, []string{
+		`insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts) select id, 1, 'Members', 'all', 1440, 0, 0, '{}' from templates where state = 'published' limit 1`}},
 	"batches": {deliverydb.BatchesWait, []string{batchOf("ready"), batchOf("running")}},
 	"campaigns": {campaignsdb.CampaignsWait, []string{
 		`update campaigns set starts_at = now() where id = 1`,

@@ -5,7 +5,9 @@
 -- KEYS  1 shard  2 users: claims that stand  3 keys: requests that were accepted
 --       4 claims: accepted and not yet written to the database, "user ms"  5 stream
 --       6 pace: how many were accepted in a second, "second count" in a ring of 64
--- ARGV  per claim: id, user, origin, key ("" = the claim's own)
+-- ARGV  per claim: id, user, origin, key ("" = the claim's own); then, if a user comes through a door,
+--       one text with "lead limit;" per claim: the milliseconds by which the drop opens earlier for
+--       its user, and the limit of the user (0 = the drop's)
 -- returns { "missing" } if there is no shard, { "sealed" } while it is being built, { "moved" }
 --       near the opening or the end if the clock of this server was not compared with the
 --       database's clock; otherwise { "open", stock left, word per claim … }, with "first"
@@ -23,8 +25,17 @@ local filling = f[1] == 'filling'
 local status, obtain, limit, stock, accepted = f[2], f[3], tonumber(f[7]), tonumber(f[8]), tonumber(f[9])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[6])
+local n = math.floor(#ARGV / 4)
+local leads, limits = {}, {}
 -- The clock of another server would open or end the drop too early or too late.
 local opening, ending = now - tonumber(f[4]), now - tonumber(f[5])
+if #ARGV % 4 == 1 then
+  for lead, most in string.gmatch(ARGV[#ARGV], '(%d+) (%d+);') do
+    leads[#leads + 1], limits[#limits + 1] = tonumber(lead), tonumber(most)
+    local own = now - tonumber(f[4]) + tonumber(lead)
+    if math.abs(own) < math.abs(opening) then opening = own end
+  end
+end
 if f[13] and f[13] ~= '' and (math.abs(opening) < 60000 or math.abs(ending) < 60000) then
   local info = redis.pcall('INFO', 'server')
   local id = type(info) == 'string' and string.match(info, 'run_id:(%x+)')
@@ -33,7 +44,6 @@ end
 local started, ended = now >= tonumber(f[4]), now >= tonumber(f[5])
 local gone = tonumber(f[11]) > 0 and now >= tonumber(f[11])
 
-local n = #ARGV / 4
 local users, keys = {}, {}
 for i = 1, n do
   local at = 4 * i - 3
@@ -56,15 +66,16 @@ local function before(promise)
   return 'was ' .. promise .. (ms and ' ' .. ms or '')
 end
 
-local function judge(user, origin, key)
+local function judge(i, user, origin, key)
   local windowed = origin == 'claim' or origin == 'code'
   if status == 'cancelled' or status == 'draft' then return status end
   if windowed and origin ~= obtain then return 'otherway' end
   if gone or f[12] == '1' or (windowed and (ended or status == 'closed')) then return 'ended' end
   if status == 'paused' then return status end
-  if windowed and not started then return 'early' end
+  if windowed and not started and (not leads[i] or now < tonumber(f[4]) - leads[i]) then return 'early' end
   -- Keys of grants that the limit does not refuse; see claim.OverLimit.
-  local full = counts[user] >= limit and not (origin == 'grant' and string.sub(key, 1, 5) == 'over:')
+  local most = limits[i] and limits[i] > 0 and limits[i] or limit
+  local full = counts[user] >= most and not (origin == 'grant' and string.sub(key, 1, 5) == 'over:')
   if stock <= 0 then return full and 'drylimit' or 'dry' end
   return full and 'limit' or 'ok'
 end
@@ -81,7 +92,7 @@ for i = 1, n do
   elseif promised[key] then
     word = fresh[key] and 'was ' .. promised[key] .. ' ' .. entry[4] or before(promised[key])
   else
-    word = judge(user, ARGV[at + 2], ARGV[at + 3])
+    word = judge(i, user, ARGV[at + 2], ARGV[at + 3])
     if word == 'ok' then
       stock, accepted = stock - 1, accepted + 1
       counts[user] = counts[user] + 1

@@ -264,10 +264,19 @@ func (l *lane) restock(ctx context.Context, dry, limited []*waiting) {
 // call runs the script for the group and returns a word for each.
 func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 	k := keysOf(l.drop.id, l.shard)
-	args := make([]any, 0, 4*len(group))
+	args := make([]any, 0, 4*len(group)+1)
+	doors := false
 	for _, w := range group {
 		r := w.request
 		args = append(args, int64(r.ID), int64(r.UserID), string(r.Origin), r.Key)
+		doors = doors || r.Door > 0
+	}
+	if doors {
+		terms, err := l.doorTerms(ctx, group)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, terms)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -297,4 +306,22 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 		words[i], _ = reply[i+2].(string)
 	}
 	return words, nil
+}
+
+// doorTerms returns the last argument of claim.lua: for each claim the time by which its user's door opens
+// before the drop, and the limit of that door.
+func (l *lane) doorTerms(ctx context.Context, group []*waiting) (string, error) {
+	t, err := l.gate.info.Template(ctx, l.drop.id)
+	if err != nil {
+		return "", err
+	}
+	terms := make([]byte, 0, 12*len(group))
+	for _, w := range group {
+		lead, limit := int64(0), 0
+		if door := w.request.Door; door > 0 {
+			lead, limit = t.OpensAt.Sub(t.OpensFor(door)).Milliseconds(), t.LimitFor(door)
+		}
+		terms = fmt.Appendf(terms, "%d %d;", lead, limit)
+	}
+	return string(terms), nil
 }

@@ -95,6 +95,9 @@ type Request struct {
 	// Key makes the request repeatable: at most one coupon is ever issued per
 	// (Origin, Key), and a repetition is answered with that coupon. Empty = no key.
 	Key string
+	// Door is the place of the door that the user comes through, from 1; 0 = the drop has no doors, or
+	// the origin is not judged by doors. See [Doors].
+	Door int
 	// AcceptedAt is when another gate accepted the request, which now only has to
 	// be written. The durable gate then checks stock and limit alone and recognises
 	// a repetition by ID. Zero = the request is to be judged now.

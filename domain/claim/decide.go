@@ -20,9 +20,10 @@ var (
 // Admit returns nil if a coupon of t can be issued by this origin now, otherwise
 // the refusal; see [Gate] for the order of refusals. Stock and limit are not
 // checked.
-func Admit(t template.Template, by Origin, now time.Time) error { return admit(&t, by, now) }
+func Admit(t template.Template, by Origin, now time.Time) error { return admit(&t, by, 0, now) }
 
-func admit(t *template.Template, by Origin, now time.Time) error {
+// admit is [Admit] for a user of the door with this place; see [Request].
+func admit(t *template.Template, by Origin, door int, now time.Time) error {
 	if t.Stored == template.Draft {
 		return template.ErrNotFound
 	}
@@ -34,7 +35,7 @@ func admit(t *template.Template, by Origin, now time.Time) error {
 		return ErrEnded
 	case t.Stored == template.Paused:
 		return ErrPaused
-	case by.Windowed() && now.Before(t.OpensAt):
+	case by.Windowed() && now.Before(t.OpensFor(door)):
 		return ErrNotStarted
 	}
 	return nil
@@ -43,16 +44,28 @@ func admit(t *template.Template, by Origin, now time.Time) error {
 // Offer returns nil if the next user who claims by this origin now would get a
 // coupon of t. Otherwise it returns the refusal of [Admit], or [ErrSoldOut]. The
 // limit per user is not checked.
-func Offer(t template.Template, by Origin, now time.Time) error { return offer(&t, by, now) }
+func Offer(t template.Template, by Origin, now time.Time) error { return offer(&t, by, 0, now) }
 
-func offer(t *template.Template, by Origin, now time.Time) error {
-	if err := admit(t, by, now); err != nil {
+func offer(t *template.Template, by Origin, door int, now time.Time) error {
+	if err := admit(t, by, door, now); err != nil {
 		return err
 	}
-	if t.StockLeft() <= 0 {
+	if t.StockLeft() <= 0 || t.Issued >= stockFor(t, by, now) {
 		return ErrSoldOut
 	}
 	return nil
+}
+
+// stockFor returns how many coupons there may be once claims of this origin are issued at an instant.
+// Only waiting users get stock that is kept for them, and nothing else. Doors limit taps alone.
+func stockFor(t *template.Template, by Origin, now time.Time) int64 {
+	switch by {
+	case ByWaitlist:
+		return t.Issued + t.Held
+	case ByTap:
+		return min(t.Stock-t.Held, t.SellableAt(now))
+	}
+	return t.Stock - t.Held
 }
 
 func obtainable(t *template.Template, by Origin) error {
@@ -183,16 +196,19 @@ func (d *Decider) refusal(r Request) error {
 		return template.ErrNotFound
 	}
 	if r.AcceptedAt.IsZero() { // otherwise a gate accepted the request while the drop was open
-		if err := Admit(t, r.Origin, d.At); err != nil {
+		if len(t.Doors) > 0 && r.Door == 0 && r.Origin == ByTap {
+			return errNoDoor
+		}
+		if err := admit(&t, r.Origin, r.Door, d.At); err != nil {
 			return err
 		}
 	}
 	switch {
-	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // a gate accepted the request too early, by a wrong clock
+	case r.Origin.Windowed() && d.At.Before(t.FirstOpening()): // a gate accepted the request too early, by a wrong clock
 		return ErrNotStarted
-	case t.Issued+d.issued[r.TemplateID] >= stockFor(&t, r.Origin):
+	case t.Issued+d.issued[r.TemplateID] >= d.stock(&t, r):
 		return ErrSoldOut
-	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit && !r.passesLimit():
+	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.LimitFor(r.Door) && !r.passesLimit():
 		return ErrLimit
 	}
 	if left, limited := d.Affordable[r.Campaign()]; limited && left <= 0 {
@@ -201,13 +217,12 @@ func (d *Decider) refusal(r Request) error {
 	return nil
 }
 
-// stockFor returns how many coupons there may be once claims of this origin are issued. Only
-// waiting users get stock that is kept for them, and nothing else.
-func stockFor(t *template.Template, by Origin) int64 {
-	if by == ByWaitlist {
-		return t.Issued + t.Held
+// stock is [stockFor] r. A gate that accepted r has judged the shares of doors.
+func (d *Decider) stock(t *template.Template, r Request) int64 {
+	if r.Origin == ByTap && !r.AcceptedAt.IsZero() {
+		return t.Stock - t.Held
 	}
-	return t.Stock - t.Held
+	return stockFor(t, r.Origin, d.At)
 }
 
 func (d *Decider) issue(r Request) *Claim {

@@ -121,7 +121,8 @@ func (d *Prefilter) look(ctx context.Context, r *Request, find func(context.Cont
 	if other, ok := d.Others[t.ClaimMode]; ok {
 		return view{gate: other, protected: protected(t)}, nil
 	}
-	v := view{refusal: d.certain(ctx, t, r.Origin), gate: d.Gate, own: true, stock: holderStock{t.Stock, t.Returned}, protected: protected(t)}
+	early, late := d.span(ctx)
+	v := view{refusal: certain(t, r, early, late), gate: d.Gate, own: true, stock: holderStock{stockFor(t, r.Origin, late), t.Returned}, protected: protected(t)}
 	v.final = t.Stored == template.Cancelled || t.Stored == template.Closed && errors.Is(v.refusal, ErrEnded) && !t.MayReopen(d.Now())
 	return v, nil
 }
@@ -167,16 +168,15 @@ func (d *Prefilter) refuse(ctx context.Context, r *Request, at *view) (Claim, er
 // hearSoldOut drops the cached template if it still shows stock although the gate has
 // none left.
 func (d *Prefilter) hearSoldOut(ctx context.Context, id int64) {
-	if now, err := d.Templates.Shared(ctx, id); err == nil && now.StockLeft() > 0 {
+	if now, err := d.Templates.Shared(ctx, id); err == nil && now.StockLeft() > 0 && now.Issued < now.SellableAt(d.Now()) {
 		d.Templates.Forget(id)
 	}
 }
 
-// certain returns the refusal that the gate would give at every instant that its
-// clock may show now; nil if there is no such refusal.
-func (d *Prefilter) certain(ctx context.Context, t *template.Template, by Origin) error {
-	early, late := d.span(ctx)
-	first, last := offer(t, by, early), offer(t, by, late)
+// certain returns the refusal that the gate would give at every instant from early to
+// late; nil if there is no such refusal.
+func certain(t *template.Template, r *Request, early, late time.Time) error {
+	first, last := offer(t, r.Origin, r.Door, early), offer(t, r.Origin, r.Door, late)
 	if first == nil || last == nil || fault.CodeOf(first) != fault.CodeOf(last) {
 		return nil
 	}

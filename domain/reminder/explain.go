@@ -33,6 +33,10 @@ const (
 	StepAnnounced StepKind = "announced" // anything but a reminder was sent off
 	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
+	// The opening of the door through which the user comes, with its name as Reason; of a user who comes through none
+	// the first opening.
+	StepDoor   StepKind = "door"
+	StepNoDoor StepKind = "no_door"
 	// Steps of a waitlist. A user who got its coupon has a [StepClaimed].
 	StepWaiting      StepKind = "waiting"
 	StepLeftWaitlist StepKind = "left_waitlist"
@@ -138,8 +142,28 @@ type Explainer struct {
 	Store   ExplainStore
 	Coupons CouponHistory
 	// Draws reads the history of entries in draws in the same way; nil = there are no draws.
-	Draws     CouponHistory
+	Draws CouponHistory
+	// Doors tells through which door users come; nil = there are no doors.
+	Doors     DoorJudge
 	Reminders *Service
+}
+
+// A DoorJudge finds doors of users.
+type DoorJudge interface {
+	// Judge returns the place of the door of the template through which the user comes, from 1; 0 = none.
+	Judge(ctx context.Context, templateID int64, by user.ID) (int, error)
+}
+
+// doorStep returns the step of the user's door; none for a drop without doors.
+func (x *Explainer) doorStep(ctx context.Context, t template.Template, by user.ID) ([]Step, error) {
+	if x.Doors == nil || len(t.Doors) == 0 {
+		return nil, nil
+	}
+	place, err := x.Doors.Judge(ctx, t.ID, by)
+	if err != nil || place == 0 {
+		return []Step{{At: t.FirstOpening(), Kind: StepNoDoor}}, err
+	}
+	return []Step{{At: t.OpensFor(place), Kind: StepDoor, Reason: t.Doors[place-1].Name}}, nil
 }
 
 // Explain returns the timeline of a user and a template. A user who has cancelled all reminders,
@@ -171,6 +195,11 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 		}
 		own = append(own, entry...)
 	}
+	door, err := x.doorStep(ctx, t, by)
+	if err != nil {
+		return Timeline{}, err
+	}
+	own = append(own, door...)
 	withdrawn, err := x.Store.Withdrawn(ctx, templateID, by)
 	if err != nil {
 		return Timeline{}, err

@@ -20,6 +20,12 @@ func (t Template) Publish(now time.Time) (Template, error) {
 	if err := t.CheckOpening(now); err != nil {
 		return t, err
 	}
+	if err := CheckDoors(t.Spec, t.Doors); err != nil {
+		return t, err
+	}
+	if err := t.CheckDoorsAhead(now); err != nil {
+		return t, err
+	}
 	t.Stored, t.PublishedAt = Published, &now
 	return t, nil
 }
@@ -57,7 +63,7 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 	if err := t.in(now, Draft, Scheduled, Paused); err != nil {
 		return t, err
 	}
-	if t.Stored != Draft && !now.Before(t.OpensAt) {
+	if t.Stored != Draft && !now.Before(t.FirstOpening()) {
 		return t, ErrTransition.Because("the drop has opened; close it instead of cancelling").Told("fault.drop_not_cancellable")
 	}
 	t.Stored, t.EndedAt = Cancelled, &now
@@ -75,6 +81,9 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 		promised = t.Spec
 	}
 	if err := s.check(promised); err != nil {
+		return t, err
+	}
+	if err := CheckDoors(s, t.Doors); err != nil {
 		return t, err
 	}
 	s = s.Own()
@@ -101,10 +110,15 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 			"to sell fewer, pause or close the drop", t.Stock, t.Issued)
 	}
 	if !s.OpensAt.Equal(t.OpensAt) {
-		if !now.Before(t.OpensAt) {
+		if !now.Before(t.FirstOpening()) {
 			return t, ErrNotMovable
 		}
 		if err := s.CheckOpening(now); err != nil {
+			return t, err
+		}
+		moved := t
+		moved.OpensAt = s.OpensAt
+		if err := moved.CheckDoorsAhead(now); err != nil {
 			return t, err
 		}
 	}

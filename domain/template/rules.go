@@ -186,6 +186,12 @@ func (s Spec) CheckDraftOpening(now time.Time) error {
 // lineBreaks may be in descriptions; names are one line, without tabs.
 const lineBreaks = "\r\n\t"
 
+// CheckText adds an error to e unless the text can be stored and shown and has least to most characters; least
+// is 0 or 1.
+func CheckText(e *fault.Fields, name, text string, least, most int) {
+	checkText(e, name, text, least, most)
+}
+
 func checkText(e *fault.Fields, name, text string, least, most int) {
 	n := utf8.RuneCountInString(text)
 	switch {

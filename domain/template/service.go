@@ -80,6 +80,8 @@ type Service struct {
 	NoPasses bool
 	// Texts has the texts of drops and shops; nil = all drops have the built-in texts.
 	Texts message.Source
+	// Ready, if set, refuses to publish a drop whose doors do not treat its test persons as expected.
+	Ready func(ctx context.Context, t Template) error
 	// Draws refuses a source of randomness that this installation does not have; nil = it has no draws.
 	Draws func(Opening) error
 }
@@ -227,6 +229,11 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 		}
 		if err := s.CheckLinks(ctx, old); err != nil {
 			return old, err
+		}
+		if s.Ready != nil {
+			if err := s.Ready(ctx, old); err != nil {
+				return old, err
+			}
 		}
 	}
 	return s.Store.Save(ctx, changeOf(by, tr, old, next, reason))

@@ -167,6 +167,11 @@ type Template struct {
 	// who were not reminded yet. A user who has been sent the reminder of a slot and channel for
 	// an earlier opening does not get it again.
 	RemindOnce bool
+	// Doors are the groups of users with openings of their own, in the order in which they are tried;
+	// none = all users may claim from the opening on.
+	Doors []Door
+	// DoorBase is how many coupons were issued when the first door was frozen.
+	DoorBase int64
 }
 
 // State returns the state of the template at now.

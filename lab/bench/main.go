@@ -21,6 +21,7 @@ import (
 	"dropbell/lab/bench/consoles"
 	"dropbell/lab/bench/coupons"
 	"dropbell/lab/bench/curve"
+	"dropbell/lab/bench/doors"
 	"dropbell/lab/bench/draw"
 	"dropbell/lab/bench/evening"
 	"dropbell/lab/bench/fanout"
@@ -56,6 +57,7 @@ var scenarios = map[string]scenario.Scenario{
 	"consoles":  consoles.Scenario,
 	"coupons":   coupons.Scenario,
 	"curve":     curve.Scenario,
+	"doors":     doors.Scenario,
 	"draw":      draw.Scenario,
 	"evening":   evening.Scenario,
 	"fanout":    fanout.Scenario,

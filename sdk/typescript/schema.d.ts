@@ -488,6 +488,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/draws/{id}/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give the figures of a public draw
+         * @description After the seal. The draw is made once two different members or keys gave the same figures.
+         */
+        post: operations["give-draw-figures"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/draws/{id}/strikes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Strike an entry of a draw
+         * @description The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+         */
+        post: operations["strike-draw-entry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/events": {
         parameters: {
             query?: never;
@@ -679,6 +719,100 @@ export interface paths {
         get: operations["shop-money"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/reviews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List groups of claims that reviews found
+         * @description Those that changed last first; the groups of one drop the largest first.
+         */
+        get: operations["list-reviews"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/reviews/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a group of claims */
+        get: operations["get-review"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/reviews/{id}/appeals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer an appeal
+         * @description restored gives the coupon back to its owner, upheld leaves it suspended.
+         */
+        post: operations["answer-appeal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/reviews/{id}/coupons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the coupons of a group */
+        get: operations["list-review-coupons"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/reviews/{id}/decision": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Decide about a group of claims
+         * @description suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+         */
+        post: operations["decide-review"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1253,6 +1387,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/templates/{id}/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Review a drop again
+         * @description Replaces the groups that nobody has decided. A protected drop is reviewed by itself a minute after it is over or sold out.
+         */
+        post: operations["review-again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/users": {
         parameters: {
             query?: never;
@@ -1619,6 +1773,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/coupons/{id}/appeal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Appeal against the suspension of a coupon
+         * @description A person of the shop decides. A coupon has one appeal.
+         */
+        post: operations["appeal-coupon"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/coupons/{id}/confirm": {
         parameters: {
             query?: never;
@@ -1739,6 +1913,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/coupons/{id}/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show why a coupon is under review */
+        get: operations["get-coupon-review"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/devices": {
         parameters: {
             query?: never;
@@ -1778,6 +1969,94 @@ export interface paths {
          * @description As when the user signs out of the app. 204 also if there is no such phone.
          */
         delete: operations["remove-device"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/draws/{id}/card": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the card of a draw
+         * @description Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
+         */
+        get: operations["get-draw-card"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/draws/{id}/entry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the user's entry in a draw
+         * @description After the draw with its score and whether it won.
+         */
+        get: operations["get-draw-entry"];
+        /**
+         * Enter a draw
+         * @description One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+         */
+        put: operations["enter-draw"];
+        post?: never;
+        /**
+         * Leave a draw
+         * @description Until entries close.
+         */
+        delete: operations["leave-draw"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/draws/{id}/list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the sealed list of a draw
+         * @description Needs no credentials. One chunk of 65,536 rows, the last one shorter; empty behind the last one and before the seal. A row has 49 bytes: the ticket, the hash of user and salt, and the weight. The list names nobody.
+         */
+        get: operations["get-draw-list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/draws/{id}/proof": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the proof of a draw
+         * @description Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.
+         */
+        get: operations["get-draw-proof"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1854,6 +2133,26 @@ export interface paths {
          * @description Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
          */
         post: operations["report-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/passes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Earn a pass for a protected drop
+         * @description A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+         */
+        post: operations["get-claim-pass"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2064,6 +2363,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/templates/{id}/fairness": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how fair a drop was
+         * @description The public figures of a drop once it is over or sold out: claims, refusals, and coupons that were suspended, taken back from scripts and restored. Refusals are counted for protected drops. Needs no credentials.
+         */
+        get: operations["get-fairness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/templates/{id}/opening.ics": {
         parameters: {
             query?: never;
@@ -2079,6 +2398,31 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/waitlist/{template_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the user's place on a waitlist */
+        get: operations["get-wait"];
+        /**
+         * Join the waitlist of a drop
+         * @description For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+         */
+        put: operations["join-waitlist"];
+        post?: never;
+        /**
+         * Leave the waitlist of a drop
+         * @description A repetition changes nothing, and neither does leaving after a coupon was given.
+         */
+        delete: operations["leave-waitlist"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2137,6 +2481,24 @@ export interface components {
             coupons: components["schemas"]["Coupon"][];
             /** @description Pass as before to get the next page; absent on the last one. */
             next?: string;
+        };
+        Appeal: {
+            /**
+             * @description Why the coupon should be given back.
+             * @example I pressed the button in the app at home.
+             */
+            text: string;
+        };
+        AppealAnswer: {
+            /**
+             * @example restored
+             * @enum {string}
+             */
+            answer: "restored" | "upheld";
+            /** @example 17 */
+            coupon_id: string;
+            /** @description Why, for the coupon's log and the audit log. */
+            reason: string;
         };
         ApprovalDecision: {
             /** @description Reason; required to refuse. */
@@ -2202,6 +2564,8 @@ export interface components {
             stock: components["schemas"]["StockSheet"];
             /** @example 1 */
             template_id: string;
+            /** @description Of a drop with a waitlist. */
+            waitlist?: components["schemas"]["WaitSheet"];
         };
         BalanceLine: {
             /** @description The rows were removed after their retention: counted are the totals that were kept, which must still add up. */
@@ -3157,6 +3521,10 @@ export interface components {
             /** Format: int64 */
             skipped: number;
         };
+        Challenge: {
+            parameters: components["schemas"]["Parameters"];
+            signature: string;
+        };
         Claim: {
             /**
              * Format: date-time
@@ -3185,7 +3553,131 @@ export interface components {
             /** @example 1 */
             template_id: string;
         };
+        ClaimEvidence: {
+            /** @description The code that POST /phone/verification has sent to the user's phone. It verifies the phone as well. */
+            phone_code?: string;
+            /**
+             * @description The solution of the puzzle, as ALTCHA sends it: JSON in base64.
+             * @example eyJjaGFsbGVuZ2UiOnt9fQ==
+             */
+            puzzle?: string;
+            /** @description The token of the widget of Turnstile, hCaptcha or another service with the same call. */
+            token?: string;
+        };
+        ClaimGroup: {
+            /**
+             * Format: int64
+             * @description With how many agents; 0 = not known.
+             * @example 5
+             */
+            agents: number;
+            /**
+             * Format: int64
+             * @description Appeals that wait for an answer.
+             * @example 0
+             */
+            appeals: number;
+            /** Format: date-time */
+            changed_at: string;
+            /**
+             * Format: int64
+             * @description The claims of the group.
+             * @example 214
+             */
+            coupons: number;
+            /**
+             * Format: int64
+             * @description The first of them, in milliseconds after the opening.
+             * @example 3
+             */
+            from_ms: number;
+            /** @example 1 */
+            id: string;
+            /**
+             * Format: int64
+             * @description Coupons that were used, locked or expired before.
+             * @example 0
+             */
+            kept: number;
+            /** @description The decisions that this caller can make now. */
+            may: ("suspend" | "return" | "restore" | "let_be" | "approve" | "decline")[];
+            /**
+             * Format: int64
+             * @description From how many networks they came; 0 = not known.
+             * @example 1
+             */
+            networks: number;
+            /**
+             * Format: int64
+             * @description Claims whose users had opened no page and no link, and reserved no reminder.
+             * @example 214
+             */
+            nothing_opened: number;
+            /**
+             * @description What a second member is asked to approve.
+             * @enum {string}
+             */
+            proposed?: "suspend" | "return";
+            /** @description Of the last decision. */
+            reason?: string;
+            /**
+             * Format: int64
+             * @description Coupons that their owners have again.
+             * @example 0
+             */
+            restored: number;
+            /**
+             * Format: int64
+             * @description Coupons that were taken back.
+             * @example 0
+             */
+            returned: number;
+            /** @description The signs that at least half of the claims share; docs/brakes.md describes them. */
+            rules: ("at_once" | "passes_in_a_row" | "before_anybody" | "nothing_opened" | "by_program" | "shared_push" | "shared_phone" | "shared_household")[] | null;
+            /**
+             * @example open
+             * @enum {string}
+             */
+            state: "open" | "proposed" | "suspending" | "suspended" | "returning" | "returned" | "restoring" | "restored" | "let_be";
+            /**
+             * Format: int64
+             * @description Coupons under review now.
+             * @example 0
+             */
+            suspended: number;
+            /** Format: date-time */
+            suspended_at?: string;
+            /** @example 1 */
+            template_id: string;
+            /**
+             * Format: int64
+             * @description The last of them.
+             * @example 9
+             */
+            to_ms: number;
+        };
+        ClaimGroupList: {
+            groups: components["schemas"]["ClaimGroup"][];
+            /** @description Pass as before to get the next page; absent on the last one. */
+            next?: string;
+        };
+        ClaimPass: {
+            /**
+             * Format: date-time
+             * @description When the pass ends: 30 minutes after it was earned, or after the opening if that is later.
+             * @example 2027-01-01T12:30:00Z
+             */
+            expires_at?: string;
+            /** @description To be sent as pass with POST /claims. Absent while the evidence is missing, and for a drop that needs no pass. */
+            pass?: string;
+            /** @description A challenge in the form of ALTCHA, version 2 of its protocol, for this user and drop. It can be solved for two hours. */
+            puzzle?: components["schemas"]["Challenge"];
+            /** @description Without a pass: what earns one. */
+            ways?: ("puzzle" | "token" | "attested" | "phone_code")[] | null;
+        };
         ClaimWish: {
+            /** @description For a protected drop: the pass from POST /passes/{template_id}. */
+            pass?: string;
             /**
              * @description The drop.
              * @example 1
@@ -3309,7 +3801,7 @@ export interface components {
              * @example locked
              * @enum {string}
              */
-            state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked";
+            state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
             /** @example 1 */
             template_id: string;
             /** Format: date-time */
@@ -3339,6 +3831,43 @@ export interface components {
              * @example https://pay.google.com/gp/v/save/eyJ…
              */
             google_url?: string;
+        };
+        CouponReview: {
+            /**
+             * @description What a person has decided about the appeal.
+             * @enum {string}
+             */
+            answer?: "restored" | "upheld";
+            /** Format: date-time */
+            answered_at?: string;
+            /** @description The owner's words. */
+            appeal?: string;
+            /** Format: date-time */
+            appealed_at?: string;
+            /** @example 17 */
+            coupon_id: string;
+            /**
+             * @description Why, in English.
+             * @example Your coupon is being checked: it was claimed together with many others, faster than people can press a button.
+             */
+            sentence: string;
+            /**
+             * @description Why, in Chinese.
+             * @example 您的优惠券正在核查。
+             */
+            sentence_zh: string;
+            /**
+             * Format: date-time
+             * @description When it was suspended.
+             * @example 2027-01-01T12:30:00Z
+             */
+            since?: string;
+            /**
+             * @description suspended: it cannot be used until a person has decided. returned: it was taken back. restored: it is the owner's again.
+             * @example suspended
+             * @enum {string}
+             */
+            state: "suspended" | "returned" | "restored";
         };
         CouponRule: {
             /**
@@ -3525,6 +4054,240 @@ export interface components {
         DevicesAnswerBody: {
             devices: components["schemas"]["Device"][];
         };
+        DrawCard: {
+            /** @description All versions of the signed card; the last one holds. */
+            cards: string[];
+            /**
+             * Format: date-time
+             * @description The first instant without entries.
+             * @example 2027-01-01T12:00:00Z
+             */
+            closes_at: string;
+            /**
+             * Format: int64
+             * @description The entries that there are.
+             * @example 4200
+             */
+            entries: number;
+            /**
+             * @description The public key that signs.
+             * @example dropbell+1a2b3c4d+AQ…
+             */
+            key: string;
+            /** @description What no check of a draw can prove. */
+            not_proved: string;
+            /**
+             * Format: date-time
+             * @description The first instant of entries.
+             * @example 2027-01-01T11:00:00Z
+             */
+            opens_at: string;
+            /** @example dropbell-draw/1 */
+            protocol: string;
+            /**
+             * Format: int64
+             * @description The round of the source that decides.
+             * @example 1000
+             */
+            round?: number;
+            /**
+             * Format: date-time
+             * @description When that round appears.
+             * @example 2027-01-01T12:01:00Z
+             */
+            round_at?: string;
+            /** @description The signed seal, a moment after entries close. Keep it: it proves that the list was not changed later. */
+            seal?: string;
+            /**
+             * @description Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand.
+             * @example drand
+             * @enum {string}
+             */
+            source: "drand" | "local" | "public" | "commit";
+            /**
+             * @description open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+             * @example open
+             * @enum {string}
+             */
+            state: "open" | "closed" | "sealed" | "drawn" | "done" | "cancelled";
+            /**
+             * Format: int64
+             * @description How many tickets win.
+             * @example 100
+             */
+            stock: number;
+            /** @example 1 */
+            template_id: string;
+        };
+        DrawEntry: {
+            /**
+             * @description The coupon of a winner, a moment after the draw.
+             * @example 17
+             */
+            coupon_id?: string;
+            /**
+             * @description Once the draw is made: the score of the last winner.
+             * @example 0a31…
+             */
+            cutoff?: string;
+            /**
+             * Format: date-time
+             * @example 2027-01-01T11:00:00Z
+             */
+            entered_at: string;
+            /** @description Why the entry was struck, or why a winner got no coupon. */
+            reason?: string;
+            /**
+             * @description The signed receipt. Keep it: with it a dropped entry can be proved.
+             * @example dropbell-draw/1 receipt
+             *     drop 1
+             *     …
+             */
+            receipt: string;
+            /**
+             * @description Keeps the user of the ticket from being guessed. Only the server and the user know it.
+             * @example 101112131415161718191a1b1c1d1e1f
+             */
+            salt: string;
+            /**
+             * @description Once the draw is made: the least hash of seed and ticket. Scores up to the cutoff win.
+             * @example 00c2…
+             */
+            score?: string;
+            /**
+             * @description entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. struck: staff took the entry out; reason says why.
+             * @example entered
+             * @enum {string}
+             */
+            state: "entered" | "waiting" | "won" | "struck";
+            /** @example 1 */
+            template_id: string;
+            /**
+             * @description The entry's random number, 32 hexadecimal digits. It is public.
+             * @example 000102030405060708090a0b0c0d0e0f
+             */
+            ticket: string;
+            /**
+             * Format: int64
+             * @description How many chances the ticket has.
+             * @example 1
+             */
+            weight: number;
+        };
+        DrawFigures: {
+            /**
+             * @description Whole numbers in the order in which they were published, separated by spaces.
+             * @example 4 11 23 30 41 47
+             */
+            figures: string;
+        };
+        DrawFiguresState: {
+            /** @description Two members gave the same figures; the draw is being made. */
+            complete: boolean;
+        };
+        DrawProof: {
+            /** @description All versions of the signed card; the last one holds. */
+            cards: string[];
+            /**
+             * Format: date-time
+             * @description The first instant without entries.
+             * @example 2027-01-01T12:00:00Z
+             */
+            closes_at: string;
+            /**
+             * @description The score of the last winner.
+             * @example 0a31…
+             */
+            cutoff?: string;
+            /**
+             * Format: int64
+             * @description The entries that there are.
+             * @example 4200
+             */
+            entries: number;
+            /**
+             * @description The public key that signs.
+             * @example dropbell+1a2b3c4d+AQ…
+             */
+            key: string;
+            /** @description What no check of a draw can prove. */
+            not_proved: string;
+            /**
+             * Format: date-time
+             * @description The first instant of entries.
+             * @example 2027-01-01T11:00:00Z
+             */
+            opens_at: string;
+            /** @example dropbell-draw/1 */
+            protocol: string;
+            /** @example fe29… */
+            randomness?: string;
+            /** @description The signed result, once the draw is made. */
+            result?: string;
+            /**
+             * Format: int64
+             * @description The round of the source that decides.
+             * @example 1000
+             */
+            round?: number;
+            /**
+             * Format: date-time
+             * @description When that round appears.
+             * @example 2027-01-01T12:01:00Z
+             */
+            round_at?: string;
+            /** @description The signed seal, a moment after entries close. Keep it: it proves that the list was not changed later. */
+            seal?: string;
+            /**
+             * @description SHA-256 of the protocol's name, the sealed root and the random value.
+             * @example 41d0…
+             */
+            seed?: string;
+            /**
+             * @description Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand.
+             * @example drand
+             * @enum {string}
+             */
+            source: "drand" | "local" | "public" | "commit";
+            /**
+             * @description open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+             * @example open
+             * @enum {string}
+             */
+            state: "open" | "closed" | "sealed" | "drawn" | "done" | "cancelled";
+            /**
+             * Format: int64
+             * @description How many tickets win.
+             * @example 100
+             */
+            stock: number;
+            /**
+             * Format: int64
+             * @description How many entries were struck.
+             * @example 0
+             */
+            struck?: number;
+            /** @example 1 */
+            template_id: string;
+            /**
+             * Format: int64
+             * @description How many tickets won.
+             * @example 100
+             */
+            won?: number;
+        };
+        DrawStrike: {
+            /**
+             * @description Public; it must not name the user.
+             * @example Employee of the shop
+             */
+            reason: string;
+            /**
+             * @description Whose entry is struck.
+             * @example 1001
+             */
+            user_id: string;
+        };
         Drop: {
             /**
              * Format: int64
@@ -3567,6 +4330,12 @@ export interface components {
             /** @example 20 off */
             name: string;
             /**
+             * @description first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw decides; GET /draws/{id}/card has the window.
+             * @example first_come
+             * @enum {string}
+             */
+            opening_mode: "first_come" | "shuffled" | "draw";
+            /**
              * Format: date-time
              * @description When the drop opens.
              * @example 2027-01-01T12:00:00Z
@@ -3582,6 +4351,12 @@ export interface components {
              * @example 20
              */
             percent_off?: number;
+            /**
+             * @description off: a claim needs no pass. Otherwise POST /passes/{template_id} gives the pass.
+             * @example off
+             * @enum {string}
+             */
+            protection: "off" | "standard" | "strict";
             /** @example Tea House */
             shop_name: string;
             /** @example 10 */
@@ -3603,6 +4378,11 @@ export interface components {
              * @example 5000
              */
             threshold?: number;
+            /**
+             * @description The drop is sold out, and the user can join its waitlist.
+             * @enum {string}
+             */
+            waitlist?: "open";
         };
         DropMoney: {
             /**
@@ -3763,6 +4543,52 @@ export interface components {
             rule: {
                 [key: string]: unknown;
             };
+        };
+        Fairness: {
+            /**
+             * Format: int64
+             * @description Claims that got a coupon.
+             * @example 20000
+             */
+            entries?: number;
+            /** @description False until the drop is over or sold out; the figures are absent before. */
+            over: boolean;
+            /**
+             * Format: int64
+             * @description Claims that did not: without a pass, too late, or beyond the limit per user.
+             * @example 84000
+             */
+            refused?: number;
+            /**
+             * Format: int64
+             * @description Coupons that were suspended and given back to their owners.
+             * @example 4
+             */
+            restored?: number;
+            /**
+             * Format: date-time
+             * @description When the claims were last reviewed.
+             * @example 2027-01-01T13:00:00Z
+             */
+            reviewed_at?: string;
+            /**
+             * Format: int64
+             * @description Coupons under review now.
+             * @example 0
+             */
+            suspended?: number;
+            /**
+             * Format: int64
+             * @description Coupons that were taken back from scripts.
+             * @example 2950
+             */
+            taken_back?: number;
+            /**
+             * Format: int64
+             * @description Of the refused: without a pass.
+             * @example 12000
+             */
+            without_pass?: number;
         };
         Forecast: {
             /** @description Channels with reminders of the drop that are due within 24 hours or being sent. */
@@ -4019,6 +4845,28 @@ export interface components {
              */
             user_ids: string[];
         };
+        GroupCoupon: {
+            /** @enum {string} */
+            answer?: "restored" | "upheld";
+            /** @description The owner's words. */
+            appeal?: string;
+            /** Format: date-time */
+            appealed_at?: string;
+            /** @example 17 */
+            coupon_id: string;
+            /**
+             * @example found
+             * @enum {string}
+             */
+            state: "found" | "suspended" | "kept" | "returned" | "restored";
+            /** @example 1001 */
+            user_id: string;
+        };
+        GroupCouponList: {
+            coupons: components["schemas"]["GroupCoupon"][];
+            /** @description Pass as after to get the next page; absent on the last one. */
+            next?: string;
+        };
         HourSums: {
             /**
              * Format: int64
@@ -4185,13 +5033,19 @@ export interface components {
         Ledger: {
             /**
              * Format: int64
+             * @description Kept for users of the waitlist.
+             * @example 0
+             */
+            held: number;
+            /**
+             * Format: int64
              * @description Coupons there are, without those that were returned to stock.
              * @example 0
              */
             issued: number;
             /**
              * Format: int64
-             * @description Total less issued: shelf and writing together.
+             * @description Total less held and issued: shelf and writing together.
              * @example 100
              */
             left: number;
@@ -4420,7 +5274,7 @@ export interface components {
              * @example locked
              * @enum {string}
              */
-            state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked";
+            state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
             /** @example 1 */
             template_id: string;
             /** @example 20 off */
@@ -4429,6 +5283,25 @@ export interface components {
             used_at?: string;
             /** @example 1001 */
             user_id: string;
+        };
+        Parameters: {
+            algorithm: string;
+            /** Format: int64 */
+            cost: number;
+            data: components["schemas"]["ParametersDataStruct"];
+            /** Format: int64 */
+            expiresAt: number;
+            /** Format: int64 */
+            keyLength: number;
+            keyPrefix: string;
+            nonce: string;
+            salt: string;
+        };
+        ParametersDataStruct: {
+            /** Format: int64 */
+            at: number;
+            drop: string;
+            user: string;
         };
         PhoneCode: {
             /**
@@ -4603,7 +5476,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "rows_removed" | "job_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -4631,6 +5504,11 @@ export interface components {
              * @example /docs#code-already_reserved
              */
             type: string;
+            /**
+             * @description With sold_out: the drop has a waitlist that the user can join.
+             * @enum {string}
+             */
+            waitlist?: "open";
         };
         PushSubscription: {
             /** @description keys.auth of the subscription. */
@@ -4800,6 +5678,15 @@ export interface components {
              * @example 1
              */
             template_id: string;
+        };
+        ReviewDecision: {
+            /**
+             * @example suspend
+             * @enum {string}
+             */
+            decision: "suspend" | "return" | "restore" | "let_be" | "approve" | "decline";
+            /** @description Why, for the coupons' log and the audit log. */
+            reason: string;
         };
         RevokeCodes: {
             /** @description Why, for the audit log. */
@@ -5105,13 +5992,16 @@ export interface components {
              * @description The opening before a move.
              */
             from?: string;
-            /** @enum {string} */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "expected";
             /**
-             * @description The kind of message; notice: before a coupon expires.
+             * @description entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
              * @enum {string}
              */
-            message?: "reminder" | "correction" | "cancelled" | "notice";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "left_waitlist" | "waitlist_skipped" | "entered" | "struck" | "drawn" | "expected";
+            /**
+             * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
+             * @enum {string}
+             */
+            message?: "reminder" | "correction" | "cancelled" | "notice" | "waitlist";
             /**
              * Format: int64
              * @example 10
@@ -5152,6 +6042,12 @@ export interface components {
              * @example 0
              */
             difference: number;
+            /**
+             * Format: int64
+             * @description Kept for users of the waitlist.
+             * @example 0
+             */
+            held: number;
             /**
              * Format: int64
              * @description Coupons, counted, without those that were returned to stock.
@@ -5342,6 +6238,12 @@ export interface components {
             revoked: number;
             /**
              * Format: int64
+             * @description Under review.
+             * @example 0
+             */
+            suspended: number;
+            /**
+             * Format: int64
              * @example 25
              */
             unused: number;
@@ -5379,10 +6281,27 @@ export interface components {
              */
             currency: string;
             description: string;
+            /**
+             * @description For public: the public draw whose figures decide, with its day. At most 200 characters.
+             * @example Lotto 6aus49, 2 January 2027
+             */
+            draw_public?: string;
+            /**
+             * @description The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win.
+             * @example drand
+             * @enum {string}
+             */
+            draw_source?: "drand" | "public" | "commit" | "local";
             /** @description Slots that fired for an opening that was moved since. */
             earlier_slots?: components["schemas"]["Slot"][];
             /** Format: date-time */
             ended_at?: string;
+            /**
+             * Format: int64
+             * @description How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication.
+             * @example 30
+             */
+            entry_minutes?: number;
             /**
              * Format: int64
              * @description The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
@@ -5430,6 +6349,12 @@ export interface components {
              */
             obtain: "claim" | "code";
             /**
+             * @description first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides. first_come if left out.
+             * @example draw
+             * @enum {string}
+             */
+            opening_mode?: "first_come" | "shuffled" | "draw";
+            /**
              * Format: date-time
              * @example 2027-01-01T12:00:00Z
              */
@@ -5445,6 +6370,12 @@ export interface components {
              */
             percent_off?: number;
             product?: string;
+            /**
+             * @description standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET. off if left out.
+             * @example off
+             * @enum {string}
+             */
+            protection?: "off" | "standard" | "strict";
             /** Format: date-time */
             published_at?: string;
             /** @example Shop 10 */
@@ -5492,6 +6423,11 @@ export interface components {
              * @example 1
              */
             version: number;
+            /**
+             * @example off
+             * @enum {string}
+             */
+            waitlist: "off" | "issue";
         };
         TemplateList: {
             /** @description Pass as after to get the next page; absent on the last one. */
@@ -5508,6 +6444,11 @@ export interface components {
             closes_at?: string | null;
             currency?: string | null;
             description?: string | null;
+            draw_public?: string | null;
+            /** @enum {string} */
+            draw_source?: "drand" | "public" | "commit" | "local";
+            /** Format: int64 */
+            entry_minutes?: number | null;
             /** Format: int64 */
             hold_out_percent?: number | null;
             /** @enum {string} */
@@ -5521,6 +6462,8 @@ export interface components {
             notify_days?: number[] | null;
             /** @enum {string} */
             obtain?: "claim" | "code";
+            /** @enum {string} */
+            opening_mode?: "first_come" | "shuffled" | "draw";
             /** Format: date-time */
             opens_at?: string | null;
             /** Format: int64 */
@@ -5528,6 +6471,8 @@ export interface components {
             /** Format: int64 */
             percent_off?: number | null;
             product?: string | null;
+            /** @enum {string} */
+            protection?: "off" | "standard" | "strict";
             /** @description Reason for the audit log; recommended when the opening moves. */
             reason?: string;
             /** @description With a moved opening: users who have been sent a reminder already are not sent it again for the new opening. */
@@ -5549,6 +6494,8 @@ export interface components {
              * @description null = by valid_hours.
              */
             valid_until?: string | null;
+            /** @enum {string} */
+            waitlist?: "off" | "issue";
         };
         TemplateWish: {
             /**
@@ -5577,6 +6524,23 @@ export interface components {
             currency: string;
             /** @description At most 4000 characters. */
             description?: string;
+            /**
+             * @description For public: the public draw whose figures decide, with its day. At most 200 characters.
+             * @example Lotto 6aus49, 2 January 2027
+             */
+            draw_public?: string;
+            /**
+             * @description The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win.
+             * @example drand
+             * @enum {string}
+             */
+            draw_source?: "drand" | "public" | "commit" | "local";
+            /**
+             * Format: int64
+             * @description How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication.
+             * @example 30
+             */
+            entry_minutes?: number;
             /**
              * Format: int64
              * @description The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
@@ -5625,6 +6589,12 @@ export interface components {
              */
             obtain?: "claim" | "code";
             /**
+             * @description first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides. first_come if left out.
+             * @example draw
+             * @enum {string}
+             */
+            opening_mode?: "first_come" | "shuffled" | "draw";
+            /**
              * Format: date-time
              * @description Any whole second.
              * @example 2027-01-01T12:00:00Z
@@ -5643,6 +6613,12 @@ export interface components {
             percent_off?: number;
             /** @description For target product: which one. */
             product?: string;
+            /**
+             * @description standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET. off if left out.
+             * @example off
+             * @enum {string}
+             */
+            protection?: "off" | "standard" | "strict";
             /** @example 10 */
             shop_number: string;
             /**
@@ -5673,6 +6649,11 @@ export interface components {
              * @description How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at.
              */
             valid_until?: string;
+            /**
+             * @description Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+             * @enum {string}
+             */
+            waitlist?: "off" | "issue";
         };
         TestSent: {
             /** @example 1 */
@@ -5760,6 +6741,98 @@ export interface components {
              * @enum {string}
              */
             winner?: "a" | "b";
+        };
+        Wait: {
+            /**
+             * @description While waiting, when the place is read: roughly how many users are before.
+             * @example under_100
+             * @enum {string}
+             */
+            ahead?: "under_10" | "under_100" | "under_1000" | "more";
+            /**
+             * @description With ahead: how often the shop's last waitlists reached that far; absent where there were too few.
+             * @example some
+             * @enum {string}
+             */
+            chance?: "good" | "some" | "small";
+            /**
+             * Format: date-time
+             * @description When the state was reached.
+             * @example 2027-01-01T12:00:03Z
+             */
+            changed_at: string;
+            /**
+             * @description Over which the user is told of the coupon.
+             * @example [
+             *       "app"
+             *     ]
+             */
+            channels: string[];
+            /**
+             * @description Once filled.
+             * @example 17
+             */
+            coupon_id?: string;
+            /**
+             * Format: date-time
+             * @example 2027-01-01T12:00:03Z
+             */
+            joined_at: string;
+            /**
+             * @description Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), user_erased, or ended.
+             * @example ended
+             */
+            reason?: string;
+            /**
+             * @description filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+             * @example waiting
+             * @enum {string}
+             */
+            state: "waiting" | "filled" | "left" | "skipped";
+            /** @example 1 */
+            template_id: string;
+        };
+        WaitSheet: {
+            /**
+             * Format: int64
+             * @description Users unaccounted for, or that the counters do not agree about.
+             * @example 0
+             */
+            difference: number;
+            /**
+             * Format: int64
+             * @description Got a coupon.
+             * @example 312
+             */
+            filled: number;
+            /**
+             * Format: int64
+             * @example 2214
+             */
+            joined: number;
+            /**
+             * Format: int64
+             * @description Did not accept an offer; 0, since coupons need not be accepted.
+             * @example 0
+             */
+            lapsed: number;
+            /**
+             * Format: int64
+             * @description Left, and may join again.
+             * @example 61
+             */
+            left: number;
+            /**
+             * Format: int64
+             * @description It was their turn, and a rule refused the coupon; or the drop ended.
+             * @example 11
+             */
+            skipped: number;
+            /**
+             * Format: int64
+             * @example 1830
+             */
+            waiting: number;
         };
         Webhook: {
             /** Format: date-time */
@@ -6879,6 +7952,73 @@ export interface operations {
             };
         };
     };
+    "give-draw-figures": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "figures": "4 11 23 30 41 47"
+                 *     }
+                 */
+                "application/json": components["schemas"]["DrawFigures"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawFiguresState"];
+                };
+            };
+        };
+    };
+    "strike-draw-entry": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "Employee of the shop",
+                 *       "user_id": "1001"
+                 *     }
+                 */
+                "application/json": components["schemas"]["DrawStrike"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "list-events": {
         parameters: {
             query: {
@@ -7150,6 +8290,153 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ShopMoney"];
+                };
+            };
+        };
+    };
+    "list-reviews": {
+        parameters: {
+            query?: {
+                /** @description Only groups of this drop. */
+                template_id?: string;
+                /** @description Only groups that wait for a decision or an answer to an appeal. */
+                asking?: boolean;
+                /** @description The value of next on the previous page. */
+                before?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClaimGroupList"];
+                };
+            };
+        };
+    };
+    "get-review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClaimGroup"];
+                };
+            };
+        };
+    };
+    "answer-appeal": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "answer": "restored",
+                 *       "coupon_id": "17",
+                 *       "reason": "a customer of ours for years"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AppealAnswer"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "list-review-coupons": {
+        parameters: {
+            query?: {
+                /** @description Only coupons whose owners wait for an answer. */
+                appealed?: boolean;
+                /** @description The value of next on the previous page. */
+                after?: string;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupCouponList"];
+                };
+            };
+        };
+    };
+    "decide-review": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "decision": "suspend",
+                 *       "reason": "3 to 9 ms after the opening, one network"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReviewDecision"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClaimGroup"];
                 };
             };
         };
@@ -8360,6 +9647,29 @@ export interface operations {
             };
         };
     };
+    "review-again": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "import-users": {
         parameters: {
             query?: never;
@@ -8925,7 +10235,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded. */
-                state?: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked";
+                state?: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
                 /** @description The value of next on the previous page. */
                 before?: string;
                 limit?: number;
@@ -8972,6 +10282,40 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Coupon"];
                 };
+            };
+        };
+    };
+    "appeal-coupon": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "I pressed the button in the app at home."
+                 *     }
+                 */
+                "application/json": components["schemas"]["Appeal"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -9174,6 +10518,31 @@ export interface operations {
             };
         };
     };
+    "get-coupon-review": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponReview"];
+                };
+            };
+        };
+    };
     "list-devices": {
         parameters: {
             query?: never;
@@ -9253,6 +10622,157 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    "get-draw-card": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawCard"];
+                };
+            };
+        };
+    };
+    "get-draw-entry": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawEntry"];
+                };
+            };
+        };
+    };
+    "enter-draw": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The user had entered before; this is that entry. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawEntry"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawEntry"];
+                };
+            };
+        };
+    };
+    "leave-draw": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "get-draw-list": {
+        parameters: {
+            query?: {
+                /** @description Which chunk, from 0; absent = the first. */
+                chunk?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rows of the chunk. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+        };
+    };
+    "get-draw-proof": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawProof"];
+                };
             };
         };
     };
@@ -9377,6 +10897,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderReport"];
+                };
+            };
+        };
+    };
+    "get-claim-pass": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ClaimEvidence"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClaimPass"];
                 };
             };
         };
@@ -9818,6 +11370,28 @@ export interface operations {
             };
         };
     };
+    "get-fairness": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fairness"];
+                };
+            };
+        };
+    };
     "get-opening-calendar": {
         parameters: {
             query?: {
@@ -9839,6 +11413,96 @@ export interface operations {
                 };
                 content: {
                     "text/calendar": string;
+                };
+            };
+        };
+    };
+    "get-wait": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The drop. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wait"];
+                };
+            };
+        };
+    };
+    "join-waitlist": {
+        parameters: {
+            query?: {
+                /** @description Over which the user is told of the coupon, separated by commas; the app's inbox if none is named. */
+                channels?: string[];
+            };
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The drop. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The user was on the waitlist before. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wait"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wait"];
+                };
+            };
+        };
+    };
+    "leave-waitlist": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The drop. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wait"];
                 };
             };
         };

@@ -39,6 +39,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/forecast"
@@ -149,6 +150,9 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	sealed, err := seal.New(hook.SealPurpose)
 	r.must(err)
 	own := newCampaigns(r, templates, users)
+	members := &door.Members{Store: audiencedb.NewDoors(r.db), Now: r.now}
+	doors := &door.Service{Store: templates, Templates: service, Members: members.Store, Segments: audiencedb.NewSegments(r.db), Now: r.now}
+	service.Ready = doors.Ready
 	d := api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
 		Audience: audience.Deps{Users: users, Uploads: uploads, PushKey: pushKey,
@@ -157,7 +161,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: own,
 		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
-			Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64, Waits: func(ctx context.Context, id int64) bool {
+			Claims: &claim.Service{Gate: claim.Doors{Gate: claims, Templates: uncached{templates}, Members: members, Now: r.now}, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64, Waits: func(ctx context.Context, id int64) bool {
 				t, err := templates.Template(ctx, id)
 				return err == nil && waitlist.Open(t, r.now())
 			}},
@@ -168,7 +172,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},
 		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: box}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
-		Drops: drops.Deps{Templates: service, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
+		Drops: drops.Deps{Templates: service, Doors: doors, DoorMembers: members, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
 			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
 			Draws: &draw.Service{Store: entries, Templates: templates, Keys: drawKeys}, DrawDesk: &draw.Desk{Store: entries.Draws, Templates: service},

@@ -112,7 +112,7 @@ func (r *fixture) callers(d described) (may, mayNot http.Header) {
 		may, mayNot = as(token(7)), as(r.keys[staff.ScopeAdmin], "X-User-ID", "7")
 	}
 	for _, h := range []http.Header{may, mayNot} {
-		if d.method == "PATCH" || strings.HasSuffix(d.path, "/rotate") {
+		if d.method == "PATCH" || strings.HasSuffix(d.path, "/rotate") || strings.HasSuffix(d.path, "/doors") {
 			h.Set("If-Match", `"1"`)
 		}
 		if d.kind != "" {

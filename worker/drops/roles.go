@@ -12,6 +12,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -32,6 +33,7 @@ type Deps struct {
 	Timers      *reminder.Timers
 	TimerKeeper *timer.Keeper
 	Announcer   *reminder.Announcer
+	Doors       door.Freezer
 	Draws       *draw.Operator
 	DrawRows    dropsdb.Draws
 	Forecaster  *forecast.Forecaster
@@ -55,6 +57,7 @@ func Roles(d Deps) shell.Roles {
 	r := shell.Roles{
 		Sweeps: []shell.Sweep{
 			{Role: shell.Timers, Name: "sweep", Do: d.sweep},
+			{Role: shell.Timers, Name: "doors", Do: d.Doors.Sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
 			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},

@@ -6,6 +6,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/push/apns"
 	"dropbell/app"
+	"dropbell/domain/door"
 	"dropbell/domain/live"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -27,6 +28,7 @@ func (p *program) drops() (drops.Deps, error) {
 			LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare},
 		TimerKeeper: &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue},
 		Announcer:   &reminder.Announcer{Store: p.Stores.Announcements, Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second},
+		Doors:       door.Freezer{Store: p.Stores.Doors, Now: app.Clock},
 		Forecaster:  p.Forecaster(), LiveRows: p.Stores.Live, Boards: p.Stores.Boards, Budgets: p.Stores.Budgets, Bookings: p.Stores.Counters,
 		Draws: p.DrawOperator(p.draws, p.claims.All()), DrawRows: p.Stores.Draws, Queue: p.queue, Registry: p.Registry, Log: p.Log}
 	cfg := p.Config

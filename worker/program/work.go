@@ -16,6 +16,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
@@ -104,8 +105,10 @@ func (p *program) runners() map[string]job.Runner {
 	codeKeys, _ := redeemcode.ParseKeys(p.Config.CodeKeys) // config has checked them
 	segments, grants, tables := p.Stores.Segments, p.Stores.Grants, p.tables(sheet.Limits{})
 	importer := &user.Importer{Store: p.Stores.Users, Tables: tables, Now: app.Clock}
+	templates := &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: message.Stored{Store: p.Stores.Messages}, Draws: p.draws.Check()}
+	templates.Ready = (&door.Service{Store: p.Stores.Templates, Templates: templates, Members: p.Stores.Doors, Segments: segments, Now: app.Clock}).Ready
 	return map[string]job.Runner{
-		template.BulkKind:   &template.Bulks{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: message.Stored{Store: p.Stores.Messages}, Draws: p.draws.Check()}},
+		template.BulkKind:   &template.Bulks{Templates: templates},
 		segment.CountJob:    &segment.Counter{Store: segments, Now: app.Clock},
 		segment.ListJob:     &segment.Filler{Store: segments, Tables: tables, Now: app.Clock},
 		user.CheckJob:       importer,

@@ -142,6 +142,9 @@ func (s Segments) DeleteSegment(ctx context.Context, id int64, e staff.Entry) er
 				return segment.ErrInUse.Because("the campaign “%s” uses it and has not ended; wait until it has, or cancel it", u.Name)
 			}
 		}
+		if err := noDoors(ctx, tx, id); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `delete from segments where id = $1`, id); err != nil {
 			return err
 		}

@@ -114,6 +114,9 @@ func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 		if err := leaveLists(ctx, tx, id); err != nil {
 			return err
 		}
+		if err := leaveDoors(ctx, tx, id); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `delete from users where id = $1`, id); err != nil {
 			return err
 		}
@@ -163,6 +166,7 @@ var ofUser = []string{
 	insert into draw_counts as c (template_id, shard, departed) select template_id, 0, 1 from gone
 	on conflict (template_id, shard) do update set departed = c.departed + 1`,
 	`delete from inbox_reads where user_id = $1`,
+	`delete from door_tests where user_id = $1`,
 	// The signs of claims of the last 30 days. The figures of reviews stay.
 	`delete from claim_signs s using (select distinct template_id from coupons where user_id = $1) c where s.template_id = c.template_id and s.user_id = $1`,
 	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,

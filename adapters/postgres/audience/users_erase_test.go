@@ -65,6 +65,7 @@ var personal = map[string]string{
 		insert into review_coupons (review_id, coupon_id, user_id, appeal) select r.id, c.id, {id}, 'I am {name}' from r, c`,
 	"claim_signs":         ``,
 	"reviews":             ``,
+	"door_tests":          `insert into door_tests (template_id, user_id, note, wants) select min(id), {id}, '{name}', 1 from templates`,
 	"inbox_reads":         `insert into inbox_reads (user_id, read_through) values ({id}, now())`,
 	"former_reservations": ``,
 	"draw_entries":        `insert into draw_entries (template_id, user_id, ticket, salt, entered_at) values (907, {id}, gen_random_uuid(), gen_random_uuid(), now())`,
@@ -84,7 +85,7 @@ var personal = map[string]string{
 // campaigns, names of things, codes and states.
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings budgets cell cell_identities campaign_decisions campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaign_series campaigns channel_rates channel_settings claim_counts claim_refusals claim_results claim_seconds
-	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts draw_chunks draw_counts draws drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay feedback_totals
+	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts door_members doors draw_chunks draw_counts draws drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay feedback_totals
 	figure_recounts gate_shards gates goose_db_version handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners housekeeping_steps inbox_changes inbox_history live_channels mail_warmup message_looks message_versions moves moving_rows
 	notice_cursor notice_days notice_runs notices opt_out_changes orders outbox password_links password_mails picture_files pictures processes providers recovery_codes relayed_events removals removed_coupons removed_steps report_links review_runs
 	sale_hours saved_views second_factors segment_members sessions shops sign_ins slot_forecasts slot_results slots sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts tally_changes templates
@@ -106,6 +107,7 @@ func (w *fixture) fillPerson() {
 	w.Exec(gone(`insert into claim_signs (template_id, user_id, claim_id, at, network, agent, program, way, passed_at, opened_ms) select template_id, user_id, claim_id, now(), 1, 1, false, 1, now(), 0 from coupons where user_id = {id}`))
 	w.Reserve(t, goneID, pgtest.Reminders(delivery.Email, 5, 60)...)
 	w.Reserve(t, 1, pgtest.Reminders(delivery.Email, 60)...)
+	w.Exec(gone(personal["door_tests"]))
 	w.Exec(`insert into users (id, name, email) values (1, 'Somebody Else', 'else@erase.example') on conflict do nothing`)
 	w.CutSlot(t, 12, 10)
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail) select id, $1, 1, 'dead', 'permanent', $2 from batches limit 1`, goneID, "no such "+goneMail)
@@ -178,7 +180,7 @@ func TestErasingReachesEveryTable(t *testing.T) {
 	if found := w.scan(goneID.String()); !slices.Equal(found, []string{"audit.object_id", "outbox.payload"}) {
 		t.Errorf("the number stands in texts of %v", found)
 	}
-	for _, table := range []string{"users", "reservations", "former_reservations", "inbox_reads", "checked_rows", "wallet_passes"} {
+	for _, table := range []string{"users", "reservations", "former_reservations", "inbox_reads", "checked_rows", "wallet_passes", "door_tests"} {
 		column := "user_id"
 		if table == "users" {
 			column = "id"

@@ -38,7 +38,10 @@ func (s Users) Everything(ctx context.Context, id user.ID, e staff.Entry) (json.
 		if all["deliveries"], err = deliveriesOf(ctx, tx, id); err != nil {
 			return err
 		}
-		all["lists"], err = listsOf(ctx, tx, id)
+		if all["lists"], err = listsOf(ctx, tx, id); err != nil {
+			return err
+		}
+		all["doors"], err = doorsOf(ctx, tx, id)
 		return err
 	})
 	if err != nil {

@@ -155,7 +155,9 @@ func (a fastAttempt) withoutUsedKeys(ctx context.Context, places []int) ([]int, 
 type fastGroup struct {
 	decider                    *claim.Decider
 	templates, versions, asked []int64
-	claims, coupons            []int64 // issued
+	opens                      []*time.Time // of the last door among the requests; nil = no template has doors
+	sellable                   []*int64     // see sellable
+	claims, coupons            []int64      // issued
 }
 
 func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {
@@ -168,7 +170,26 @@ func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {
 	for _, id := range f.templates {
 		f.versions, f.asked = append(f.versions, d.Templates[id].Version), append(f.asked, asked[id])
 	}
+	if slices.ContainsFunc(d.Fresh(), func(n claim.Issue) bool { return n.Request.Door > 0 }) {
+		f.judgeDoors()
+	}
 	return f
+}
+
+// judgeDoors fills in the terms of templates with doors. Of a template with doors the door that opens last
+// among the requests is checked.
+func (f *fastGroup) judgeDoors() {
+	f.sellable, f.opens = sellable(f.decider, f.templates), make([]*time.Time, len(f.templates))
+	for _, n := range f.decider.Fresh() {
+		if n.Request.Door == 0 {
+			continue
+		}
+		i, _ := slices.BinarySearch(f.templates, n.Request.TemplateID)
+		t := f.decider.Templates[n.Request.TemplateID]
+		if at := t.OpensFor(n.Request.Door); f.opens[i] == nil || at.After(*f.opens[i]) {
+			f.opens[i] = &at
+		}
+	}
 }
 
 // store issues the coupons and fills their ids into their claims.
@@ -209,8 +230,8 @@ func (f *fastGroup) fill() int {
 	return len(f.claims)
 }
 
-// columns returns $1 to $16 of the fast path's statements.
+// columns returns $1 to $18 of the fast path's statements.
 func (f *fastGroup) columns(open bool, trace string) []any {
 	return slices.Concat(countColumns(f.decider.Fresh()), tapColumns(f.decider.Fresh()),
-		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.decider.At.UTC().Format(time.RFC3339Nano), open})
+		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.decider.At.UTC().Format(time.RFC3339Nano), open, f.opens, f.sellable})
 }

@@ -14,15 +14,17 @@ import (
 // the version that the decisions assume and the number of requests; the stock
 // must cover all requests. $13 to $15 are the event's topic, trace and time. If
 // $16 is true, the drop must be open, and the event's time must be within a
-// second of the database's clock.
+// second of the database's clock. $17 and $18 belong to the templates of $10: the last
+// opening of the requests' doors, and how many coupons may be issued. Shorter arrays and
+// nulls mean opens_at and the stock.
 const (
 	fastIssueSQL          = `with ` + countFirst + `, ` + issueCounted + issuedCoupons
 	fastIssueContestedSQL = `with ` + countFirstContested + `, ` + issueCounted + issuedCoupons
-	// fastSettleSQL also adds the coupons to the settled coupons of shard $17.
+	// fastSettleSQL also adds the coupons to the settled coupons of shard $19.
 	// The statement fails if a claim was refused before, because a refused claim
 	// must stay refused.
 	fastSettleSQL = `with ` + countFirstContested + `, ` + issueCounted + `, settled as (
-    update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
+    update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $19
 ), unrefused as materialized (
     select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))
 )` + issuedCoupons + ` cross join unrefused`
@@ -75,10 +77,10 @@ const issueCounted = `counts as materialized (
     select template_id, issued_at, count(*) as n from given group by template_id, issued_at
 ), sold as (
     update templates t set issued = t.issued + g.n
-    from unnest($10::bigint[], $11::bigint[], $12::bigint[]) as a (id, version, asked)
+    from unnest($10::bigint[], $11::bigint[], $12::bigint[], $17::timestamptz[], $18::bigint[]) as a (id, version, asked, opens, sellable)
     join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
-    where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock - t.held
-      and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
+    where t.id = a.id and t.version = a.version and t.issued + a.asked <= least(t.stock - t.held, a.sellable)
+      and (not $16 or coalesce(a.opens, t.opens_at) <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
     returning t.id, g.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)

@@ -62,7 +62,7 @@ const expectFailed = "DB001"
 // optimistically. Redeem codes and claims that a gate accepted depend on further rows.
 func needsLock(r claim.Request) bool { return r.Origin != claim.ByTap || !r.AcceptedAt.IsZero() }
 
-const readTermsSQL = `select ` + termColumns + ` from templates where id = any($1)`
+const readTermsSQL = `select ` + termColumns + ` from templates t where id = any($1)`
 
 // $1 to $3 are holders without coupons before this group; $4 to $7 are all other holders. Both
 // lists are ordered by template and user, as in every group.
@@ -78,12 +78,12 @@ select expect((select count(*) from added) + (select count(*) from raised) = $8)
 
 // The templates are ordered by id, as in every group. This step writes the event, because only
 // this step has the total number of issued coupons: $4 is the topic, $5 the time, $6 the
-// trace. closes_at is checked again after the row lock is held: PostgreSQL re-evaluates a
+// trace. $7 is how many coupons may be issued, shorter or null = the stock. closes_at is checked again after the row lock is held: PostgreSQL re-evaluates a
 // WHERE clause after waiting for a lock only if the row was changed meanwhile.
 const expectTerms = `
 with sold as (
-    update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)
-    where t.id = a.id and t.version = a.version and t.issued + a.n <= t.stock - t.held
+    update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[], $7::bigint[]) as a (id, version, n, sellable)
+    where t.id = a.id and t.version = a.version and t.issued + a.n <= least(t.stock - t.held, a.sellable)
     returning t.id, a.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
@@ -148,9 +148,24 @@ func storeIfUnchanged(ctx context.Context, conn *pgx.Conn, d *claim.Decider, bef
 		}
 		b.Queue(expectCounts, expectedCounts(fresh, before)...)
 		queueCoupons(b, d)
-		b.Queue(expectTerms, templates, versions, sums, event.CouponsIssued, d.At.UTC().Format(time.RFC3339Nano), pg.TraceOf(ctx))
+		b.Queue(expectTerms, templates, versions, sums, event.CouponsIssued, d.At.UTC().Format(time.RFC3339Nano), pg.TraceOf(ctx), sellable(d, templates))
 		b.Queue(addSecond, secondColumns(fresh)...)
 	}
 	b.Queue(`commit`)
 	return conn.SendBatch(ctx, b).Close()
+}
+
+// sellable returns how many coupons of each template may be issued by taps at the time of the decisions. It
+// returns nil if none of the templates has doors: then these are their stocks.
+func sellable(d *claim.Decider, templates []int64) []*int64 {
+	var list []*int64
+	for i, id := range templates {
+		if t := d.Templates[id]; len(t.Doors) > 0 {
+			if list == nil {
+				list = make([]*int64, len(templates))
+			}
+			list[i] = new(t.SellableAt(d.At))
+		}
+	}
+	return list
 }

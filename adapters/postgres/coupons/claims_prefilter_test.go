@@ -74,6 +74,10 @@ func (h *guarded) Open(stock int64, limit int, change func(*template.Spec)) temp
 
 func (h *guarded) Do(id int64, tr template.Transition) { h.claimFixture.Do(id, tr); h.forget(id) }
 func (h *guarded) Raise(id, stock int64)               { h.claimFixture.Raise(id, stock); h.forget(id) }
+func (h *guarded) Doors(id int64, doors []template.Door) {
+	h.claimFixture.Doors(id, doors)
+	h.forget(id)
+}
 
 func TestGatesWithDoormenKeepTheContract(t *testing.T) {
 	for name, nodes := range map[string]int{"one node": 1, "two nodes": 2} {

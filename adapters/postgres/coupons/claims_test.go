@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
@@ -94,6 +95,15 @@ func (h *claimFixture) Raise(id, stock int64) {
 	s := t.Spec
 	s.Stock = stock
 	_, err = h.Service.Edit(h.Context(), pgtest.Actor, id, template.Edition{Version: t.Version, Spec: s})
+	h.Must(err)
+}
+
+func (h *claimFixture) Doors(id int64, doors []template.Door) {
+	h.Helper()
+	t, err := h.Service.Template(h.Context(), staff.System(), id)
+	h.Must(err)
+	t.Doors = doors
+	_, err = dropsdb.NewTemplates(h.DB).SaveDoors(h.Context(), t, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
 	h.Must(err)
 }
 

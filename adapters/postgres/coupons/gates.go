@@ -158,7 +158,7 @@ func (s Gates) StartEpoch(ctx context.Context, templateID, epoch int64) (plan ga
 		if plan, err = readPlan(ctx, tx, templateID); err != nil {
 			return err
 		}
-		parts := gate.Split(plan.Template.StockLeft(), plan.Shards)
+		parts := gate.Split(max(0, plan.Sellable()-plan.Template.Issued), plan.Shards)
 		_, err = tx.Exec(ctx, `insert into gate_shards as f (template_id, shard, allot, epoch)
 			select $1, n - 1, allot, $3 from unnest($2::bigint[]) with ordinality as a (allot, n)
 			on conflict (template_id, shard) do update set allot = excluded.allot, epoch = excluded.epoch, settled = 0, refused = 0, lease_until = null`,

@@ -135,6 +135,11 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		if err := reschedule(ctx, tx, t, c.Schedule); err != nil {
 			return err
 		}
+		if c.Schedule == template.MoveSlots && len(t.Doors) > 0 {
+			if err := thawDoors(ctx, tx, t.ID); err != nil {
+				return err
+			}
+		}
 		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}

@@ -137,6 +137,11 @@ insert into review_coupons (review_id, coupon_id, user_id, appeal, appealed_at) 
 insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (65, 1002, '2027-12-03 12:00Z', 0);
 insert into wallet_registrations (device, coupon_id, user_id, push_token) values ('phone-1', 65, 1002, 'token-1');
 
+insert into doors (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, cut_to, members, cut_at, frozen_at)
+    select 1, 1, 'Members', 'segment', min(id), 60, 10, 0, '{"en": "Members come first."}', 9223372036854775807, 1, '2026-12-01 10:59Z', '2026-12-01 10:59Z' from segments;
+insert into door_members (template_id, place, chunk, members, count) values (1, 1, 0, '\x00', 1);
+insert into door_tests (template_id, user_id, note, wants) values (1, 1001, 'Wang, gold', 1);
+
 -- access
 insert into staff (email, name, role, shops, password_hash, locale, sso_issuer, sso_subject)
     values ('ada@tea.example', 'Ada', 'admin', '{}', '', 'en', 'https://id.example', 'ada-1'), ('bo@tea.example', 'Bo', 'marketer', '{10}', '', 'zh-CN', '', '');

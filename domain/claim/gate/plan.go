@@ -59,10 +59,14 @@ func (p Plan) Allot() (sum int64) {
 // no others.
 func (p Plan) forTaps() int64 { return p.Template.Stock - p.Template.Held }
 
-// Share returns the total allotment of each shard with which the whole stock is on
-// sale. Share never reduces an allotment.
+// Sellable returns how many coupons may be issued by now: those for taps, or the shares of the
+// doors that are open.
+func (p Plan) Sellable() int64 { return min(p.forTaps(), p.Template.SellableAt(p.Now)) }
+
+// Share returns the total allotment of each shard with which all coupons that may be
+// issued are on sale. Share never reduces an allotment.
 func (p Plan) Share() []int64 {
-	parts := Split(max(0, p.forTaps()-p.Base-p.Allot()), p.Shards)
+	parts := Split(max(0, p.Sellable()-p.Base-p.Allot()), p.Shards)
 	for i := range parts {
 		parts[i] += p.Parts[i].Allot
 	}
@@ -139,7 +143,7 @@ func (p Plan) Next(shards []Shard) Need {
 	}
 	var lost []int
 	reason := ReasonExcess
-	tell, fill, load, idle := false, p.forTaps() > p.Base+p.Allot(), false, true
+	tell, fill, load, idle := false, p.Sellable() > p.Base+p.Allot(), false, true
 	for i, s := range shards {
 		switch {
 		case !p.standing(s):

@@ -331,7 +331,7 @@ func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	case plan.State != Active:
 		return nil
 	}
-	if err := k.setTerms(ctx, plan, plan.all()); err != nil || plan.ended() || plan.forTaps() <= plan.Base+plan.Allot() {
+	if err := k.setTerms(ctx, plan, plan.all()); err != nil || plan.ended() || plan.Sellable() <= plan.Base+plan.Allot() {
 		return err
 	}
 	return k.fill(ctx, plan)

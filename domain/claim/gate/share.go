@@ -45,8 +45,11 @@ func (p Plan) restFor(quiet bool) time.Duration {
 	if !quiet || p.State != Active {
 		return lookSoon
 	}
-	if ahead := p.Template.OpensAt.Sub(p.Now) - readyBefore; ahead > lookSometimes && p.Template.Stored != template.Closed && p.Template.Stored != template.Cancelled {
+	if ahead := p.Template.FirstOpening().Sub(p.Now) - readyBefore; ahead > lookSometimes && p.Template.Stored != template.Closed && p.Template.Stored != template.Cancelled {
 		return min(ahead, lookSeldom)
+	}
+	if next, ok := p.Template.NextShare(p.Now); ok { // the share of the next door is handed out
+		return min(next.Sub(p.Now), lookSometimes)
 	}
 	return lookSometimes
 }

@@ -17,6 +17,24 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for AppealAnswerAnswer.
+const (
+	AppealAnswerAnswerRestored AppealAnswerAnswer = "restored"
+	AppealAnswerAnswerUpheld   AppealAnswerAnswer = "upheld"
+)
+
+// Valid indicates whether the value is a known member of the AppealAnswerAnswer enum.
+func (e AppealAnswerAnswer) Valid() bool {
+	switch e {
+	case AppealAnswerAnswerRestored:
+		return true
+	case AppealAnswerAnswerUpheld:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ApprovalRequestState.
 const (
 	Approved ApprovalRequestState = "approved"
@@ -286,22 +304,22 @@ func (e CampaignComparisonThan) Valid() bool {
 
 // Defines values for CampaignComparisonVerdict.
 const (
-	Chance CampaignComparisonVerdict = "chance"
-	Less   CampaignComparisonVerdict = "less"
-	More   CampaignComparisonVerdict = "more"
-	None   CampaignComparisonVerdict = "none"
+	CampaignComparisonVerdictChance CampaignComparisonVerdict = "chance"
+	CampaignComparisonVerdictLess   CampaignComparisonVerdict = "less"
+	CampaignComparisonVerdictMore   CampaignComparisonVerdict = "more"
+	CampaignComparisonVerdictNone   CampaignComparisonVerdict = "none"
 )
 
 // Valid indicates whether the value is a known member of the CampaignComparisonVerdict enum.
 func (e CampaignComparisonVerdict) Valid() bool {
 	switch e {
-	case Chance:
+	case CampaignComparisonVerdictChance:
 		return true
-	case Less:
+	case CampaignComparisonVerdictLess:
 		return true
-	case More:
+	case CampaignComparisonVerdictMore:
 		return true
-	case None:
+	case CampaignComparisonVerdictNone:
 		return true
 	default:
 		return false
@@ -659,6 +677,153 @@ func (e ClaimState) Valid() bool {
 	}
 }
 
+// Defines values for ClaimGroupMay.
+const (
+	ClaimGroupMayApprove ClaimGroupMay = "approve"
+	ClaimGroupMayDecline ClaimGroupMay = "decline"
+	ClaimGroupMayLetBe   ClaimGroupMay = "let_be"
+	ClaimGroupMayRestore ClaimGroupMay = "restore"
+	ClaimGroupMayReturn  ClaimGroupMay = "return"
+	ClaimGroupMaySuspend ClaimGroupMay = "suspend"
+)
+
+// Valid indicates whether the value is a known member of the ClaimGroupMay enum.
+func (e ClaimGroupMay) Valid() bool {
+	switch e {
+	case ClaimGroupMayApprove:
+		return true
+	case ClaimGroupMayDecline:
+		return true
+	case ClaimGroupMayLetBe:
+		return true
+	case ClaimGroupMayRestore:
+		return true
+	case ClaimGroupMayReturn:
+		return true
+	case ClaimGroupMaySuspend:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClaimGroupProposed.
+const (
+	ClaimGroupProposedReturn  ClaimGroupProposed = "return"
+	ClaimGroupProposedSuspend ClaimGroupProposed = "suspend"
+)
+
+// Valid indicates whether the value is a known member of the ClaimGroupProposed enum.
+func (e ClaimGroupProposed) Valid() bool {
+	switch e {
+	case ClaimGroupProposedReturn:
+		return true
+	case ClaimGroupProposedSuspend:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClaimGroupRules.
+const (
+	AtOnce          ClaimGroupRules = "at_once"
+	BeforeAnybody   ClaimGroupRules = "before_anybody"
+	ByProgram       ClaimGroupRules = "by_program"
+	NothingOpened   ClaimGroupRules = "nothing_opened"
+	PassesInARow    ClaimGroupRules = "passes_in_a_row"
+	SharedHousehold ClaimGroupRules = "shared_household"
+	SharedPhone     ClaimGroupRules = "shared_phone"
+	SharedPush      ClaimGroupRules = "shared_push"
+)
+
+// Valid indicates whether the value is a known member of the ClaimGroupRules enum.
+func (e ClaimGroupRules) Valid() bool {
+	switch e {
+	case AtOnce:
+		return true
+	case BeforeAnybody:
+		return true
+	case ByProgram:
+		return true
+	case NothingOpened:
+		return true
+	case PassesInARow:
+		return true
+	case SharedHousehold:
+		return true
+	case SharedPhone:
+		return true
+	case SharedPush:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClaimGroupState.
+const (
+	ClaimGroupStateLetBe      ClaimGroupState = "let_be"
+	ClaimGroupStateOpen       ClaimGroupState = "open"
+	ClaimGroupStateProposed   ClaimGroupState = "proposed"
+	ClaimGroupStateRestored   ClaimGroupState = "restored"
+	ClaimGroupStateRestoring  ClaimGroupState = "restoring"
+	ClaimGroupStateReturned   ClaimGroupState = "returned"
+	ClaimGroupStateReturning  ClaimGroupState = "returning"
+	ClaimGroupStateSuspended  ClaimGroupState = "suspended"
+	ClaimGroupStateSuspending ClaimGroupState = "suspending"
+)
+
+// Valid indicates whether the value is a known member of the ClaimGroupState enum.
+func (e ClaimGroupState) Valid() bool {
+	switch e {
+	case ClaimGroupStateLetBe:
+		return true
+	case ClaimGroupStateOpen:
+		return true
+	case ClaimGroupStateProposed:
+		return true
+	case ClaimGroupStateRestored:
+		return true
+	case ClaimGroupStateRestoring:
+		return true
+	case ClaimGroupStateReturned:
+		return true
+	case ClaimGroupStateReturning:
+		return true
+	case ClaimGroupStateSuspended:
+		return true
+	case ClaimGroupStateSuspending:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClaimPassWays.
+const (
+	ClaimPassWaysAttested  ClaimPassWays = "attested"
+	ClaimPassWaysPhoneCode ClaimPassWays = "phone_code"
+	ClaimPassWaysPuzzle    ClaimPassWays = "puzzle"
+	ClaimPassWaysToken     ClaimPassWays = "token"
+)
+
+// Valid indicates whether the value is a known member of the ClaimPassWays enum.
+func (e ClaimPassWays) Valid() bool {
+	switch e {
+	case ClaimPassWaysAttested:
+		return true
+	case ClaimPassWaysPhoneCode:
+		return true
+	case ClaimPassWaysPuzzle:
+		return true
+	case ClaimPassWaysToken:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CodeBatchState.
 const (
 	CodeBatchStateGenerating CodeBatchState = "generating"
@@ -685,12 +850,13 @@ func (e CodeBatchState) Valid() bool {
 
 // Defines values for CouponState.
 const (
-	CouponStateExpired  CouponState = "expired"
-	CouponStateLocked   CouponState = "locked"
-	CouponStateRefunded CouponState = "refunded"
-	CouponStateRevoked  CouponState = "revoked"
-	CouponStateUnused   CouponState = "unused"
-	CouponStateUsed     CouponState = "used"
+	CouponStateExpired   CouponState = "expired"
+	CouponStateLocked    CouponState = "locked"
+	CouponStateRefunded  CouponState = "refunded"
+	CouponStateRevoked   CouponState = "revoked"
+	CouponStateSuspended CouponState = "suspended"
+	CouponStateUnused    CouponState = "unused"
+	CouponStateUsed      CouponState = "used"
 )
 
 // Valid indicates whether the value is a known member of the CouponState enum.
@@ -704,9 +870,50 @@ func (e CouponState) Valid() bool {
 		return true
 	case CouponStateRevoked:
 		return true
+	case CouponStateSuspended:
+		return true
 	case CouponStateUnused:
 		return true
 	case CouponStateUsed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CouponReviewAnswer.
+const (
+	CouponReviewAnswerRestored CouponReviewAnswer = "restored"
+	CouponReviewAnswerUpheld   CouponReviewAnswer = "upheld"
+)
+
+// Valid indicates whether the value is a known member of the CouponReviewAnswer enum.
+func (e CouponReviewAnswer) Valid() bool {
+	switch e {
+	case CouponReviewAnswerRestored:
+		return true
+	case CouponReviewAnswerUpheld:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CouponReviewState.
+const (
+	CouponReviewStateRestored  CouponReviewState = "restored"
+	CouponReviewStateReturned  CouponReviewState = "returned"
+	CouponReviewStateSuspended CouponReviewState = "suspended"
+)
+
+// Valid indicates whether the value is a known member of the CouponReviewState enum.
+func (e CouponReviewState) Valid() bool {
+	switch e {
+	case CouponReviewStateRestored:
+		return true
+	case CouponReviewStateReturned:
+		return true
+	case CouponReviewStateSuspended:
 		return true
 	default:
 		return false
@@ -860,6 +1067,138 @@ func (e DeviceChangePlatform) Valid() bool {
 	}
 }
 
+// Defines values for DrawCardSource.
+const (
+	DrawCardSourceCommit DrawCardSource = "commit"
+	DrawCardSourceDrand  DrawCardSource = "drand"
+	DrawCardSourceLocal  DrawCardSource = "local"
+	DrawCardSourcePublic DrawCardSource = "public"
+)
+
+// Valid indicates whether the value is a known member of the DrawCardSource enum.
+func (e DrawCardSource) Valid() bool {
+	switch e {
+	case DrawCardSourceCommit:
+		return true
+	case DrawCardSourceDrand:
+		return true
+	case DrawCardSourceLocal:
+		return true
+	case DrawCardSourcePublic:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DrawCardState.
+const (
+	DrawCardStateCancelled DrawCardState = "cancelled"
+	DrawCardStateClosed    DrawCardState = "closed"
+	DrawCardStateDone      DrawCardState = "done"
+	DrawCardStateDrawn     DrawCardState = "drawn"
+	DrawCardStateOpen      DrawCardState = "open"
+	DrawCardStateSealed    DrawCardState = "sealed"
+)
+
+// Valid indicates whether the value is a known member of the DrawCardState enum.
+func (e DrawCardState) Valid() bool {
+	switch e {
+	case DrawCardStateCancelled:
+		return true
+	case DrawCardStateClosed:
+		return true
+	case DrawCardStateDone:
+		return true
+	case DrawCardStateDrawn:
+		return true
+	case DrawCardStateOpen:
+		return true
+	case DrawCardStateSealed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DrawEntryState.
+const (
+	DrawEntryStateEntered DrawEntryState = "entered"
+	DrawEntryStateStruck  DrawEntryState = "struck"
+	DrawEntryStateWaiting DrawEntryState = "waiting"
+	DrawEntryStateWon     DrawEntryState = "won"
+)
+
+// Valid indicates whether the value is a known member of the DrawEntryState enum.
+func (e DrawEntryState) Valid() bool {
+	switch e {
+	case DrawEntryStateEntered:
+		return true
+	case DrawEntryStateStruck:
+		return true
+	case DrawEntryStateWaiting:
+		return true
+	case DrawEntryStateWon:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DrawProofSource.
+const (
+	DrawProofSourceCommit DrawProofSource = "commit"
+	DrawProofSourceDrand  DrawProofSource = "drand"
+	DrawProofSourceLocal  DrawProofSource = "local"
+	DrawProofSourcePublic DrawProofSource = "public"
+)
+
+// Valid indicates whether the value is a known member of the DrawProofSource enum.
+func (e DrawProofSource) Valid() bool {
+	switch e {
+	case DrawProofSourceCommit:
+		return true
+	case DrawProofSourceDrand:
+		return true
+	case DrawProofSourceLocal:
+		return true
+	case DrawProofSourcePublic:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DrawProofState.
+const (
+	DrawProofStateCancelled DrawProofState = "cancelled"
+	DrawProofStateClosed    DrawProofState = "closed"
+	DrawProofStateDone      DrawProofState = "done"
+	DrawProofStateDrawn     DrawProofState = "drawn"
+	DrawProofStateOpen      DrawProofState = "open"
+	DrawProofStateSealed    DrawProofState = "sealed"
+)
+
+// Valid indicates whether the value is a known member of the DrawProofState enum.
+func (e DrawProofState) Valid() bool {
+	switch e {
+	case DrawProofStateCancelled:
+		return true
+	case DrawProofStateClosed:
+		return true
+	case DrawProofStateDone:
+		return true
+	case DrawProofStateDrawn:
+		return true
+	case DrawProofStateOpen:
+		return true
+	case DrawProofStateSealed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DropKind.
 const (
 	DropKindAmountOff    DropKind = "amount_off"
@@ -875,6 +1214,48 @@ func (e DropKind) Valid() bool {
 	case DropKindPercentOff:
 		return true
 	case DropKindThresholdOff:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DropOpeningMode.
+const (
+	DropOpeningModeDraw      DropOpeningMode = "draw"
+	DropOpeningModeFirstCome DropOpeningMode = "first_come"
+	DropOpeningModeShuffled  DropOpeningMode = "shuffled"
+)
+
+// Valid indicates whether the value is a known member of the DropOpeningMode enum.
+func (e DropOpeningMode) Valid() bool {
+	switch e {
+	case DropOpeningModeDraw:
+		return true
+	case DropOpeningModeFirstCome:
+		return true
+	case DropOpeningModeShuffled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DropProtection.
+const (
+	DropProtectionOff      DropProtection = "off"
+	DropProtectionStandard DropProtection = "standard"
+	DropProtectionStrict   DropProtection = "strict"
+)
+
+// Valid indicates whether the value is a known member of the DropProtection enum.
+func (e DropProtection) Valid() bool {
+	switch e {
+	case DropProtectionOff:
+		return true
+	case DropProtectionStandard:
+		return true
+	case DropProtectionStrict:
 		return true
 	default:
 		return false
@@ -905,6 +1286,21 @@ func (e DropState) Valid() bool {
 	case DropStateScheduled:
 		return true
 	case DropStateSoldOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DropWaitlist.
+const (
+	DropWaitlistOpen DropWaitlist = "open"
+)
+
+// Valid indicates whether the value is a known member of the DropWaitlist enum.
+func (e DropWaitlist) Valid() bool {
+	switch e {
+	case DropWaitlistOpen:
 		return true
 	default:
 		return false
@@ -962,6 +1358,51 @@ func (e GrantState) Valid() bool {
 	}
 }
 
+// Defines values for GroupCouponAnswer.
+const (
+	GroupCouponAnswerRestored GroupCouponAnswer = "restored"
+	GroupCouponAnswerUpheld   GroupCouponAnswer = "upheld"
+)
+
+// Valid indicates whether the value is a known member of the GroupCouponAnswer enum.
+func (e GroupCouponAnswer) Valid() bool {
+	switch e {
+	case GroupCouponAnswerRestored:
+		return true
+	case GroupCouponAnswerUpheld:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GroupCouponState.
+const (
+	GroupCouponStateFound     GroupCouponState = "found"
+	GroupCouponStateKept      GroupCouponState = "kept"
+	GroupCouponStateRestored  GroupCouponState = "restored"
+	GroupCouponStateReturned  GroupCouponState = "returned"
+	GroupCouponStateSuspended GroupCouponState = "suspended"
+)
+
+// Valid indicates whether the value is a known member of the GroupCouponState enum.
+func (e GroupCouponState) Valid() bool {
+	switch e {
+	case GroupCouponStateFound:
+		return true
+	case GroupCouponStateKept:
+		return true
+	case GroupCouponStateRestored:
+		return true
+	case GroupCouponStateReturned:
+		return true
+	case GroupCouponStateSuspended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for JobState.
 const (
 	JobStateCancelled JobState = "cancelled"
@@ -991,12 +1432,13 @@ func (e JobState) Valid() bool {
 
 // Defines values for OwnedCouponState.
 const (
-	OwnedCouponStateExpired  OwnedCouponState = "expired"
-	OwnedCouponStateLocked   OwnedCouponState = "locked"
-	OwnedCouponStateRefunded OwnedCouponState = "refunded"
-	OwnedCouponStateRevoked  OwnedCouponState = "revoked"
-	OwnedCouponStateUnused   OwnedCouponState = "unused"
-	OwnedCouponStateUsed     OwnedCouponState = "used"
+	OwnedCouponStateExpired   OwnedCouponState = "expired"
+	OwnedCouponStateLocked    OwnedCouponState = "locked"
+	OwnedCouponStateRefunded  OwnedCouponState = "refunded"
+	OwnedCouponStateRevoked   OwnedCouponState = "revoked"
+	OwnedCouponStateSuspended OwnedCouponState = "suspended"
+	OwnedCouponStateUnused    OwnedCouponState = "unused"
+	OwnedCouponStateUsed      OwnedCouponState = "used"
 )
 
 // Valid indicates whether the value is a known member of the OwnedCouponState enum.
@@ -1009,6 +1451,8 @@ func (e OwnedCouponState) Valid() bool {
 	case OwnedCouponStateRefunded:
 		return true
 	case OwnedCouponStateRevoked:
+		return true
+	case OwnedCouponStateSuspended:
 		return true
 	case OwnedCouponStateUnused:
 		return true
@@ -1157,6 +1601,36 @@ func (e ReminderWishMinutes) Valid() bool {
 	}
 }
 
+// Defines values for ReviewDecisionDecision.
+const (
+	ReviewDecisionDecisionApprove ReviewDecisionDecision = "approve"
+	ReviewDecisionDecisionDecline ReviewDecisionDecision = "decline"
+	ReviewDecisionDecisionLetBe   ReviewDecisionDecision = "let_be"
+	ReviewDecisionDecisionRestore ReviewDecisionDecision = "restore"
+	ReviewDecisionDecisionReturn  ReviewDecisionDecision = "return"
+	ReviewDecisionDecisionSuspend ReviewDecisionDecision = "suspend"
+)
+
+// Valid indicates whether the value is a known member of the ReviewDecisionDecision enum.
+func (e ReviewDecisionDecision) Valid() bool {
+	switch e {
+	case ReviewDecisionDecisionApprove:
+		return true
+	case ReviewDecisionDecisionDecline:
+		return true
+	case ReviewDecisionDecisionLetBe:
+		return true
+	case ReviewDecisionDecisionRestore:
+		return true
+	case ReviewDecisionDecisionReturn:
+		return true
+	case ReviewDecisionDecisionSuspend:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SegmentKind.
 const (
 	SegmentKindList  SegmentKind = "list"
@@ -1210,34 +1684,45 @@ func (e SlotState) Valid() bool {
 
 // Defines values for StepKind.
 const (
-	StepKindAnnounced      StepKind = "announced"
-	StepKindCancelled      StepKind = "cancelled"
-	StepKindChanged        StepKind = "changed"
-	StepKindClaimed        StepKind = "claimed"
-	StepKindClosed         StepKind = "closed"
-	StepKindCouponExpired  StepKind = "coupon_expired"
-	StepKindCouponLocked   StepKind = "coupon_locked"
-	StepKindCouponRefunded StepKind = "coupon_refunded"
-	StepKindCouponReleased StepKind = "coupon_released"
-	StepKindCouponRevoked  StepKind = "coupon_revoked"
-	StepKindCouponTimedOut StepKind = "coupon_timed_out"
-	StepKindCouponUsed     StepKind = "coupon_used"
-	StepKindExpected       StepKind = "expected"
-	StepKindFired          StepKind = "fired"
-	StepKindOpeningMoved   StepKind = "opening_moved"
-	StepKindOutcome        StepKind = "outcome"
-	StepKindPaused         StepKind = "paused"
-	StepKindPublished      StepKind = "published"
-	StepKindReserved       StepKind = "reserved"
-	StepKindResumed        StepKind = "resumed"
-	StepKindTried          StepKind = "tried"
-	StepKindWithdrawn      StepKind = "withdrawn"
+	StepKindAnnounced       StepKind = "announced"
+	StepKindAppealed        StepKind = "appealed"
+	StepKindCancelled       StepKind = "cancelled"
+	StepKindChanged         StepKind = "changed"
+	StepKindClaimed         StepKind = "claimed"
+	StepKindClosed          StepKind = "closed"
+	StepKindCouponExpired   StepKind = "coupon_expired"
+	StepKindCouponLocked    StepKind = "coupon_locked"
+	StepKindCouponRefunded  StepKind = "coupon_refunded"
+	StepKindCouponReleased  StepKind = "coupon_released"
+	StepKindCouponRevoked   StepKind = "coupon_revoked"
+	StepKindCouponTimedOut  StepKind = "coupon_timed_out"
+	StepKindCouponUsed      StepKind = "coupon_used"
+	StepKindDrawn           StepKind = "drawn"
+	StepKindEntered         StepKind = "entered"
+	StepKindExpected        StepKind = "expected"
+	StepKindFired           StepKind = "fired"
+	StepKindLeftWaitlist    StepKind = "left_waitlist"
+	StepKindOpeningMoved    StepKind = "opening_moved"
+	StepKindOutcome         StepKind = "outcome"
+	StepKindPaused          StepKind = "paused"
+	StepKindPublished       StepKind = "published"
+	StepKindReserved        StepKind = "reserved"
+	StepKindRestored        StepKind = "restored"
+	StepKindResumed         StepKind = "resumed"
+	StepKindStruck          StepKind = "struck"
+	StepKindSuspended       StepKind = "suspended"
+	StepKindTried           StepKind = "tried"
+	StepKindWaiting         StepKind = "waiting"
+	StepKindWaitlistSkipped StepKind = "waitlist_skipped"
+	StepKindWithdrawn       StepKind = "withdrawn"
 )
 
 // Valid indicates whether the value is a known member of the StepKind enum.
 func (e StepKind) Valid() bool {
 	switch e {
 	case StepKindAnnounced:
+		return true
+	case StepKindAppealed:
 		return true
 	case StepKindCancelled:
 		return true
@@ -1261,9 +1746,15 @@ func (e StepKind) Valid() bool {
 		return true
 	case StepKindCouponUsed:
 		return true
+	case StepKindDrawn:
+		return true
+	case StepKindEntered:
+		return true
 	case StepKindExpected:
 		return true
 	case StepKindFired:
+		return true
+	case StepKindLeftWaitlist:
 		return true
 	case StepKindOpeningMoved:
 		return true
@@ -1275,9 +1766,19 @@ func (e StepKind) Valid() bool {
 		return true
 	case StepKindReserved:
 		return true
+	case StepKindRestored:
+		return true
 	case StepKindResumed:
 		return true
+	case StepKindStruck:
+		return true
+	case StepKindSuspended:
+		return true
 	case StepKindTried:
+		return true
+	case StepKindWaiting:
+		return true
+	case StepKindWaitlistSkipped:
 		return true
 	case StepKindWithdrawn:
 		return true
@@ -1292,6 +1793,7 @@ const (
 	StepMessageCorrection StepMessage = "correction"
 	StepMessageNotice     StepMessage = "notice"
 	StepMessageReminder   StepMessage = "reminder"
+	StepMessageWaitlist   StepMessage = "waitlist"
 )
 
 // Valid indicates whether the value is a known member of the StepMessage enum.
@@ -1304,6 +1806,8 @@ func (e StepMessage) Valid() bool {
 	case StepMessageNotice:
 		return true
 	case StepMessageReminder:
+		return true
+	case StepMessageWaitlist:
 		return true
 	default:
 		return false
@@ -1409,6 +1913,30 @@ func (e TemplateClaimMode) Valid() bool {
 	}
 }
 
+// Defines values for TemplateDrawSource.
+const (
+	TemplateDrawSourceCommit TemplateDrawSource = "commit"
+	TemplateDrawSourceDrand  TemplateDrawSource = "drand"
+	TemplateDrawSourceLocal  TemplateDrawSource = "local"
+	TemplateDrawSourcePublic TemplateDrawSource = "public"
+)
+
+// Valid indicates whether the value is a known member of the TemplateDrawSource enum.
+func (e TemplateDrawSource) Valid() bool {
+	switch e {
+	case TemplateDrawSourceCommit:
+		return true
+	case TemplateDrawSourceDrand:
+		return true
+	case TemplateDrawSourceLocal:
+		return true
+	case TemplateDrawSourcePublic:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateKind.
 const (
 	TemplateKindAmountOff    TemplateKind = "amount_off"
@@ -1442,6 +1970,48 @@ func (e TemplateObtain) Valid() bool {
 	case TemplateObtainClaim:
 		return true
 	case TemplateObtainCode:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplateOpeningMode.
+const (
+	TemplateOpeningModeDraw      TemplateOpeningMode = "draw"
+	TemplateOpeningModeFirstCome TemplateOpeningMode = "first_come"
+	TemplateOpeningModeShuffled  TemplateOpeningMode = "shuffled"
+)
+
+// Valid indicates whether the value is a known member of the TemplateOpeningMode enum.
+func (e TemplateOpeningMode) Valid() bool {
+	switch e {
+	case TemplateOpeningModeDraw:
+		return true
+	case TemplateOpeningModeFirstCome:
+		return true
+	case TemplateOpeningModeShuffled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplateProtection.
+const (
+	TemplateProtectionOff      TemplateProtection = "off"
+	TemplateProtectionStandard TemplateProtection = "standard"
+	TemplateProtectionStrict   TemplateProtection = "strict"
+)
+
+// Valid indicates whether the value is a known member of the TemplateProtection enum.
+func (e TemplateProtection) Valid() bool {
+	switch e {
+	case TemplateProtectionOff:
+		return true
+	case TemplateProtectionStandard:
+		return true
+	case TemplateProtectionStrict:
 		return true
 	default:
 		return false
@@ -1499,6 +2069,24 @@ func (e TemplateTarget) Valid() bool {
 	}
 }
 
+// Defines values for TemplateWaitlist.
+const (
+	TemplateWaitlistIssue TemplateWaitlist = "issue"
+	TemplateWaitlistOff   TemplateWaitlist = "off"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWaitlist enum.
+func (e TemplateWaitlist) Valid() bool {
+	switch e {
+	case TemplateWaitlistIssue:
+		return true
+	case TemplateWaitlistOff:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplatePatchClaimMode.
 const (
 	TemplatePatchClaimModeDurable TemplatePatchClaimMode = "durable"
@@ -1511,6 +2099,30 @@ func (e TemplatePatchClaimMode) Valid() bool {
 	case TemplatePatchClaimModeDurable:
 		return true
 	case TemplatePatchClaimModeGate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplatePatchDrawSource.
+const (
+	TemplatePatchDrawSourceCommit TemplatePatchDrawSource = "commit"
+	TemplatePatchDrawSourceDrand  TemplatePatchDrawSource = "drand"
+	TemplatePatchDrawSourceLocal  TemplatePatchDrawSource = "local"
+	TemplatePatchDrawSourcePublic TemplatePatchDrawSource = "public"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchDrawSource enum.
+func (e TemplatePatchDrawSource) Valid() bool {
+	switch e {
+	case TemplatePatchDrawSourceCommit:
+		return true
+	case TemplatePatchDrawSourceDrand:
+		return true
+	case TemplatePatchDrawSourceLocal:
+		return true
+	case TemplatePatchDrawSourcePublic:
 		return true
 	default:
 		return false
@@ -1556,6 +2168,48 @@ func (e TemplatePatchObtain) Valid() bool {
 	}
 }
 
+// Defines values for TemplatePatchOpeningMode.
+const (
+	TemplatePatchOpeningModeDraw      TemplatePatchOpeningMode = "draw"
+	TemplatePatchOpeningModeFirstCome TemplatePatchOpeningMode = "first_come"
+	TemplatePatchOpeningModeShuffled  TemplatePatchOpeningMode = "shuffled"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchOpeningMode enum.
+func (e TemplatePatchOpeningMode) Valid() bool {
+	switch e {
+	case TemplatePatchOpeningModeDraw:
+		return true
+	case TemplatePatchOpeningModeFirstCome:
+		return true
+	case TemplatePatchOpeningModeShuffled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplatePatchProtection.
+const (
+	TemplatePatchProtectionOff      TemplatePatchProtection = "off"
+	TemplatePatchProtectionStandard TemplatePatchProtection = "standard"
+	TemplatePatchProtectionStrict   TemplatePatchProtection = "strict"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchProtection enum.
+func (e TemplatePatchProtection) Valid() bool {
+	switch e {
+	case TemplatePatchProtectionOff:
+		return true
+	case TemplatePatchProtectionStandard:
+		return true
+	case TemplatePatchProtectionStrict:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplatePatchTarget.
 const (
 	TemplatePatchTargetProduct TemplatePatchTarget = "product"
@@ -1574,6 +2228,24 @@ func (e TemplatePatchTarget) Valid() bool {
 	}
 }
 
+// Defines values for TemplatePatchWaitlist.
+const (
+	TemplatePatchWaitlistIssue TemplatePatchWaitlist = "issue"
+	TemplatePatchWaitlistOff   TemplatePatchWaitlist = "off"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchWaitlist enum.
+func (e TemplatePatchWaitlist) Valid() bool {
+	switch e {
+	case TemplatePatchWaitlistIssue:
+		return true
+	case TemplatePatchWaitlistOff:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateWishClaimMode.
 const (
 	TemplateWishClaimModeDurable TemplateWishClaimMode = "durable"
@@ -1586,6 +2258,30 @@ func (e TemplateWishClaimMode) Valid() bool {
 	case TemplateWishClaimModeDurable:
 		return true
 	case TemplateWishClaimModeGate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplateWishDrawSource.
+const (
+	TemplateWishDrawSourceCommit TemplateWishDrawSource = "commit"
+	TemplateWishDrawSourceDrand  TemplateWishDrawSource = "drand"
+	TemplateWishDrawSourceLocal  TemplateWishDrawSource = "local"
+	TemplateWishDrawSourcePublic TemplateWishDrawSource = "public"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishDrawSource enum.
+func (e TemplateWishDrawSource) Valid() bool {
+	switch e {
+	case TemplateWishDrawSourceCommit:
+		return true
+	case TemplateWishDrawSourceDrand:
+		return true
+	case TemplateWishDrawSourceLocal:
+		return true
+	case TemplateWishDrawSourcePublic:
 		return true
 	default:
 		return false
@@ -1631,6 +2327,48 @@ func (e TemplateWishObtain) Valid() bool {
 	}
 }
 
+// Defines values for TemplateWishOpeningMode.
+const (
+	TemplateWishOpeningModeDraw      TemplateWishOpeningMode = "draw"
+	TemplateWishOpeningModeFirstCome TemplateWishOpeningMode = "first_come"
+	TemplateWishOpeningModeShuffled  TemplateWishOpeningMode = "shuffled"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishOpeningMode enum.
+func (e TemplateWishOpeningMode) Valid() bool {
+	switch e {
+	case TemplateWishOpeningModeDraw:
+		return true
+	case TemplateWishOpeningModeFirstCome:
+		return true
+	case TemplateWishOpeningModeShuffled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplateWishProtection.
+const (
+	TemplateWishProtectionOff      TemplateWishProtection = "off"
+	TemplateWishProtectionStandard TemplateWishProtection = "standard"
+	TemplateWishProtectionStrict   TemplateWishProtection = "strict"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishProtection enum.
+func (e TemplateWishProtection) Valid() bool {
+	switch e {
+	case TemplateWishProtectionOff:
+		return true
+	case TemplateWishProtectionStandard:
+		return true
+	case TemplateWishProtectionStrict:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateWishTarget.
 const (
 	TemplateWishTargetProduct TemplateWishTarget = "product"
@@ -1643,6 +2381,24 @@ func (e TemplateWishTarget) Valid() bool {
 	case TemplateWishTargetProduct:
 		return true
 	case TemplateWishTargetShop:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplateWishWaitlist.
+const (
+	TemplateWishWaitlistIssue TemplateWishWaitlist = "issue"
+	TemplateWishWaitlistOff   TemplateWishWaitlist = "off"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishWaitlist enum.
+func (e TemplateWishWaitlist) Valid() bool {
+	switch e {
+	case TemplateWishWaitlistIssue:
+		return true
+	case TemplateWishWaitlistOff:
 		return true
 	default:
 		return false
@@ -1715,6 +2471,75 @@ func (e VersionTestWinner) Valid() bool {
 	case VersionTestWinnerA:
 		return true
 	case VersionTestWinnerB:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WaitAhead.
+const (
+	WaitAheadMore      WaitAhead = "more"
+	WaitAheadUnder10   WaitAhead = "under_10"
+	WaitAheadUnder100  WaitAhead = "under_100"
+	WaitAheadUnder1000 WaitAhead = "under_1000"
+)
+
+// Valid indicates whether the value is a known member of the WaitAhead enum.
+func (e WaitAhead) Valid() bool {
+	switch e {
+	case WaitAheadMore:
+		return true
+	case WaitAheadUnder10:
+		return true
+	case WaitAheadUnder100:
+		return true
+	case WaitAheadUnder1000:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WaitChance.
+const (
+	Good  WaitChance = "good"
+	Small WaitChance = "small"
+	Some  WaitChance = "some"
+)
+
+// Valid indicates whether the value is a known member of the WaitChance enum.
+func (e WaitChance) Valid() bool {
+	switch e {
+	case Good:
+		return true
+	case Small:
+		return true
+	case Some:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WaitState.
+const (
+	WaitStateFilled  WaitState = "filled"
+	WaitStateLeft    WaitState = "left"
+	WaitStateSkipped WaitState = "skipped"
+	WaitStateWaiting WaitState = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the WaitState enum.
+func (e WaitState) Valid() bool {
+	switch e {
+	case WaitStateFilled:
+		return true
+	case WaitStateLeft:
+		return true
+	case WaitStateSkipped:
+		return true
+	case WaitStateWaiting:
 		return true
 	default:
 		return false
@@ -2137,12 +2962,13 @@ func (e ListWebhookDeliveriesParamsState) Valid() bool {
 
 // Defines values for ListCouponsParamsState.
 const (
-	ListCouponsParamsStateExpired  ListCouponsParamsState = "expired"
-	ListCouponsParamsStateLocked   ListCouponsParamsState = "locked"
-	ListCouponsParamsStateRefunded ListCouponsParamsState = "refunded"
-	ListCouponsParamsStateRevoked  ListCouponsParamsState = "revoked"
-	ListCouponsParamsStateUnused   ListCouponsParamsState = "unused"
-	ListCouponsParamsStateUsed     ListCouponsParamsState = "used"
+	ListCouponsParamsStateExpired   ListCouponsParamsState = "expired"
+	ListCouponsParamsStateLocked    ListCouponsParamsState = "locked"
+	ListCouponsParamsStateRefunded  ListCouponsParamsState = "refunded"
+	ListCouponsParamsStateRevoked   ListCouponsParamsState = "revoked"
+	ListCouponsParamsStateSuspended ListCouponsParamsState = "suspended"
+	ListCouponsParamsStateUnused    ListCouponsParamsState = "unused"
+	ListCouponsParamsStateUsed      ListCouponsParamsState = "used"
 )
 
 // Valid indicates whether the value is a known member of the ListCouponsParamsState enum.
@@ -2155,6 +2981,8 @@ func (e ListCouponsParamsState) Valid() bool {
 	case ListCouponsParamsStateRefunded:
 		return true
 	case ListCouponsParamsStateRevoked:
+		return true
+	case ListCouponsParamsStateSuspended:
 		return true
 	case ListCouponsParamsStateUnused:
 		return true
@@ -2259,6 +3087,29 @@ type AdminCouponList struct {
 	Next *string `json:"next,omitempty"`
 }
 
+// Appeal defines model for Appeal.
+type Appeal struct {
+	// Text Why the coupon should be given back.
+	//
+	// Examples: I pressed the button in the app at home.
+	Text string `json:"text"`
+}
+
+// AppealAnswer defines model for AppealAnswer.
+type AppealAnswer struct {
+	// Answer Examples: restored
+	Answer AppealAnswerAnswer `json:"answer"`
+
+	// CouponId Examples: 17
+	CouponId string `json:"coupon_id"`
+
+	// Reason Why, for the coupon's log and the audit log.
+	Reason string `json:"reason"`
+}
+
+// AppealAnswerAnswer Examples: restored
+type AppealAnswerAnswer string
+
 // ApprovalDecision defines model for ApprovalDecision.
 type ApprovalDecision struct {
 	// Reason Reason; required to refuse.
@@ -2332,6 +3183,9 @@ type Balance struct {
 
 	// TemplateId Examples: 1
 	TemplateId string `json:"template_id"`
+
+	// Waitlist Of a drop with a waitlist.
+	Waitlist *WaitSheet `json:"waitlist,omitempty"`
 }
 
 // BalanceLine defines model for BalanceLine.
@@ -3389,6 +4243,12 @@ type Cell struct {
 	Skipped  int64 `json:"skipped"`
 }
 
+// Challenge defines model for Challenge.
+type Challenge struct {
+	Parameters Parameters `json:"parameters"`
+	Signature  string     `json:"signature"`
+}
+
 // Claim defines model for Claim.
 type Claim struct {
 	// At When it was decided.
@@ -3423,8 +4283,146 @@ type Claim struct {
 // Examples: issued
 type ClaimState string
 
+// ClaimEvidence defines model for ClaimEvidence.
+type ClaimEvidence struct {
+	// PhoneCode The code that POST /phone/verification has sent to the user's phone. It verifies the phone as well.
+	PhoneCode *string `json:"phone_code,omitempty"`
+
+	// Puzzle The solution of the puzzle, as ALTCHA sends it: JSON in base64.
+	//
+	// Examples: eyJjaGFsbGVuZ2UiOnt9fQ==
+	Puzzle *string `json:"puzzle,omitempty"`
+
+	// Token The token of the widget of Turnstile, hCaptcha or another service with the same call.
+	Token *string `json:"token,omitempty"`
+}
+
+// ClaimGroup defines model for ClaimGroup.
+type ClaimGroup struct {
+	// Agents With how many agents; 0 = not known.
+	//
+	// Examples: 5
+	Agents int64 `json:"agents"`
+
+	// Appeals Appeals that wait for an answer.
+	//
+	// Examples: 0
+	Appeals   int64     `json:"appeals"`
+	ChangedAt time.Time `json:"changed_at"`
+
+	// Coupons The claims of the group.
+	//
+	// Examples: 214
+	Coupons int64 `json:"coupons"`
+
+	// FromMs The first of them, in milliseconds after the opening.
+	//
+	// Examples: 3
+	FromMs int64 `json:"from_ms"`
+
+	// Id Examples: 1
+	Id string `json:"id"`
+
+	// Kept Coupons that were used, locked or expired before.
+	//
+	// Examples: 0
+	Kept int64 `json:"kept"`
+
+	// May The decisions that this caller can make now.
+	May []ClaimGroupMay `json:"may"`
+
+	// Networks From how many networks they came; 0 = not known.
+	//
+	// Examples: 1
+	Networks int64 `json:"networks"`
+
+	// NothingOpened Claims whose users had opened no page and no link, and reserved no reminder.
+	//
+	// Examples: 214
+	NothingOpened int64 `json:"nothing_opened"`
+
+	// Proposed What a second member is asked to approve.
+	Proposed *ClaimGroupProposed `json:"proposed,omitempty"`
+
+	// Reason Of the last decision.
+	Reason *string `json:"reason,omitempty"`
+
+	// Restored Coupons that their owners have again.
+	//
+	// Examples: 0
+	Restored int64 `json:"restored"`
+
+	// Returned Coupons that were taken back.
+	//
+	// Examples: 0
+	Returned int64 `json:"returned"`
+
+	// Rules The signs that at least half of the claims share; docs/brakes.md describes them.
+	Rules *[]ClaimGroupRules `json:"rules"`
+
+	// State Examples: open
+	State ClaimGroupState `json:"state"`
+
+	// Suspended Coupons under review now.
+	//
+	// Examples: 0
+	Suspended   int64      `json:"suspended"`
+	SuspendedAt *time.Time `json:"suspended_at,omitempty"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+
+	// ToMs The last of them.
+	//
+	// Examples: 9
+	ToMs int64 `json:"to_ms"`
+}
+
+// ClaimGroupMay defines model for ClaimGroup.May.
+type ClaimGroupMay string
+
+// ClaimGroupProposed What a second member is asked to approve.
+type ClaimGroupProposed string
+
+// ClaimGroupRules defines model for ClaimGroup.Rules.
+type ClaimGroupRules string
+
+// ClaimGroupState Examples: open
+type ClaimGroupState string
+
+// ClaimGroupList defines model for ClaimGroupList.
+type ClaimGroupList struct {
+	Groups []ClaimGroup `json:"groups"`
+
+	// Next Pass as before to get the next page; absent on the last one.
+	Next *string `json:"next,omitempty"`
+}
+
+// ClaimPass defines model for ClaimPass.
+type ClaimPass struct {
+	// ExpiresAt When the pass ends: 30 minutes after it was earned, or after the opening if that is later.
+	//
+	// Examples: 2027-01-01T12:30:00Z
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// Pass To be sent as pass with POST /claims. Absent while the evidence is missing, and for a drop that needs no pass.
+	Pass *string `json:"pass,omitempty"`
+
+	// Puzzle A challenge in the form of ALTCHA, version 2 of its protocol, for this user and drop. It can be solved for two hours.
+	Puzzle *Challenge `json:"puzzle,omitempty"`
+
+	// Ways Without a pass: what earns one.
+	Ways *[]ClaimPassWays `json:"ways,omitempty"`
+}
+
+// ClaimPassWays defines model for ClaimPass.Ways.
+type ClaimPassWays string
+
 // ClaimWish defines model for ClaimWish.
 type ClaimWish struct {
+	// Pass For a protected drop: the pass from POST /passes/{template_id}.
+	Pass *string `json:"pass,omitempty"`
+
 	// TemplateId The drop.
 	//
 	// Examples: 1
@@ -3582,6 +4580,48 @@ type CouponPass struct {
 	// Examples: https://pay.google.com/gp/v/save/eyJ…
 	GoogleUrl *string `json:"google_url,omitempty"`
 }
+
+// CouponReview defines model for CouponReview.
+type CouponReview struct {
+	// Answer What a person has decided about the appeal.
+	Answer     *CouponReviewAnswer `json:"answer,omitempty"`
+	AnsweredAt *time.Time          `json:"answered_at,omitempty"`
+
+	// Appeal The owner's words.
+	Appeal     *string    `json:"appeal,omitempty"`
+	AppealedAt *time.Time `json:"appealed_at,omitempty"`
+
+	// CouponId Examples: 17
+	CouponId string `json:"coupon_id"`
+
+	// Sentence Why, in English.
+	//
+	// Examples: Your coupon is being checked: it was claimed together with many others, faster than people can press a button.
+	Sentence string `json:"sentence"`
+
+	// SentenceZh Why, in Chinese.
+	//
+	// Examples: 您的优惠券正在核查。
+	SentenceZh string `json:"sentence_zh"`
+
+	// Since When it was suspended.
+	//
+	// Examples: 2027-01-01T12:30:00Z
+	Since *time.Time `json:"since,omitempty"`
+
+	// State suspended: it cannot be used until a person has decided. returned: it was taken back. restored: it is the owner's again.
+	//
+	// Examples: suspended
+	State CouponReviewState `json:"state"`
+}
+
+// CouponReviewAnswer What a person has decided about the appeal.
+type CouponReviewAnswer string
+
+// CouponReviewState suspended: it cannot be used until a person has decided. returned: it was taken back. restored: it is the owner's again.
+//
+// Examples: suspended
+type CouponReviewState string
 
 // CouponRule defines model for CouponRule.
 type CouponRule struct {
@@ -3780,6 +4820,264 @@ type DevicesAnswerBody struct {
 	Devices []Device `json:"devices"`
 }
 
+// DrawCard defines model for DrawCard.
+type DrawCard struct {
+	// Cards All versions of the signed card; the last one holds.
+	Cards []string `json:"cards"`
+
+	// ClosesAt The first instant without entries.
+	//
+	// Examples: 2027-01-01T12:00:00Z
+	ClosesAt time.Time `json:"closes_at"`
+
+	// Entries The entries that there are.
+	//
+	// Examples: 4200
+	Entries int64 `json:"entries"`
+
+	// Key The public key that signs.
+	//
+	// Examples: dropbell+1a2b3c4d+AQ…
+	Key string `json:"key"`
+
+	// NotProved What no check of a draw can prove.
+	NotProved string `json:"not_proved"`
+
+	// OpensAt The first instant of entries.
+	//
+	// Examples: 2027-01-01T11:00:00Z
+	OpensAt time.Time `json:"opens_at"`
+
+	// Protocol Examples: dropbell-draw/1
+	Protocol string `json:"protocol"`
+
+	// Round The round of the source that decides.
+	//
+	// Examples: 1000
+	Round *int64 `json:"round,omitempty"`
+
+	// RoundAt When that round appears.
+	//
+	// Examples: 2027-01-01T12:01:00Z
+	RoundAt *time.Time `json:"round_at,omitempty"`
+
+	// Seal The signed seal, a moment after entries close. Keep it: it proves that the list was not changed later.
+	Seal *string `json:"seal,omitempty"`
+
+	// Source Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand.
+	//
+	// Examples: drand
+	Source DrawCardSource `json:"source"`
+
+	// State open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+	//
+	// Examples: open
+	State DrawCardState `json:"state"`
+
+	// Stock How many tickets win.
+	//
+	// Examples: 100
+	Stock int64 `json:"stock"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+}
+
+// DrawCardSource Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand.
+//
+// Examples: drand
+type DrawCardSource string
+
+// DrawCardState open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+//
+// Examples: open
+type DrawCardState string
+
+// DrawEntry defines model for DrawEntry.
+type DrawEntry struct {
+	// CouponId The coupon of a winner, a moment after the draw.
+	//
+	// Examples: 17
+	CouponId *string `json:"coupon_id,omitempty"`
+
+	// Cutoff Once the draw is made: the score of the last winner.
+	//
+	// Examples: 0a31…
+	Cutoff *string `json:"cutoff,omitempty"`
+
+	// EnteredAt Examples: 2027-01-01T11:00:00Z
+	EnteredAt time.Time `json:"entered_at"`
+
+	// Reason Why the entry was struck, or why a winner got no coupon.
+	Reason *string `json:"reason,omitempty"`
+
+	// Receipt The signed receipt. Keep it: with it a dropped entry can be proved.
+	//
+	// Examples: dropbell-draw/1 receipt
+	// drop 1
+	// …
+	Receipt string `json:"receipt"`
+
+	// Salt Keeps the user of the ticket from being guessed. Only the server and the user know it.
+	//
+	// Examples: 101112131415161718191a1b1c1d1e1f
+	Salt string `json:"salt"`
+
+	// Score Once the draw is made: the least hash of seed and ticket. Scores up to the cutoff win.
+	//
+	// Examples: 00c2…
+	Score *string `json:"score,omitempty"`
+
+	// State entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. struck: staff took the entry out; reason says why.
+	//
+	// Examples: entered
+	State DrawEntryState `json:"state"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+
+	// Ticket The entry's random number, 32 hexadecimal digits. It is public.
+	//
+	// Examples: 000102030405060708090a0b0c0d0e0f
+	Ticket string `json:"ticket"`
+
+	// Weight How many chances the ticket has.
+	//
+	// Examples: 1
+	Weight int64 `json:"weight"`
+}
+
+// DrawEntryState entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. struck: staff took the entry out; reason says why.
+//
+// Examples: entered
+type DrawEntryState string
+
+// DrawFigures defines model for DrawFigures.
+type DrawFigures struct {
+	// Figures Whole numbers in the order in which they were published, separated by spaces.
+	//
+	// Examples: 4 11 23 30 41 47
+	Figures string `json:"figures"`
+}
+
+// DrawFiguresState defines model for DrawFiguresState.
+type DrawFiguresState struct {
+	// Complete Two members gave the same figures; the draw is being made.
+	Complete bool `json:"complete"`
+}
+
+// DrawProof defines model for DrawProof.
+type DrawProof struct {
+	// Cards All versions of the signed card; the last one holds.
+	Cards []string `json:"cards"`
+
+	// ClosesAt The first instant without entries.
+	//
+	// Examples: 2027-01-01T12:00:00Z
+	ClosesAt time.Time `json:"closes_at"`
+
+	// Cutoff The score of the last winner.
+	//
+	// Examples: 0a31…
+	Cutoff *string `json:"cutoff,omitempty"`
+
+	// Entries The entries that there are.
+	//
+	// Examples: 4200
+	Entries int64 `json:"entries"`
+
+	// Key The public key that signs.
+	//
+	// Examples: dropbell+1a2b3c4d+AQ…
+	Key string `json:"key"`
+
+	// NotProved What no check of a draw can prove.
+	NotProved string `json:"not_proved"`
+
+	// OpensAt The first instant of entries.
+	//
+	// Examples: 2027-01-01T11:00:00Z
+	OpensAt time.Time `json:"opens_at"`
+
+	// Protocol Examples: dropbell-draw/1
+	Protocol string `json:"protocol"`
+
+	// Randomness Examples: fe29…
+	Randomness *string `json:"randomness,omitempty"`
+
+	// Result The signed result, once the draw is made.
+	Result *string `json:"result,omitempty"`
+
+	// Round The round of the source that decides.
+	//
+	// Examples: 1000
+	Round *int64 `json:"round,omitempty"`
+
+	// RoundAt When that round appears.
+	//
+	// Examples: 2027-01-01T12:01:00Z
+	RoundAt *time.Time `json:"round_at,omitempty"`
+
+	// Seal The signed seal, a moment after entries close. Keep it: it proves that the list was not changed later.
+	Seal *string `json:"seal,omitempty"`
+
+	// Seed SHA-256 of the protocol's name, the sealed root and the random value.
+	//
+	// Examples: 41d0…
+	Seed *string `json:"seed,omitempty"`
+
+	// Source Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand.
+	//
+	// Examples: drand
+	Source DrawProofSource `json:"source"`
+
+	// State open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+	//
+	// Examples: open
+	State DrawProofState `json:"state"`
+
+	// Stock How many tickets win.
+	//
+	// Examples: 100
+	Stock int64 `json:"stock"`
+
+	// Struck How many entries were struck.
+	//
+	// Examples: 0
+	Struck *int64 `json:"struck,omitempty"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+
+	// Won How many tickets won.
+	//
+	// Examples: 100
+	Won *int64 `json:"won,omitempty"`
+}
+
+// DrawProofSource Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand.
+//
+// Examples: drand
+type DrawProofSource string
+
+// DrawProofState open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+//
+// Examples: open
+type DrawProofState string
+
+// DrawStrike defines model for DrawStrike.
+type DrawStrike struct {
+	// Reason Public; it must not name the user.
+	//
+	// Examples: Employee of the shop
+	Reason string `json:"reason"`
+
+	// UserId Whose entry is struck.
+	//
+	// Examples: 1001
+	UserId string `json:"user_id"`
+}
+
 // Drop defines model for Drop.
 type Drop struct {
 	// AmountOff Minor units of the currency.
@@ -3820,6 +5118,11 @@ type Drop struct {
 	// Name Examples: 20 off
 	Name string `json:"name"`
 
+	// OpeningMode first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw decides; GET /draws/{id}/card has the window.
+	//
+	// Examples: first_come
+	OpeningMode DropOpeningMode `json:"opening_mode"`
+
 	// OpensAt When the drop opens.
 	//
 	// Examples: 2027-01-01T12:00:00Z
@@ -3830,6 +5133,11 @@ type Drop struct {
 
 	// PercentOff Examples: 20
 	PercentOff *int64 `json:"percent_off,omitempty"`
+
+	// Protection off: a claim needs no pass. Otherwise POST /passes/{template_id} gives the pass.
+	//
+	// Examples: off
+	Protection DropProtection `json:"protection"`
 
 	// ShopName Examples: Tea House
 	ShopName string `json:"shop_name"`
@@ -3849,13 +5157,29 @@ type Drop struct {
 	//
 	// Examples: 5000
 	Threshold *int64 `json:"threshold,omitempty"`
+
+	// Waitlist The drop is sold out, and the user can join its waitlist.
+	Waitlist *DropWaitlist `json:"waitlist,omitempty"`
 }
 
 // DropKind Examples: amount_off
 type DropKind string
 
+// DropOpeningMode first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw decides; GET /draws/{id}/card has the window.
+//
+// Examples: first_come
+type DropOpeningMode string
+
+// DropProtection off: a claim needs no pass. Otherwise POST /passes/{template_id} gives the pass.
+//
+// Examples: off
+type DropProtection string
+
 // DropState Examples: scheduled
 type DropState string
+
+// DropWaitlist The drop is sold out, and the user can join its waitlist.
+type DropWaitlist string
 
 // DropMoney defines model for DropMoney.
 type DropMoney struct {
@@ -3984,6 +5308,47 @@ type EstimateWish struct {
 	//
 	// Examples: {"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}
 	Rule map[string]interface{} `json:"rule"`
+}
+
+// Fairness defines model for Fairness.
+type Fairness struct {
+	// Entries Claims that got a coupon.
+	//
+	// Examples: 20000
+	Entries *int64 `json:"entries,omitempty"`
+
+	// Over False until the drop is over or sold out; the figures are absent before.
+	Over bool `json:"over"`
+
+	// Refused Claims that did not: without a pass, too late, or beyond the limit per user.
+	//
+	// Examples: 84000
+	Refused *int64 `json:"refused,omitempty"`
+
+	// Restored Coupons that were suspended and given back to their owners.
+	//
+	// Examples: 4
+	Restored *int64 `json:"restored,omitempty"`
+
+	// ReviewedAt When the claims were last reviewed.
+	//
+	// Examples: 2027-01-01T13:00:00Z
+	ReviewedAt *time.Time `json:"reviewed_at,omitempty"`
+
+	// Suspended Coupons under review now.
+	//
+	// Examples: 0
+	Suspended *int64 `json:"suspended,omitempty"`
+
+	// TakenBack Coupons that were taken back from scripts.
+	//
+	// Examples: 2950
+	TakenBack *int64 `json:"taken_back,omitempty"`
+
+	// WithoutPass Of the refused: without a pass.
+	//
+	// Examples: 12000
+	WithoutPass *int64 `json:"without_pass,omitempty"`
 }
 
 // Forecast defines model for Forecast.
@@ -4203,6 +5568,38 @@ type GrantWish struct {
 	UserIds []string `json:"user_ids"`
 }
 
+// GroupCoupon defines model for GroupCoupon.
+type GroupCoupon struct {
+	Answer *GroupCouponAnswer `json:"answer,omitempty"`
+
+	// Appeal The owner's words.
+	Appeal     *string    `json:"appeal,omitempty"`
+	AppealedAt *time.Time `json:"appealed_at,omitempty"`
+
+	// CouponId Examples: 17
+	CouponId string `json:"coupon_id"`
+
+	// State Examples: found
+	State GroupCouponState `json:"state"`
+
+	// UserId Examples: 1001
+	UserId string `json:"user_id"`
+}
+
+// GroupCouponAnswer defines model for GroupCoupon.Answer.
+type GroupCouponAnswer string
+
+// GroupCouponState Examples: found
+type GroupCouponState string
+
+// GroupCouponList defines model for GroupCouponList.
+type GroupCouponList struct {
+	Coupons []GroupCoupon `json:"coupons"`
+
+	// Next Pass as after to get the next page; absent on the last one.
+	Next *string `json:"next,omitempty"`
+}
+
 // HourSums defines model for HourSums.
 type HourSums struct {
 	// Basket The average amount of an order before discounts; 0 without orders.
@@ -4357,12 +5754,17 @@ type JobState string
 
 // Ledger defines model for Ledger.
 type Ledger struct {
+	// Held Kept for users of the waitlist.
+	//
+	// Examples: 0
+	Held int64 `json:"held"`
+
 	// Issued Coupons there are, without those that were returned to stock.
 	//
 	// Examples: 0
 	Issued int64 `json:"issued"`
 
-	// Left Total less issued: shelf and writing together.
+	// Left Total less held and issued: shelf and writing together.
 	//
 	// Examples: 100
 	Left int64 `json:"left"`
@@ -4594,6 +5996,25 @@ type OwnedCoupon struct {
 //
 // Examples: locked
 type OwnedCouponState string
+
+// Parameters defines model for Parameters.
+type Parameters struct {
+	Algorithm string               `json:"algorithm"`
+	Cost      int64                `json:"cost"`
+	Data      ParametersDataStruct `json:"data"`
+	ExpiresAt int64                `json:"expiresAt"`
+	KeyLength int64                `json:"keyLength"`
+	KeyPrefix string               `json:"keyPrefix"`
+	Nonce     string               `json:"nonce"`
+	Salt      string               `json:"salt"`
+}
+
+// ParametersDataStruct defines model for ParametersDataStruct.
+type ParametersDataStruct struct {
+	At   int64  `json:"at"`
+	Drop string `json:"drop"`
+	User string `json:"user"`
+}
 
 // PhoneCode defines model for PhoneCode.
 type PhoneCode struct {
@@ -4943,6 +6364,18 @@ type ReservationWish struct {
 	TemplateId string `json:"template_id"`
 }
 
+// ReviewDecision defines model for ReviewDecision.
+type ReviewDecision struct {
+	// Decision Examples: suspend
+	Decision ReviewDecisionDecision `json:"decision"`
+
+	// Reason Why, for the coupons' log and the audit log.
+	Reason string `json:"reason"`
+}
+
+// ReviewDecisionDecision Examples: suspend
+type ReviewDecisionDecision string
+
 // RevokeCodes defines model for RevokeCodes.
 type RevokeCodes struct {
 	// Reason Why, for the audit log.
@@ -5235,9 +6668,11 @@ type Step struct {
 
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
-	Kind StepKind   `json:"kind"`
 
-	// Message The kind of message; notice: before a coupon expires.
+	// Kind entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+	Kind StepKind `json:"kind"`
+
+	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
 	Message *StepMessage `json:"message,omitempty"`
 
 	// Minutes Examples: 10
@@ -5264,10 +6699,10 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind defines model for Step.Kind.
+// StepKind entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
 type StepKind string
 
-// StepMessage The kind of message; notice: before a coupon expires.
+// StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
 type StepMessage string
 
 // StepOutcome recovered: sent after at least one failure; sent with the reason quiet_hours: at their end.
@@ -5282,6 +6717,11 @@ type StockSheet struct {
 	//
 	// Examples: 0
 	Difference int64 `json:"difference"`
+
+	// Held Kept for users of the waitlist.
+	//
+	// Examples: 0
+	Held int64 `json:"held"`
 
 	// Issued Coupons, counted, without those that were returned to stock.
 	//
@@ -5456,6 +6896,11 @@ type Tally struct {
 	// Revoked Examples: 1
 	Revoked int64 `json:"revoked"`
 
+	// Suspended Under review.
+	//
+	// Examples: 0
+	Suspended int64 `json:"suspended"`
+
 	// Unused Examples: 25
 	Unused int64 `json:"unused"`
 
@@ -5487,9 +6932,24 @@ type Template struct {
 	Currency    string `json:"currency"`
 	Description string `json:"description"`
 
+	// DrawPublic For public: the public draw whose figures decide, with its day. At most 200 characters.
+	//
+	// Examples: Lotto 6aus49, 2 January 2027
+	DrawPublic *string `json:"draw_public,omitempty"`
+
+	// DrawSource The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win.
+	//
+	// Examples: drand
+	DrawSource *TemplateDrawSource `json:"draw_source,omitempty"`
+
 	// EarlierSlots Slots that fired for an opening that was moved since.
 	EarlierSlots *[]Slot    `json:"earlier_slots,omitempty"`
 	EndedAt      *time.Time `json:"ended_at,omitempty"`
+
+	// EntryMinutes How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication.
+	//
+	// Examples: 30
+	EntryMinutes *int64 `json:"entry_minutes,omitempty"`
 
 	// HoldOutPercent The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
 	//
@@ -5528,6 +6988,11 @@ type Template struct {
 	// Obtain Examples: claim
 	Obtain TemplateObtain `json:"obtain"`
 
+	// OpeningMode first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides. first_come if left out.
+	//
+	// Examples: draw
+	OpeningMode *TemplateOpeningMode `json:"opening_mode,omitempty"`
+
 	// OpensAt Examples: 2027-01-01T12:00:00Z
 	OpensAt time.Time `json:"opens_at"`
 
@@ -5535,9 +7000,14 @@ type Template struct {
 	PerUserLimit int64 `json:"per_user_limit"`
 
 	// PercentOff Examples: 20
-	PercentOff  *int64     `json:"percent_off,omitempty"`
-	Product     *string    `json:"product,omitempty"`
-	PublishedAt *time.Time `json:"published_at,omitempty"`
+	PercentOff *int64  `json:"percent_off,omitempty"`
+	Product    *string `json:"product,omitempty"`
+
+	// Protection standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET. off if left out.
+	//
+	// Examples: off
+	Protection  *TemplateProtection `json:"protection,omitempty"`
+	PublishedAt *time.Time          `json:"published_at,omitempty"`
 
 	// ShopName Examples: Shop 10
 	ShopName string `json:"shop_name"`
@@ -5575,10 +7045,18 @@ type Template struct {
 	//
 	// Examples: 1
 	Version int64 `json:"version"`
+
+	// Waitlist Examples: off
+	Waitlist TemplateWaitlist `json:"waitlist"`
 }
 
 // TemplateClaimMode Examples: durable
 type TemplateClaimMode string
+
+// TemplateDrawSource The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win.
+//
+// Examples: drand
+type TemplateDrawSource string
 
 // TemplateKind Examples: amount_off
 type TemplateKind string
@@ -5586,11 +7064,24 @@ type TemplateKind string
 // TemplateObtain Examples: claim
 type TemplateObtain string
 
+// TemplateOpeningMode first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides. first_come if left out.
+//
+// Examples: draw
+type TemplateOpeningMode string
+
+// TemplateProtection standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET. off if left out.
+//
+// Examples: off
+type TemplateProtection string
+
 // TemplateState Examples: draft
 type TemplateState string
 
 // TemplateTarget Examples: shop
 type TemplateTarget string
+
+// TemplateWaitlist Examples: off
+type TemplateWaitlist string
 
 // TemplateList defines model for TemplateList.
 type TemplateList struct {
@@ -5601,26 +7092,31 @@ type TemplateList struct {
 
 // TemplatePatch defines model for TemplatePatch.
 type TemplatePatch struct {
-	AmountOff      *int64                  `json:"amount_off,omitempty"`
-	ClaimMode      *TemplatePatchClaimMode `json:"claim_mode,omitempty"`
-	ClaimUrl       *string                 `json:"claim_url,omitempty"`
-	ClosesAt       *time.Time              `json:"closes_at,omitempty"`
-	Currency       *string                 `json:"currency,omitempty"`
-	Description    *string                 `json:"description,omitempty"`
-	HoldOutPercent *int64                  `json:"hold_out_percent,omitempty"`
-	Kind           *TemplatePatchKind      `json:"kind,omitempty"`
-	MaxOff         *int64                  `json:"max_off,omitempty"`
-	Name           *string                 `json:"name,omitempty"`
-	Note           *string                 `json:"note,omitempty"`
-	NotifyChannels *[]string               `json:"notify_channels,omitempty"`
+	AmountOff      *int64                   `json:"amount_off,omitempty"`
+	ClaimMode      *TemplatePatchClaimMode  `json:"claim_mode,omitempty"`
+	ClaimUrl       *string                  `json:"claim_url,omitempty"`
+	ClosesAt       *time.Time               `json:"closes_at,omitempty"`
+	Currency       *string                  `json:"currency,omitempty"`
+	Description    *string                  `json:"description,omitempty"`
+	DrawPublic     *string                  `json:"draw_public,omitempty"`
+	DrawSource     *TemplatePatchDrawSource `json:"draw_source,omitempty"`
+	EntryMinutes   *int64                   `json:"entry_minutes,omitempty"`
+	HoldOutPercent *int64                   `json:"hold_out_percent,omitempty"`
+	Kind           *TemplatePatchKind       `json:"kind,omitempty"`
+	MaxOff         *int64                   `json:"max_off,omitempty"`
+	Name           *string                  `json:"name,omitempty"`
+	Note           *string                  `json:"note,omitempty"`
+	NotifyChannels *[]string                `json:"notify_channels,omitempty"`
 
 	// NotifyDays null or [] = no notices; concerns coupons issued from then on.
-	NotifyDays   *[]int64             `json:"notify_days,omitempty"`
-	Obtain       *TemplatePatchObtain `json:"obtain,omitempty"`
-	OpensAt      *time.Time           `json:"opens_at,omitempty"`
-	PerUserLimit *int64               `json:"per_user_limit,omitempty"`
-	PercentOff   *int64               `json:"percent_off,omitempty"`
-	Product      *string              `json:"product,omitempty"`
+	NotifyDays   *[]int64                  `json:"notify_days,omitempty"`
+	Obtain       *TemplatePatchObtain      `json:"obtain,omitempty"`
+	OpeningMode  *TemplatePatchOpeningMode `json:"opening_mode,omitempty"`
+	OpensAt      *time.Time                `json:"opens_at,omitempty"`
+	PerUserLimit *int64                    `json:"per_user_limit,omitempty"`
+	PercentOff   *int64                    `json:"percent_off,omitempty"`
+	Product      *string                   `json:"product,omitempty"`
+	Protection   *TemplatePatchProtection  `json:"protection,omitempty"`
 
 	// Reason Reason for the audit log; recommended when the opening moves.
 	Reason *string `json:"reason,omitempty"`
@@ -5636,11 +7132,15 @@ type TemplatePatch struct {
 	ValidHours *int64 `json:"valid_hours,omitempty"`
 
 	// ValidUntil null = by valid_hours.
-	ValidUntil *time.Time `json:"valid_until,omitempty"`
+	ValidUntil *time.Time             `json:"valid_until,omitempty"`
+	Waitlist   *TemplatePatchWaitlist `json:"waitlist,omitempty"`
 }
 
 // TemplatePatchClaimMode defines model for TemplatePatch.ClaimMode.
 type TemplatePatchClaimMode string
+
+// TemplatePatchDrawSource defines model for TemplatePatch.DrawSource.
+type TemplatePatchDrawSource string
 
 // TemplatePatchKind defines model for TemplatePatch.Kind.
 type TemplatePatchKind string
@@ -5648,8 +7148,17 @@ type TemplatePatchKind string
 // TemplatePatchObtain defines model for TemplatePatch.Obtain.
 type TemplatePatchObtain string
 
+// TemplatePatchOpeningMode defines model for TemplatePatch.OpeningMode.
+type TemplatePatchOpeningMode string
+
+// TemplatePatchProtection defines model for TemplatePatch.Protection.
+type TemplatePatchProtection string
+
 // TemplatePatchTarget defines model for TemplatePatch.Target.
 type TemplatePatchTarget string
+
+// TemplatePatchWaitlist defines model for TemplatePatch.Waitlist.
+type TemplatePatchWaitlist string
 
 // TemplateWish defines model for TemplateWish.
 type TemplateWish struct {
@@ -5676,6 +7185,21 @@ type TemplateWish struct {
 
 	// Description At most 4000 characters.
 	Description *string `json:"description,omitempty"`
+
+	// DrawPublic For public: the public draw whose figures decide, with its day. At most 200 characters.
+	//
+	// Examples: Lotto 6aus49, 2 January 2027
+	DrawPublic *string `json:"draw_public,omitempty"`
+
+	// DrawSource The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win.
+	//
+	// Examples: drand
+	DrawSource *TemplateWishDrawSource `json:"draw_source,omitempty"`
+
+	// EntryMinutes How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication.
+	//
+	// Examples: 30
+	EntryMinutes *int64 `json:"entry_minutes,omitempty"`
 
 	// HoldOutPercent The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published.
 	//
@@ -5713,6 +7237,11 @@ type TemplateWish struct {
 	// Obtain How users get the coupon. claim if left out.
 	Obtain *TemplateWishObtain `json:"obtain,omitempty"`
 
+	// OpeningMode first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides. first_come if left out.
+	//
+	// Examples: draw
+	OpeningMode *TemplateWishOpeningMode `json:"opening_mode,omitempty"`
+
 	// OpensAt Any whole second.
 	//
 	// Examples: 2027-01-01T12:00:00Z
@@ -5728,6 +7257,11 @@ type TemplateWish struct {
 
 	// Product For target product: which one.
 	Product *string `json:"product,omitempty"`
+
+	// Protection standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET. off if left out.
+	//
+	// Examples: off
+	Protection *TemplateWishProtection `json:"protection,omitempty"`
 
 	// ShopNumber Examples: 10
 	ShopNumber string `json:"shop_number"`
@@ -5752,10 +7286,18 @@ type TemplateWish struct {
 
 	// ValidUntil How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at.
 	ValidUntil *time.Time `json:"valid_until,omitempty"`
+
+	// Waitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+	Waitlist *TemplateWishWaitlist `json:"waitlist,omitempty"`
 }
 
 // TemplateWishClaimMode Which gate decides claims. durable if left out.
 type TemplateWishClaimMode string
+
+// TemplateWishDrawSource The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win.
+//
+// Examples: drand
+type TemplateWishDrawSource string
 
 // TemplateWishKind Examples: amount_off
 type TemplateWishKind string
@@ -5763,8 +7305,21 @@ type TemplateWishKind string
 // TemplateWishObtain How users get the coupon. claim if left out.
 type TemplateWishObtain string
 
+// TemplateWishOpeningMode first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw that everybody can recompute decides. first_come if left out.
+//
+// Examples: draw
+type TemplateWishOpeningMode string
+
+// TemplateWishProtection standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET. off if left out.
+//
+// Examples: off
+type TemplateWishProtection string
+
 // TemplateWishTarget The purchases that the coupon is valid for. shop if left out.
 type TemplateWishTarget string
+
+// TemplateWishWaitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+type TemplateWishWaitlist string
 
 // TestSent defines model for TestSent.
 type TestSent struct {
@@ -5831,6 +7386,99 @@ type VersionTestBy string
 //
 // Examples: b
 type VersionTestWinner string
+
+// Wait defines model for Wait.
+type Wait struct {
+	// Ahead While waiting, when the place is read: roughly how many users are before.
+	//
+	// Examples: under_100
+	Ahead *WaitAhead `json:"ahead,omitempty"`
+
+	// Chance With ahead: how often the shop's last waitlists reached that far; absent where there were too few.
+	//
+	// Examples: some
+	Chance *WaitChance `json:"chance,omitempty"`
+
+	// ChangedAt When the state was reached.
+	//
+	// Examples: 2027-01-01T12:00:03Z
+	ChangedAt time.Time `json:"changed_at"`
+
+	// Channels Over which the user is told of the coupon.
+	//
+	// Examples: ["app"]
+	Channels []string `json:"channels"`
+
+	// CouponId Once filled.
+	//
+	// Examples: 17
+	CouponId *string `json:"coupon_id,omitempty"`
+
+	// JoinedAt Examples: 2027-01-01T12:00:03Z
+	JoinedAt time.Time `json:"joined_at"`
+
+	// Reason Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), user_erased, or ended.
+	//
+	// Examples: ended
+	Reason *string `json:"reason,omitempty"`
+
+	// State filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+	//
+	// Examples: waiting
+	State WaitState `json:"state"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+}
+
+// WaitAhead While waiting, when the place is read: roughly how many users are before.
+//
+// Examples: under_100
+type WaitAhead string
+
+// WaitChance With ahead: how often the shop's last waitlists reached that far; absent where there were too few.
+//
+// Examples: some
+type WaitChance string
+
+// WaitState filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+//
+// Examples: waiting
+type WaitState string
+
+// WaitSheet defines model for WaitSheet.
+type WaitSheet struct {
+	// Difference Users unaccounted for, or that the counters do not agree about.
+	//
+	// Examples: 0
+	Difference int64 `json:"difference"`
+
+	// Filled Got a coupon.
+	//
+	// Examples: 312
+	Filled int64 `json:"filled"`
+
+	// Joined Examples: 2214
+	Joined int64 `json:"joined"`
+
+	// Lapsed Did not accept an offer; 0, since coupons need not be accepted.
+	//
+	// Examples: 0
+	Lapsed int64 `json:"lapsed"`
+
+	// Left Left, and may join again.
+	//
+	// Examples: 61
+	Left int64 `json:"left"`
+
+	// Skipped It was their turn, and a rule refused the coupon; or the drop ended.
+	//
+	// Examples: 11
+	Skipped int64 `json:"skipped"`
+
+	// Waiting Examples: 1830
+	Waiting int64 `json:"waiting"`
+}
 
 // Webhook defines model for Webhook.
 type Webhook struct {
@@ -6290,6 +7938,18 @@ type ReplayDeadLettersParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// GiveDrawFiguresParams defines parameters for GiveDrawFigures.
+type GiveDrawFiguresParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// StrikeDrawEntryParams defines parameters for StrikeDrawEntry.
+type StrikeDrawEntryParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
 	// Shop Of this shop.
@@ -6330,6 +7990,41 @@ type ShopMoneyParams struct {
 
 	// Shop A shop number; absent = all shops that the key may see.
 	Shop *string `form:"shop,omitempty" json:"shop,omitempty"`
+}
+
+// ListReviewsParams defines parameters for ListReviews.
+type ListReviewsParams struct {
+	// TemplateId Only groups of this drop.
+	TemplateId *string `form:"template_id,omitempty" json:"template_id,omitempty"`
+
+	// Asking Only groups that wait for a decision or an answer to an appeal.
+	Asking *bool `form:"asking,omitempty" json:"asking,omitempty"`
+
+	// Before The value of next on the previous page.
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
+	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// AnswerAppealParams defines parameters for AnswerAppeal.
+type AnswerAppealParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ListReviewCouponsParams defines parameters for ListReviewCoupons.
+type ListReviewCouponsParams struct {
+	// Appealed Only coupons whose owners wait for an answer.
+	Appealed *bool `form:"appealed,omitempty" json:"appealed,omitempty"`
+
+	// After The value of next on the previous page.
+	After *string `form:"after,omitempty" json:"after,omitempty"`
+	Limit *int64  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// DecideReviewParams defines parameters for DecideReview.
+type DecideReviewParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ListSegmentsParams defines parameters for ListSegments.
@@ -6529,6 +8224,12 @@ type ResumeTemplateParams struct {
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
+// ReviewAgainParams defines parameters for ReviewAgain.
+type ReviewAgainParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ListUserCouponsParams defines parameters for ListUserCoupons.
 type ListUserCouponsParams struct {
 	// Before The value of next on the previous page.
@@ -6649,6 +8350,15 @@ type GetCouponParams struct {
 	XUserID *string `json:"X-User-ID,omitempty"`
 }
 
+// AppealCouponParams defines parameters for AppealCoupon.
+type AppealCouponParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ConfirmCouponParams defines parameters for ConfirmCoupon.
 type ConfirmCouponParams struct {
 	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
@@ -6699,6 +8409,12 @@ type ReleaseCouponParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// GetCouponReviewParams defines parameters for GetCouponReview.
+type GetCouponReviewParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
 // ListDevicesParams defines parameters for ListDevices.
 type ListDevicesParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -6715,6 +8431,30 @@ type PutDeviceParams struct {
 type RemoveDeviceParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
 	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// LeaveDrawParams defines parameters for LeaveDraw.
+type LeaveDrawParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// GetDrawEntryParams defines parameters for GetDrawEntry.
+type GetDrawEntryParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// EnterDrawParams defines parameters for EnterDraw.
+type EnterDrawParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// GetDrawListParams defines parameters for GetDrawList.
+type GetDrawListParams struct {
+	// Chunk Which chunk, from 0; absent = the first.
+	Chunk *string `form:"chunk,omitempty" json:"chunk,omitempty"`
 }
 
 // InboxParams defines parameters for Inbox.
@@ -6750,6 +8490,15 @@ type InboxStreamParams struct {
 // ReportOrderParams defines parameters for ReportOrder.
 type ReportOrderParams struct {
 	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// GetClaimPassParams defines parameters for GetClaimPass.
+type GetClaimPassParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
 	XUserID *string `json:"X-User-ID,omitempty"`
 
 	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
@@ -6871,6 +8620,27 @@ type GetOpeningCalendarParams struct {
 	Minutes *[]int64 `form:"minutes,omitempty" json:"minutes,omitempty"`
 }
 
+// LeaveWaitlistParams defines parameters for LeaveWaitlist.
+type LeaveWaitlistParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// GetWaitParams defines parameters for GetWait.
+type GetWaitParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// JoinWaitlistParams defines parameters for JoinWaitlist.
+type JoinWaitlistParams struct {
+	// Channels Over which the user is told of the coupon, separated by commas; the app's inbox if none is named.
+	Channels *[]string `form:"channels,omitempty" json:"channels,omitempty"`
+
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
 // CreateCampaignJSONRequestBody defines body for CreateCampaign for application/json ContentType.
 type CreateCampaignJSONRequestBody = CampaignWish
 
@@ -6916,6 +8686,12 @@ type DiscardDeadLettersJSONRequestBody = DeadLetterOrder
 // ReplayDeadLettersJSONRequestBody defines body for ReplayDeadLetters for application/json ContentType.
 type ReplayDeadLettersJSONRequestBody = DeadLetterOrder
 
+// GiveDrawFiguresJSONRequestBody defines body for GiveDrawFigures for application/json ContentType.
+type GiveDrawFiguresJSONRequestBody = DrawFigures
+
+// StrikeDrawEntryJSONRequestBody defines body for StrikeDrawEntry for application/json ContentType.
+type StrikeDrawEntryJSONRequestBody = DrawStrike
+
 // ApplyGrantJSONRequestBody defines body for ApplyGrant for application/json ContentType.
 type ApplyGrantJSONRequestBody = GrantReason
 
@@ -6924,6 +8700,12 @@ type TakeBackGrantJSONRequestBody = TakeBack
 
 // CreateListJSONRequestBody defines body for CreateList for application/json ContentType.
 type CreateListJSONRequestBody = ListWish
+
+// AnswerAppealJSONRequestBody defines body for AnswerAppeal for application/json ContentType.
+type AnswerAppealJSONRequestBody = AppealAnswer
+
+// DecideReviewJSONRequestBody defines body for DecideReview for application/json ContentType.
+type DecideReviewJSONRequestBody = ReviewDecision
 
 // CreateSegmentJSONRequestBody defines body for CreateSegment for application/json ContentType.
 type CreateSegmentJSONRequestBody = SegmentWish
@@ -7000,6 +8782,9 @@ type PutBrowserJSONRequestBody = PushSubscription
 // ClaimJSONRequestBody defines body for Claim for application/json ContentType.
 type ClaimJSONRequestBody = ClaimWish
 
+// AppealCouponJSONRequestBody defines body for AppealCoupon for application/json ContentType.
+type AppealCouponJSONRequestBody = Appeal
+
 // ConfirmCouponJSONRequestBody defines body for ConfirmCoupon for application/json ContentType.
 type ConfirmCouponJSONRequestBody = OrderRef
 
@@ -7020,6 +8805,9 @@ type MarkReadJSONRequestBody = ReadMark
 
 // ReportOrderJSONRequestBody defines body for ReportOrder for application/json ContentType.
 type ReportOrderJSONRequestBody = OrderReport
+
+// GetClaimPassJSONRequestBody defines body for GetClaimPass for application/json ContentType.
+type GetClaimPassJSONRequestBody = ClaimEvidence
 
 // RequestPhoneCodeJSONRequestBody defines body for RequestPhoneCode for application/json ContentType.
 type RequestPhoneCodeJSONRequestBody = PhoneWish
@@ -7934,6 +9722,42 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/dead-letters/replay (the `ReplayDeadLetters` operationId).
 	ReplayDeadLetters(ctx context.Context, params *ReplayDeadLettersParams, body ReplayDeadLettersJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GiveDrawFiguresWithBody Give the figures of a public draw
+	//
+	// After the seal. The draw is made once two different members or keys gave the same figures.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+	GiveDrawFiguresWithBody(ctx context.Context, id string, params *GiveDrawFiguresParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GiveDrawFigures Give the figures of a public draw
+	//
+	// After the seal. The draw is made once two different members or keys gave the same figures.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+	GiveDrawFigures(ctx context.Context, id string, params *GiveDrawFiguresParams, body GiveDrawFiguresJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StrikeDrawEntryWithBody Strike an entry of a draw
+	//
+	// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+	StrikeDrawEntryWithBody(ctx context.Context, id string, params *StrikeDrawEntryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StrikeDrawEntry Strike an entry of a draw
+	//
+	// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+	StrikeDrawEntry(ctx context.Context, id string, params *StrikeDrawEntryParams, body StrikeDrawEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListEvents Read a shop's events as they come
 	//
 	// For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
@@ -8036,6 +9860,59 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /admin/money (the `ShopMoney` operationId).
 	ShopMoney(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListReviews List groups of claims that reviews found
+	//
+	// Those that changed last first; the groups of one drop the largest first.
+	//
+	// Corresponds with GET /admin/reviews (the `ListReviews` operationId).
+	ListReviews(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetReview Show a group of claims
+	//
+	// Corresponds with GET /admin/reviews/{id} (the `GetReview` operationId).
+	GetReview(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AnswerAppealWithBody Answer an appeal
+	//
+	// restored gives the coupon back to its owner, upheld leaves it suspended.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+	AnswerAppealWithBody(ctx context.Context, id string, params *AnswerAppealParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AnswerAppeal Answer an appeal
+	//
+	// restored gives the coupon back to its owner, upheld leaves it suspended.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+	AnswerAppeal(ctx context.Context, id string, params *AnswerAppealParams, body AnswerAppealJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListReviewCoupons List the coupons of a group
+	//
+	// Corresponds with GET /admin/reviews/{id}/coupons (the `ListReviewCoupons` operationId).
+	ListReviewCoupons(ctx context.Context, id string, params *ListReviewCouponsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DecideReviewWithBody Decide about a group of claims
+	//
+	// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+	DecideReviewWithBody(ctx context.Context, id string, params *DecideReviewParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DecideReview Decide about a group of claims
+	//
+	// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+	DecideReview(ctx context.Context, id string, params *DecideReviewParams, body DecideReviewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListSegmentFields List the fields that the rules of segments can use
 	//
@@ -8490,6 +10367,13 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/templates/{id}/resume (the `ResumeTemplate` operationId).
 	ResumeTemplate(ctx context.Context, id string, params *ResumeTemplateParams, body ResumeTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ReviewAgain Review a drop again
+	//
+	// Replaces the groups that nobody has decided. A protected drop is reviewed by itself a minute after it is over or sold out.
+	//
+	// Corresponds with POST /admin/templates/{id}/review (the `ReviewAgain` operationId).
+	ReviewAgain(ctx context.Context, id string, params *ReviewAgainParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ImportUsersWithBody Import users, a line of JSON each
 	//
 	// NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; the others are stored. If the answer is an error, or none comes, send everything again.
@@ -8686,6 +10570,24 @@ type ClientInterface interface {
 	// Corresponds with GET /coupons/{id} (the `GetCoupon` operationId).
 	GetCoupon(ctx context.Context, id string, params *GetCouponParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// AppealCouponWithBody Appeal against the suspension of a coupon
+	//
+	// A person of the shop decides. A coupon has one appeal.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+	AppealCouponWithBody(ctx context.Context, id string, params *AppealCouponParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AppealCoupon Appeal against the suspension of a coupon
+	//
+	// A person of the shop decides. A coupon has one appeal.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+	AppealCoupon(ctx context.Context, id string, params *AppealCouponParams, body AppealCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ConfirmCouponWithBody Use the coupon that the order holds
 	//
 	// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
@@ -8772,6 +10674,11 @@ type ClientInterface interface {
 	// Corresponds with POST /coupons/{id}/release (the `ReleaseCoupon` operationId).
 	ReleaseCoupon(ctx context.Context, id string, params *ReleaseCouponParams, body ReleaseCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetCouponReview Show why a coupon is under review
+	//
+	// Corresponds with GET /coupons/{id}/review (the `GetCouponReview` operationId).
+	GetCouponReview(ctx context.Context, id string, params *GetCouponReviewParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListDevices List the user's phones
 	//
 	// The one seen longest ago first.
@@ -8803,6 +10710,48 @@ type ClientInterface interface {
 	//
 	// Corresponds with DELETE /devices/{id} (the `RemoveDevice` operationId).
 	RemoveDevice(ctx context.Context, id string, params *RemoveDeviceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDrawCard Show the card of a draw
+	//
+	// Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
+	//
+	// Corresponds with GET /draws/{id}/card (the `GetDrawCard` operationId).
+	GetDrawCard(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LeaveDraw Leave a draw
+	//
+	// Until entries close.
+	//
+	// Corresponds with DELETE /draws/{id}/entry (the `LeaveDraw` operationId).
+	LeaveDraw(ctx context.Context, id string, params *LeaveDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDrawEntry Show the user's entry in a draw
+	//
+	// After the draw with its score and whether it won.
+	//
+	// Corresponds with GET /draws/{id}/entry (the `GetDrawEntry` operationId).
+	GetDrawEntry(ctx context.Context, id string, params *GetDrawEntryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EnterDraw Enter a draw
+	//
+	// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+	//
+	// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+	EnterDraw(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDrawList Get the sealed list of a draw
+	//
+	// Needs no credentials. One chunk of 65,536 rows, the last one shorter; empty behind the last one and before the seal. A row has 49 bytes: the ticket, the hash of user and salt, and the weight. The list names nobody.
+	//
+	// Corresponds with GET /draws/{id}/list (the `GetDrawList` operationId).
+	GetDrawList(ctx context.Context, id string, params *GetDrawListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDrawProof Show the proof of a draw
+	//
+	// Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.
+	//
+	// Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
+	GetDrawProof(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Inbox List the user's in-app messages
 	//
@@ -8849,6 +10798,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /orders (the `ReportOrder` operationId).
 	ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetClaimPassWithBody Earn a pass for a protected drop
+	//
+	// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+	GetClaimPassWithBody(ctx context.Context, id string, params *GetClaimPassParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetClaimPass Earn a pass for a protected drop
+	//
+	// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+	GetClaimPass(ctx context.Context, id string, params *GetClaimPassParams, body GetClaimPassJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RequestPhoneCodeWithBody Send a code that verifies the user's phone number
 	//
@@ -8995,12 +10962,38 @@ type ClientInterface interface {
 	// Corresponds with GET /templates/{id} (the `GetTemplate` operationId).
 	GetTemplate(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetFairness Show how fair a drop was
+	//
+	// The public figures of a drop once it is over or sold out: claims, refusals, and coupons that were suspended, taken back from scripts and restored. Refusals are counted for protected drops. Needs no credentials.
+	//
+	// Corresponds with GET /templates/{id}/fairness (the `GetFairness` operationId).
+	GetFairness(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetOpeningCalendar Put the opening of a drop into a calendar
 	//
 	// One event (RFC 5545) with an alarm for each of `minutes` before the opening. Needs no credentials, so it can be a link; by webcal: a calendar subscribes to it and follows when the opening moves or the drop is cancelled.
 	//
 	// Corresponds with GET /templates/{id}/opening.ics (the `GetOpeningCalendar` operationId).
 	GetOpeningCalendar(ctx context.Context, id string, params *GetOpeningCalendarParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LeaveWaitlist Leave the waitlist of a drop
+	//
+	// A repetition changes nothing, and neither does leaving after a coupon was given.
+	//
+	// Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
+	LeaveWaitlist(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetWait Show the user's place on a waitlist
+	//
+	// Corresponds with GET /waitlist/{template_id} (the `GetWait` operationId).
+	GetWait(ctx context.Context, templateId string, params *GetWaitParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinWaitlist Join the waitlist of a drop
+	//
+	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+	//
+	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
+	JoinWaitlist(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListBudgets List budgets
@@ -9751,6 +11744,82 @@ func (c *Client) ReplayDeadLetters(ctx context.Context, params *ReplayDeadLetter
 	return c.Client.Do(req)
 }
 
+// GiveDrawFiguresWithBody Give the figures of a public draw
+//
+// After the seal. The draw is made once two different members or keys gave the same figures.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+func (c *Client) GiveDrawFiguresWithBody(ctx context.Context, id string, params *GiveDrawFiguresParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGiveDrawFiguresRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GiveDrawFigures Give the figures of a public draw
+//
+// After the seal. The draw is made once two different members or keys gave the same figures.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+func (c *Client) GiveDrawFigures(ctx context.Context, id string, params *GiveDrawFiguresParams, body GiveDrawFiguresJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGiveDrawFiguresRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StrikeDrawEntryWithBody Strike an entry of a draw
+//
+// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+func (c *Client) StrikeDrawEntryWithBody(ctx context.Context, id string, params *StrikeDrawEntryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStrikeDrawEntryRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StrikeDrawEntry Strike an entry of a draw
+//
+// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+func (c *Client) StrikeDrawEntry(ctx context.Context, id string, params *StrikeDrawEntryParams, body StrikeDrawEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStrikeDrawEntryRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListEvents Read a shop's events as they come
 //
 // For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
@@ -9974,6 +12043,129 @@ func (c *Client) AddListMembersWithBody(ctx context.Context, id string, contentT
 // Corresponds with GET /admin/money (the `ShopMoney` operationId).
 func (c *Client) ShopMoney(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShopMoneyRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReviews List groups of claims that reviews found
+//
+// Those that changed last first; the groups of one drop the largest first.
+//
+// Corresponds with GET /admin/reviews (the `ListReviews` operationId).
+func (c *Client) ListReviews(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReviewsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetReview Show a group of claims
+//
+// Corresponds with GET /admin/reviews/{id} (the `GetReview` operationId).
+func (c *Client) GetReview(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetReviewRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AnswerAppealWithBody Answer an appeal
+//
+// restored gives the coupon back to its owner, upheld leaves it suspended.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+func (c *Client) AnswerAppealWithBody(ctx context.Context, id string, params *AnswerAppealParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAnswerAppealRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AnswerAppeal Answer an appeal
+//
+// restored gives the coupon back to its owner, upheld leaves it suspended.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+func (c *Client) AnswerAppeal(ctx context.Context, id string, params *AnswerAppealParams, body AnswerAppealJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAnswerAppealRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReviewCoupons List the coupons of a group
+//
+// Corresponds with GET /admin/reviews/{id}/coupons (the `ListReviewCoupons` operationId).
+func (c *Client) ListReviewCoupons(ctx context.Context, id string, params *ListReviewCouponsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReviewCouponsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DecideReviewWithBody Decide about a group of claims
+//
+// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+func (c *Client) DecideReviewWithBody(ctx context.Context, id string, params *DecideReviewParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDecideReviewRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DecideReview Decide about a group of claims
+//
+// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+func (c *Client) DecideReview(ctx context.Context, id string, params *DecideReviewParams, body DecideReviewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDecideReviewRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -11047,6 +13239,23 @@ func (c *Client) ResumeTemplate(ctx context.Context, id string, params *ResumeTe
 	return c.Client.Do(req)
 }
 
+// ReviewAgain Review a drop again
+//
+// Replaces the groups that nobody has decided. A protected drop is reviewed by itself a minute after it is over or sold out.
+//
+// Corresponds with POST /admin/templates/{id}/review (the `ReviewAgain` operationId).
+func (c *Client) ReviewAgain(ctx context.Context, id string, params *ReviewAgainParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReviewAgainRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ImportUsersWithBody Import users, a line of JSON each
 //
 // NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; the others are stored. If the answer is an error, or none comes, send everything again.
@@ -11523,6 +13732,44 @@ func (c *Client) GetCoupon(ctx context.Context, id string, params *GetCouponPara
 	return c.Client.Do(req)
 }
 
+// AppealCouponWithBody Appeal against the suspension of a coupon
+//
+// A person of the shop decides. A coupon has one appeal.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+func (c *Client) AppealCouponWithBody(ctx context.Context, id string, params *AppealCouponParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAppealCouponRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AppealCoupon Appeal against the suspension of a coupon
+//
+// A person of the shop decides. A coupon has one appeal.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+func (c *Client) AppealCoupon(ctx context.Context, id string, params *AppealCouponParams, body AppealCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAppealCouponRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ConfirmCouponWithBody Use the coupon that the order holds
 //
 // A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
@@ -11709,6 +13956,21 @@ func (c *Client) ReleaseCoupon(ctx context.Context, id string, params *ReleaseCo
 	return c.Client.Do(req)
 }
 
+// GetCouponReview Show why a coupon is under review
+//
+// Corresponds with GET /coupons/{id}/review (the `GetCouponReview` operationId).
+func (c *Client) GetCouponReview(ctx context.Context, id string, params *GetCouponReviewParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetCouponReviewRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListDevices List the user's phones
 //
 // The one seen longest ago first.
@@ -11771,6 +14033,108 @@ func (c *Client) PutDevice(ctx context.Context, params *PutDeviceParams, body Pu
 // Corresponds with DELETE /devices/{id} (the `RemoveDevice` operationId).
 func (c *Client) RemoveDevice(ctx context.Context, id string, params *RemoveDeviceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRemoveDeviceRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDrawCard Show the card of a draw
+//
+// Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
+//
+// Corresponds with GET /draws/{id}/card (the `GetDrawCard` operationId).
+func (c *Client) GetDrawCard(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDrawCardRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LeaveDraw Leave a draw
+//
+// Until entries close.
+//
+// Corresponds with DELETE /draws/{id}/entry (the `LeaveDraw` operationId).
+func (c *Client) LeaveDraw(ctx context.Context, id string, params *LeaveDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLeaveDrawRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDrawEntry Show the user's entry in a draw
+//
+// After the draw with its score and whether it won.
+//
+// Corresponds with GET /draws/{id}/entry (the `GetDrawEntry` operationId).
+func (c *Client) GetDrawEntry(ctx context.Context, id string, params *GetDrawEntryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDrawEntryRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EnterDraw Enter a draw
+//
+// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+//
+// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+func (c *Client) EnterDraw(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnterDrawRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDrawList Get the sealed list of a draw
+//
+// Needs no credentials. One chunk of 65,536 rows, the last one shorter; empty behind the last one and before the seal. A row has 49 bytes: the ticket, the hash of user and salt, and the weight. The list names nobody.
+//
+// Corresponds with GET /draws/{id}/list (the `GetDrawList` operationId).
+func (c *Client) GetDrawList(ctx context.Context, id string, params *GetDrawListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDrawListRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDrawProof Show the proof of a draw
+//
+// Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.
+//
+// Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
+func (c *Client) GetDrawProof(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDrawProofRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -11877,6 +14241,44 @@ func (c *Client) ReportOrderWithBody(ctx context.Context, params *ReportOrderPar
 // Corresponds with POST /orders (the `ReportOrder` operationId).
 func (c *Client) ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReportOrderRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetClaimPassWithBody Earn a pass for a protected drop
+//
+// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+func (c *Client) GetClaimPassWithBody(ctx context.Context, id string, params *GetClaimPassParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetClaimPassRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetClaimPass Earn a pass for a protected drop
+//
+// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+func (c *Client) GetClaimPass(ctx context.Context, id string, params *GetClaimPassParams, body GetClaimPassJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetClaimPassRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -12222,6 +14624,23 @@ func (c *Client) GetTemplate(ctx context.Context, id string, reqEditors ...Reque
 	return c.Client.Do(req)
 }
 
+// GetFairness Show how fair a drop was
+//
+// The public figures of a drop once it is over or sold out: claims, refusals, and coupons that were suspended, taken back from scripts and restored. Refusals are counted for protected drops. Needs no credentials.
+//
+// Corresponds with GET /templates/{id}/fairness (the `GetFairness` operationId).
+func (c *Client) GetFairness(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetFairnessRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetOpeningCalendar Put the opening of a drop into a calendar
 //
 // One event (RFC 5545) with an alarm for each of `minutes` before the opening. Needs no credentials, so it can be a link; by webcal: a calendar subscribes to it and follows when the opening moves or the drop is cancelled.
@@ -12229,6 +14648,55 @@ func (c *Client) GetTemplate(ctx context.Context, id string, reqEditors ...Reque
 // Corresponds with GET /templates/{id}/opening.ics (the `GetOpeningCalendar` operationId).
 func (c *Client) GetOpeningCalendar(ctx context.Context, id string, params *GetOpeningCalendarParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetOpeningCalendarRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LeaveWaitlist Leave the waitlist of a drop
+//
+// A repetition changes nothing, and neither does leaving after a coupon was given.
+//
+// Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
+func (c *Client) LeaveWaitlist(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLeaveWaitlistRequest(c.Server, templateId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetWait Show the user's place on a waitlist
+//
+// Corresponds with GET /waitlist/{template_id} (the `GetWait` operationId).
+func (c *Client) GetWait(ctx context.Context, templateId string, params *GetWaitParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetWaitRequest(c.Server, templateId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinWaitlist Join the waitlist of a drop
+//
+// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+//
+// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
+func (c *Client) JoinWaitlist(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinWaitlistRequest(c.Server, templateId, params)
 	if err != nil {
 		return nil, err
 	}
@@ -13983,6 +16451,130 @@ func NewReplayDeadLettersRequestWithBody(server string, params *ReplayDeadLetter
 	return req, nil
 }
 
+// NewGiveDrawFiguresRequest calls the generic GiveDrawFigures builder with application/json body
+func NewGiveDrawFiguresRequest(server string, id string, params *GiveDrawFiguresParams, body GiveDrawFiguresJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewGiveDrawFiguresRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewGiveDrawFiguresRequestWithBody constructs an http.Request for the GiveDrawFigures method, with any body, and a specified content type
+func NewGiveDrawFiguresRequestWithBody(server string, id string, params *GiveDrawFiguresParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/draws/%s/figures", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewStrikeDrawEntryRequest calls the generic StrikeDrawEntry builder with application/json body
+func NewStrikeDrawEntryRequest(server string, id string, params *StrikeDrawEntryParams, body StrikeDrawEntryJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewStrikeDrawEntryRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewStrikeDrawEntryRequestWithBody constructs an http.Request for the StrikeDrawEntry method, with any body, and a specified content type
+func NewStrikeDrawEntryRequestWithBody(server string, id string, params *StrikeDrawEntryParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/draws/%s/strikes", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListEventsRequest constructs an http.Request for the ListEvents method
 func NewListEventsRequest(server string, params *ListEventsParams) (*http.Request, error) {
 	var err error
@@ -14493,6 +17085,339 @@ func NewShopMoneyRequest(server string, params *ShopMoneyParams) (*http.Request,
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListReviewsRequest constructs an http.Request for the ListReviews method
+func NewListReviewsRequest(server string, params *ListReviewsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/reviews")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TemplateId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "template_id", *params.TemplateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Asking != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "asking", *params.Asking, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetReviewRequest constructs an http.Request for the GetReview method
+func NewGetReviewRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/reviews/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAnswerAppealRequest calls the generic AnswerAppeal builder with application/json body
+func NewAnswerAppealRequest(server string, id string, params *AnswerAppealParams, body AnswerAppealJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAnswerAppealRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewAnswerAppealRequestWithBody constructs an http.Request for the AnswerAppeal method, with any body, and a specified content type
+func NewAnswerAppealRequestWithBody(server string, id string, params *AnswerAppealParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/reviews/%s/appeals", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListReviewCouponsRequest constructs an http.Request for the ListReviewCoupons method
+func NewListReviewCouponsRequest(server string, id string, params *ListReviewCouponsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/reviews/%s/coupons", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Appealed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "appealed", *params.Appealed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDecideReviewRequest calls the generic DecideReview builder with application/json body
+func NewDecideReviewRequest(server string, id string, params *DecideReviewParams, body DecideReviewJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDecideReviewRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewDecideReviewRequestWithBody constructs an http.Request for the DecideReview method, with any body, and a specified content type
+func NewDecideReviewRequestWithBody(server string, id string, params *DecideReviewParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/reviews/%s/decision", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -16795,6 +19720,55 @@ func NewResumeTemplateRequestWithBody(server string, id string, params *ResumeTe
 	return req, nil
 }
 
+// NewReviewAgainRequest constructs an http.Request for the ReviewAgain method
+func NewReviewAgainRequest(server string, id string, params *ReviewAgainParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/review", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewImportUsersRequestWithBody constructs an http.Request for the ImportUsers method, with any body, and a specified content type
 func NewImportUsersRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
@@ -17994,6 +20968,79 @@ func NewGetCouponRequest(server string, id string, params *GetCouponParams) (*ht
 	return req, nil
 }
 
+// NewAppealCouponRequest calls the generic AppealCoupon builder with application/json body
+func NewAppealCouponRequest(server string, id string, params *AppealCouponParams, body AppealCouponJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAppealCouponRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewAppealCouponRequestWithBody constructs an http.Request for the AppealCoupon method, with any body, and a specified content type
+func NewAppealCouponRequestWithBody(server string, id string, params *AppealCouponParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/coupons/%s/appeal", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewConfirmCouponRequest calls the generic ConfirmCoupon builder with application/json body
 func NewConfirmCouponRequest(server string, id string, params *ConfirmCouponParams, body ConfirmCouponJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -18406,6 +21453,55 @@ func NewReleaseCouponRequestWithBody(server string, id string, params *ReleaseCo
 	return req, nil
 }
 
+// NewGetCouponReviewRequest constructs an http.Request for the GetCouponReview method
+func NewGetCouponReviewRequest(server string, id string, params *GetCouponReviewParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/coupons/%s/review", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListDevicesRequest constructs an http.Request for the ListDevices method
 func NewListDevicesRequest(server string, params *ListDevicesParams) (*http.Request, error) {
 	var err error
@@ -18547,6 +21643,282 @@ func NewRemoveDeviceRequest(server string, id string, params *RemoveDeviceParams
 			req.Header.Set("X-User-ID", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewGetDrawCardRequest constructs an http.Request for the GetDrawCard method
+func NewGetDrawCardRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/draws/%s/card", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewLeaveDrawRequest constructs an http.Request for the LeaveDraw method
+func NewLeaveDrawRequest(server string, id string, params *LeaveDrawParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/draws/%s/entry", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetDrawEntryRequest constructs an http.Request for the GetDrawEntry method
+func NewGetDrawEntryRequest(server string, id string, params *GetDrawEntryParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/draws/%s/entry", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewEnterDrawRequest constructs an http.Request for the EnterDraw method
+func NewEnterDrawRequest(server string, id string, params *EnterDrawParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/draws/%s/entry", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetDrawListRequest constructs an http.Request for the GetDrawList method
+func NewGetDrawListRequest(server string, id string, params *GetDrawListParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/draws/%s/list", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Chunk != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "chunk", *params.Chunk, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetDrawProofRequest constructs an http.Request for the GetDrawProof method
+func NewGetDrawProofRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/draws/%s/proof", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -18773,6 +22145,79 @@ func NewReportOrderRequestWithBody(server string, params *ReportOrderParams, con
 	}
 
 	operationPath := fmt.Sprintf("/orders")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetClaimPassRequest calls the generic GetClaimPass builder with application/json body
+func NewGetClaimPassRequest(server string, id string, params *GetClaimPassParams, body GetClaimPassJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewGetClaimPassRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewGetClaimPassRequestWithBody constructs an http.Request for the GetClaimPass method, with any body, and a specified content type
+func NewGetClaimPassRequestWithBody(server string, id string, params *GetClaimPassParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/passes/%s", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -19665,6 +23110,40 @@ func NewGetTemplateRequest(server string, id string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetFairnessRequest constructs an http.Request for the GetFairness method
+func NewGetFairnessRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/templates/%s/fairness", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetOpeningCalendarRequest constructs an http.Request for the GetOpeningCalendar method
 func NewGetOpeningCalendarRequest(server string, id string, params *GetOpeningCalendarParams) (*http.Request, error) {
 	var err error
@@ -19721,6 +23200,180 @@ func NewGetOpeningCalendarRequest(server string, id string, params *GetOpeningCa
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewLeaveWaitlistRequest constructs an http.Request for the LeaveWaitlist method
+func NewLeaveWaitlistRequest(server string, templateId string, params *LeaveWaitlistParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/waitlist/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetWaitRequest constructs an http.Request for the GetWait method
+func NewGetWaitRequest(server string, templateId string, params *GetWaitParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/waitlist/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewJoinWaitlistRequest constructs an http.Request for the JoinWaitlist method
+func NewJoinWaitlistRequest(server string, templateId string, params *JoinWaitlistParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/waitlist/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Channels != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "channels", *params.Channels, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -20122,6 +23775,42 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/dead-letters/replay (the `ReplayDeadLetters` operationId).
 	ReplayDeadLettersWithResponse(ctx context.Context, params *ReplayDeadLettersParams, body ReplayDeadLettersJSONRequestBody, reqEditors ...RequestEditorFn) (*ReplayDeadLettersResponse, error)
 
+	// GiveDrawFiguresWithBodyWithResponse Give the figures of a public draw
+	//
+	// After the seal. The draw is made once two different members or keys gave the same figures.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+	GiveDrawFiguresWithBodyWithResponse(ctx context.Context, id string, params *GiveDrawFiguresParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GiveDrawFiguresResponse, error)
+
+	// GiveDrawFiguresWithResponse Give the figures of a public draw
+	//
+	// After the seal. The draw is made once two different members or keys gave the same figures.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+	GiveDrawFiguresWithResponse(ctx context.Context, id string, params *GiveDrawFiguresParams, body GiveDrawFiguresJSONRequestBody, reqEditors ...RequestEditorFn) (*GiveDrawFiguresResponse, error)
+
+	// StrikeDrawEntryWithBodyWithResponse Strike an entry of a draw
+	//
+	// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+	StrikeDrawEntryWithBodyWithResponse(ctx context.Context, id string, params *StrikeDrawEntryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StrikeDrawEntryResponse, error)
+
+	// StrikeDrawEntryWithResponse Strike an entry of a draw
+	//
+	// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+	StrikeDrawEntryWithResponse(ctx context.Context, id string, params *StrikeDrawEntryParams, body StrikeDrawEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*StrikeDrawEntryResponse, error)
+
 	// ListEventsWithResponse Read a shop's events as they come
 	//
 	// For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
@@ -20236,6 +23925,65 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /admin/money (the `ShopMoney` operationId).
 	ShopMoneyWithResponse(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*ShopMoneyResponse, error)
+
+	// ListReviewsWithResponse List groups of claims that reviews found
+	//
+	// Those that changed last first; the groups of one drop the largest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/reviews (the `ListReviews` operationId).
+	ListReviewsWithResponse(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*ListReviewsResponse, error)
+
+	// GetReviewWithResponse Show a group of claims
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/reviews/{id} (the `GetReview` operationId).
+	GetReviewWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetReviewResponse, error)
+
+	// AnswerAppealWithBodyWithResponse Answer an appeal
+	//
+	// restored gives the coupon back to its owner, upheld leaves it suspended.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+	AnswerAppealWithBodyWithResponse(ctx context.Context, id string, params *AnswerAppealParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AnswerAppealResponse, error)
+
+	// AnswerAppealWithResponse Answer an appeal
+	//
+	// restored gives the coupon back to its owner, upheld leaves it suspended.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+	AnswerAppealWithResponse(ctx context.Context, id string, params *AnswerAppealParams, body AnswerAppealJSONRequestBody, reqEditors ...RequestEditorFn) (*AnswerAppealResponse, error)
+
+	// ListReviewCouponsWithResponse List the coupons of a group
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/reviews/{id}/coupons (the `ListReviewCoupons` operationId).
+	ListReviewCouponsWithResponse(ctx context.Context, id string, params *ListReviewCouponsParams, reqEditors ...RequestEditorFn) (*ListReviewCouponsResponse, error)
+
+	// DecideReviewWithBodyWithResponse Decide about a group of claims
+	//
+	// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+	DecideReviewWithBodyWithResponse(ctx context.Context, id string, params *DecideReviewParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DecideReviewResponse, error)
+
+	// DecideReviewWithResponse Decide about a group of claims
+	//
+	// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+	DecideReviewWithResponse(ctx context.Context, id string, params *DecideReviewParams, body DecideReviewJSONRequestBody, reqEditors ...RequestEditorFn) (*DecideReviewResponse, error)
 
 	// ListSegmentFieldsWithResponse List the fields that the rules of segments can use
 	//
@@ -20730,6 +24478,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/templates/{id}/resume (the `ResumeTemplate` operationId).
 	ResumeTemplateWithResponse(ctx context.Context, id string, params *ResumeTemplateParams, body ResumeTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*ResumeTemplateResponse, error)
 
+	// ReviewAgainWithResponse Review a drop again
+	//
+	// Replaces the groups that nobody has decided. A protected drop is reviewed by itself a minute after it is over or sold out.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/templates/{id}/review (the `ReviewAgain` operationId).
+	ReviewAgainWithResponse(ctx context.Context, id string, params *ReviewAgainParams, reqEditors ...RequestEditorFn) (*ReviewAgainResponse, error)
+
 	// ImportUsersWithBodyWithResponse Import users, a line of JSON each
 	//
 	// NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; the others are stored. If the answer is an error, or none comes, send everything again.
@@ -20960,6 +24717,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /coupons/{id} (the `GetCoupon` operationId).
 	GetCouponWithResponse(ctx context.Context, id string, params *GetCouponParams, reqEditors ...RequestEditorFn) (*GetCouponResponse, error)
 
+	// AppealCouponWithBodyWithResponse Appeal against the suspension of a coupon
+	//
+	// A person of the shop decides. A coupon has one appeal.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+	AppealCouponWithBodyWithResponse(ctx context.Context, id string, params *AppealCouponParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AppealCouponResponse, error)
+
+	// AppealCouponWithResponse Appeal against the suspension of a coupon
+	//
+	// A person of the shop decides. A coupon has one appeal.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+	AppealCouponWithResponse(ctx context.Context, id string, params *AppealCouponParams, body AppealCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*AppealCouponResponse, error)
+
 	// ConfirmCouponWithBodyWithResponse Use the coupon that the order holds
 	//
 	// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
@@ -21050,6 +24825,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /coupons/{id}/release (the `ReleaseCoupon` operationId).
 	ReleaseCouponWithResponse(ctx context.Context, id string, params *ReleaseCouponParams, body ReleaseCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*ReleaseCouponResponse, error)
 
+	// GetCouponReviewWithResponse Show why a coupon is under review
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /coupons/{id}/review (the `GetCouponReview` operationId).
+	GetCouponReviewWithResponse(ctx context.Context, id string, params *GetCouponReviewParams, reqEditors ...RequestEditorFn) (*GetCouponReviewResponse, error)
+
 	// ListDevicesWithResponse List the user's phones
 	//
 	// The one seen longest ago first.
@@ -21085,6 +24867,60 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with DELETE /devices/{id} (the `RemoveDevice` operationId).
 	RemoveDeviceWithResponse(ctx context.Context, id string, params *RemoveDeviceParams, reqEditors ...RequestEditorFn) (*RemoveDeviceResponse, error)
+
+	// GetDrawCardWithResponse Show the card of a draw
+	//
+	// Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /draws/{id}/card (the `GetDrawCard` operationId).
+	GetDrawCardWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDrawCardResponse, error)
+
+	// LeaveDrawWithResponse Leave a draw
+	//
+	// Until entries close.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /draws/{id}/entry (the `LeaveDraw` operationId).
+	LeaveDrawWithResponse(ctx context.Context, id string, params *LeaveDrawParams, reqEditors ...RequestEditorFn) (*LeaveDrawResponse, error)
+
+	// GetDrawEntryWithResponse Show the user's entry in a draw
+	//
+	// After the draw with its score and whether it won.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /draws/{id}/entry (the `GetDrawEntry` operationId).
+	GetDrawEntryWithResponse(ctx context.Context, id string, params *GetDrawEntryParams, reqEditors ...RequestEditorFn) (*GetDrawEntryResponse, error)
+
+	// EnterDrawWithResponse Enter a draw
+	//
+	// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+	EnterDrawWithResponse(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error)
+
+	// GetDrawListWithResponse Get the sealed list of a draw
+	//
+	// Needs no credentials. One chunk of 65,536 rows, the last one shorter; empty behind the last one and before the seal. A row has 49 bytes: the ticket, the hash of user and salt, and the weight. The list names nobody.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /draws/{id}/list (the `GetDrawList` operationId).
+	GetDrawListWithResponse(ctx context.Context, id string, params *GetDrawListParams, reqEditors ...RequestEditorFn) (*GetDrawListResponse, error)
+
+	// GetDrawProofWithResponse Show the proof of a draw
+	//
+	// Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
+	GetDrawProofWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDrawProofResponse, error)
 
 	// InboxWithResponse List the user's in-app messages
 	//
@@ -21135,6 +24971,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /orders (the `ReportOrder` operationId).
 	ReportOrderWithResponse(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportOrderResponse, error)
+
+	// GetClaimPassWithBodyWithResponse Earn a pass for a protected drop
+	//
+	// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+	GetClaimPassWithBodyWithResponse(ctx context.Context, id string, params *GetClaimPassParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GetClaimPassResponse, error)
+
+	// GetClaimPassWithResponse Earn a pass for a protected drop
+	//
+	// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+	GetClaimPassWithResponse(ctx context.Context, id string, params *GetClaimPassParams, body GetClaimPassJSONRequestBody, reqEditors ...RequestEditorFn) (*GetClaimPassResponse, error)
 
 	// RequestPhoneCodeWithBodyWithResponse Send a code that verifies the user's phone number
 	//
@@ -21299,6 +25153,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /templates/{id} (the `GetTemplate` operationId).
 	GetTemplateWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetTemplateResponse, error)
 
+	// GetFairnessWithResponse Show how fair a drop was
+	//
+	// The public figures of a drop once it is over or sold out: claims, refusals, and coupons that were suspended, taken back from scripts and restored. Refusals are counted for protected drops. Needs no credentials.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /templates/{id}/fairness (the `GetFairness` operationId).
+	GetFairnessWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetFairnessResponse, error)
+
 	// GetOpeningCalendarWithResponse Put the opening of a drop into a calendar
 	//
 	// One event (RFC 5545) with an alarm for each of `minutes` before the opening. Needs no credentials, so it can be a link; by webcal: a calendar subscribes to it and follows when the opening moves or the drop is cancelled.
@@ -21307,6 +25170,31 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /templates/{id}/opening.ics (the `GetOpeningCalendar` operationId).
 	GetOpeningCalendarWithResponse(ctx context.Context, id string, params *GetOpeningCalendarParams, reqEditors ...RequestEditorFn) (*GetOpeningCalendarResponse, error)
+
+	// LeaveWaitlistWithResponse Leave the waitlist of a drop
+	//
+	// A repetition changes nothing, and neither does leaving after a coupon was given.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
+	LeaveWaitlistWithResponse(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*LeaveWaitlistResponse, error)
+
+	// GetWaitWithResponse Show the user's place on a waitlist
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /waitlist/{template_id} (the `GetWait` operationId).
+	GetWaitWithResponse(ctx context.Context, templateId string, params *GetWaitParams, reqEditors ...RequestEditorFn) (*GetWaitResponse, error)
+
+	// JoinWaitlistWithResponse Join the waitlist of a drop
+	//
+	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
+	JoinWaitlistWithResponse(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*JoinWaitlistResponse, error)
 }
 
 type ListBudgetsResponse struct {
@@ -22416,6 +26304,81 @@ func (r ReplayDeadLettersResponse) ContentType() string {
 	return ""
 }
 
+type GiveDrawFiguresResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DrawFiguresState
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GiveDrawFiguresResponse) GetJSON200() *DrawFiguresState {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GiveDrawFiguresResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GiveDrawFiguresResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GiveDrawFiguresResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GiveDrawFiguresResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type StrikeDrawEntryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r StrikeDrawEntryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StrikeDrawEntryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StrikeDrawEntryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StrikeDrawEntryResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListEventsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -22806,6 +26769,204 @@ func (r ShopMoneyResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ShopMoneyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListReviewsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClaimGroupList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListReviewsResponse) GetJSON200() *ClaimGroupList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListReviewsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListReviewsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListReviewsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListReviewsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetReviewResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClaimGroup
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetReviewResponse) GetJSON200() *ClaimGroup {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetReviewResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetReviewResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetReviewResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetReviewResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AnswerAppealResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r AnswerAppealResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AnswerAppealResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AnswerAppealResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AnswerAppealResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListReviewCouponsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *GroupCouponList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListReviewCouponsResponse) GetJSON200() *GroupCouponList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListReviewCouponsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListReviewCouponsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListReviewCouponsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListReviewCouponsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DecideReviewResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClaimGroup
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r DecideReviewResponse) GetJSON200() *ClaimGroup {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r DecideReviewResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DecideReviewResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DecideReviewResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DecideReviewResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -24444,6 +28605,40 @@ func (r ResumeTemplateResponse) ContentType() string {
 	return ""
 }
 
+type ReviewAgainResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r ReviewAgainResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReviewAgainResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReviewAgainResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReviewAgainResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ImportUsersResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -25359,6 +29554,40 @@ func (r GetCouponResponse) ContentType() string {
 	return ""
 }
 
+type AppealCouponResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r AppealCouponResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AppealCouponResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AppealCouponResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AppealCouponResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ConfirmCouponResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -25598,6 +29827,47 @@ func (r ReleaseCouponResponse) ContentType() string {
 	return ""
 }
 
+type GetCouponReviewResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponReview
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetCouponReviewResponse) GetJSON200() *CouponReview {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetCouponReviewResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetCouponReviewResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetCouponReviewResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetCouponReviewResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListDevicesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -25708,6 +29978,245 @@ func (r RemoveDeviceResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RemoveDeviceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetDrawCardResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DrawCard
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetDrawCardResponse) GetJSON200() *DrawCard {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetDrawCardResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDrawCardResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDrawCardResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetDrawCardResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type LeaveDrawResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r LeaveDrawResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LeaveDrawResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LeaveDrawResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LeaveDrawResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetDrawEntryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DrawEntry
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetDrawEntryResponse) GetJSON200() *DrawEntry {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetDrawEntryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDrawEntryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDrawEntryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetDrawEntryResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type EnterDrawResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DrawEntry
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *DrawEntry
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r EnterDrawResponse) GetJSON200() *DrawEntry {
+	return r.JSON200
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r EnterDrawResponse) GetJSON201() *DrawEntry {
+	return r.JSON201
+}
+
+// GetBody returns the raw response body bytes
+func (r EnterDrawResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EnterDrawResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EnterDrawResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EnterDrawResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetDrawListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r GetDrawListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDrawListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDrawListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetDrawListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetDrawProofResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DrawProof
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetDrawProofResponse) GetJSON200() *DrawProof {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetDrawProofResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDrawProofResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDrawProofResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetDrawProofResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -25865,6 +30374,47 @@ func (r ReportOrderResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReportOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetClaimPassResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClaimPass
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetClaimPassResponse) GetJSON200() *ClaimPass {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetClaimPassResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetClaimPassResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetClaimPassResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetClaimPassResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -26459,6 +31009,47 @@ func (r GetTemplateResponse) ContentType() string {
 	return ""
 }
 
+type GetFairnessResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Fairness
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetFairnessResponse) GetJSON200() *Fairness {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetFairnessResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetFairnessResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetFairnessResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetFairnessResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetOpeningCalendarResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -26487,6 +31078,136 @@ func (r GetOpeningCalendarResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetOpeningCalendarResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type LeaveWaitlistResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Wait
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r LeaveWaitlistResponse) GetJSON200() *Wait {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r LeaveWaitlistResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LeaveWaitlistResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LeaveWaitlistResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LeaveWaitlistResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetWaitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Wait
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetWaitResponse) GetJSON200() *Wait {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetWaitResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetWaitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetWaitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetWaitResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type JoinWaitlistResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Wait
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Wait
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r JoinWaitlistResponse) GetJSON200() *Wait {
+	return r.JSON200
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r JoinWaitlistResponse) GetJSON201() *Wait {
+	return r.JSON201
+}
+
+// GetBody returns the raw response body bytes
+func (r JoinWaitlistResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r JoinWaitlistResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r JoinWaitlistResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r JoinWaitlistResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -27097,6 +31818,66 @@ func (c *ClientWithResponses) ReplayDeadLettersWithResponse(ctx context.Context,
 	return ParseReplayDeadLettersResponse(rsp)
 }
 
+// GiveDrawFiguresWithBodyWithResponse Give the figures of a public draw
+//
+// After the seal. The draw is made once two different members or keys gave the same figures.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+func (c *ClientWithResponses) GiveDrawFiguresWithBodyWithResponse(ctx context.Context, id string, params *GiveDrawFiguresParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GiveDrawFiguresResponse, error) {
+	rsp, err := c.GiveDrawFiguresWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGiveDrawFiguresResponse(rsp)
+}
+
+// GiveDrawFiguresWithResponse Give the figures of a public draw
+//
+// After the seal. The draw is made once two different members or keys gave the same figures.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/draws/{id}/figures (the `GiveDrawFigures` operationId).
+func (c *ClientWithResponses) GiveDrawFiguresWithResponse(ctx context.Context, id string, params *GiveDrawFiguresParams, body GiveDrawFiguresJSONRequestBody, reqEditors ...RequestEditorFn) (*GiveDrawFiguresResponse, error) {
+	rsp, err := c.GiveDrawFigures(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGiveDrawFiguresResponse(rsp)
+}
+
+// StrikeDrawEntryWithBodyWithResponse Strike an entry of a draw
+//
+// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+func (c *ClientWithResponses) StrikeDrawEntryWithBodyWithResponse(ctx context.Context, id string, params *StrikeDrawEntryParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StrikeDrawEntryResponse, error) {
+	rsp, err := c.StrikeDrawEntryWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStrikeDrawEntryResponse(rsp)
+}
+
+// StrikeDrawEntryWithResponse Strike an entry of a draw
+//
+// The entry cannot win. Before the seal it is left out of the list, and the seal counts it by its reason. After the seal its ticket stays in the list, the result names it with the reason, and the next ticket in the order moves up.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/draws/{id}/strikes (the `StrikeDrawEntry` operationId).
+func (c *ClientWithResponses) StrikeDrawEntryWithResponse(ctx context.Context, id string, params *StrikeDrawEntryParams, body StrikeDrawEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*StrikeDrawEntryResponse, error) {
+	rsp, err := c.StrikeDrawEntry(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStrikeDrawEntryResponse(rsp)
+}
+
 // ListEventsWithResponse Read a shop's events as they come
 //
 // For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
@@ -27288,6 +32069,107 @@ func (c *ClientWithResponses) ShopMoneyWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseShopMoneyResponse(rsp)
+}
+
+// ListReviewsWithResponse List groups of claims that reviews found
+//
+// Those that changed last first; the groups of one drop the largest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/reviews (the `ListReviews` operationId).
+func (c *ClientWithResponses) ListReviewsWithResponse(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*ListReviewsResponse, error) {
+	rsp, err := c.ListReviews(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListReviewsResponse(rsp)
+}
+
+// GetReviewWithResponse Show a group of claims
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/reviews/{id} (the `GetReview` operationId).
+func (c *ClientWithResponses) GetReviewWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetReviewResponse, error) {
+	rsp, err := c.GetReview(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetReviewResponse(rsp)
+}
+
+// AnswerAppealWithBodyWithResponse Answer an appeal
+//
+// restored gives the coupon back to its owner, upheld leaves it suspended.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+func (c *ClientWithResponses) AnswerAppealWithBodyWithResponse(ctx context.Context, id string, params *AnswerAppealParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AnswerAppealResponse, error) {
+	rsp, err := c.AnswerAppealWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAnswerAppealResponse(rsp)
+}
+
+// AnswerAppealWithResponse Answer an appeal
+//
+// restored gives the coupon back to its owner, upheld leaves it suspended.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/reviews/{id}/appeals (the `AnswerAppeal` operationId).
+func (c *ClientWithResponses) AnswerAppealWithResponse(ctx context.Context, id string, params *AnswerAppealParams, body AnswerAppealJSONRequestBody, reqEditors ...RequestEditorFn) (*AnswerAppealResponse, error) {
+	rsp, err := c.AnswerAppeal(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAnswerAppealResponse(rsp)
+}
+
+// ListReviewCouponsWithResponse List the coupons of a group
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/reviews/{id}/coupons (the `ListReviewCoupons` operationId).
+func (c *ClientWithResponses) ListReviewCouponsWithResponse(ctx context.Context, id string, params *ListReviewCouponsParams, reqEditors ...RequestEditorFn) (*ListReviewCouponsResponse, error) {
+	rsp, err := c.ListReviewCoupons(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListReviewCouponsResponse(rsp)
+}
+
+// DecideReviewWithBodyWithResponse Decide about a group of claims
+//
+// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+func (c *ClientWithResponses) DecideReviewWithBodyWithResponse(ctx context.Context, id string, params *DecideReviewParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DecideReviewResponse, error) {
+	rsp, err := c.DecideReviewWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDecideReviewResponse(rsp)
+}
+
+// DecideReviewWithResponse Decide about a group of claims
+//
+// suspend: its unused coupons cannot be locked. return: the suspended coupons are revoked and returned to the stock. restore, within 24 hours: their owners have them again. let_be: nothing happens. A suspension or return of more than 100 coupons becomes a proposal, which another member approves or declines. Workers carry a decision out within seconds.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/reviews/{id}/decision (the `DecideReview` operationId).
+func (c *ClientWithResponses) DecideReviewWithResponse(ctx context.Context, id string, params *DecideReviewParams, body DecideReviewJSONRequestBody, reqEditors ...RequestEditorFn) (*DecideReviewResponse, error) {
+	rsp, err := c.DecideReview(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDecideReviewResponse(rsp)
 }
 
 // ListSegmentFieldsWithResponse List the fields that the rules of segments can use
@@ -28149,6 +33031,21 @@ func (c *ClientWithResponses) ResumeTemplateWithResponse(ctx context.Context, id
 	return ParseResumeTemplateResponse(rsp)
 }
 
+// ReviewAgainWithResponse Review a drop again
+//
+// Replaces the groups that nobody has decided. A protected drop is reviewed by itself a minute after it is over or sold out.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/templates/{id}/review (the `ReviewAgain` operationId).
+func (c *ClientWithResponses) ReviewAgainWithResponse(ctx context.Context, id string, params *ReviewAgainParams, reqEditors ...RequestEditorFn) (*ReviewAgainResponse, error) {
+	rsp, err := c.ReviewAgain(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReviewAgainResponse(rsp)
+}
+
 // ImportUsersWithBodyWithResponse Import users, a line of JSON each
 //
 // NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; the others are stored. If the answer is an error, or none comes, send everything again.
@@ -28547,6 +33444,36 @@ func (c *ClientWithResponses) GetCouponWithResponse(ctx context.Context, id stri
 	return ParseGetCouponResponse(rsp)
 }
 
+// AppealCouponWithBodyWithResponse Appeal against the suspension of a coupon
+//
+// A person of the shop decides. A coupon has one appeal.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+func (c *ClientWithResponses) AppealCouponWithBodyWithResponse(ctx context.Context, id string, params *AppealCouponParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AppealCouponResponse, error) {
+	rsp, err := c.AppealCouponWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAppealCouponResponse(rsp)
+}
+
+// AppealCouponWithResponse Appeal against the suspension of a coupon
+//
+// A person of the shop decides. A coupon has one appeal.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /coupons/{id}/appeal (the `AppealCoupon` operationId).
+func (c *ClientWithResponses) AppealCouponWithResponse(ctx context.Context, id string, params *AppealCouponParams, body AppealCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*AppealCouponResponse, error) {
+	rsp, err := c.AppealCoupon(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAppealCouponResponse(rsp)
+}
+
 // ConfirmCouponWithBodyWithResponse Use the coupon that the order holds
 //
 // A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
@@ -28697,6 +33624,19 @@ func (c *ClientWithResponses) ReleaseCouponWithResponse(ctx context.Context, id 
 	return ParseReleaseCouponResponse(rsp)
 }
 
+// GetCouponReviewWithResponse Show why a coupon is under review
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /coupons/{id}/review (the `GetCouponReview` operationId).
+func (c *ClientWithResponses) GetCouponReviewWithResponse(ctx context.Context, id string, params *GetCouponReviewParams, reqEditors ...RequestEditorFn) (*GetCouponReviewResponse, error) {
+	rsp, err := c.GetCouponReview(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetCouponReviewResponse(rsp)
+}
+
 // ListDevicesWithResponse List the user's phones
 //
 // The one seen longest ago first.
@@ -28755,6 +33695,96 @@ func (c *ClientWithResponses) RemoveDeviceWithResponse(ctx context.Context, id s
 		return nil, err
 	}
 	return ParseRemoveDeviceResponse(rsp)
+}
+
+// GetDrawCardWithResponse Show the card of a draw
+//
+// Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /draws/{id}/card (the `GetDrawCard` operationId).
+func (c *ClientWithResponses) GetDrawCardWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDrawCardResponse, error) {
+	rsp, err := c.GetDrawCard(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDrawCardResponse(rsp)
+}
+
+// LeaveDrawWithResponse Leave a draw
+//
+// Until entries close.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /draws/{id}/entry (the `LeaveDraw` operationId).
+func (c *ClientWithResponses) LeaveDrawWithResponse(ctx context.Context, id string, params *LeaveDrawParams, reqEditors ...RequestEditorFn) (*LeaveDrawResponse, error) {
+	rsp, err := c.LeaveDraw(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLeaveDrawResponse(rsp)
+}
+
+// GetDrawEntryWithResponse Show the user's entry in a draw
+//
+// After the draw with its score and whether it won.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /draws/{id}/entry (the `GetDrawEntry` operationId).
+func (c *ClientWithResponses) GetDrawEntryWithResponse(ctx context.Context, id string, params *GetDrawEntryParams, reqEditors ...RequestEditorFn) (*GetDrawEntryResponse, error) {
+	rsp, err := c.GetDrawEntry(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDrawEntryResponse(rsp)
+}
+
+// EnterDrawWithResponse Enter a draw
+//
+// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+func (c *ClientWithResponses) EnterDrawWithResponse(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error) {
+	rsp, err := c.EnterDraw(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnterDrawResponse(rsp)
+}
+
+// GetDrawListWithResponse Get the sealed list of a draw
+//
+// Needs no credentials. One chunk of 65,536 rows, the last one shorter; empty behind the last one and before the seal. A row has 49 bytes: the ticket, the hash of user and salt, and the weight. The list names nobody.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /draws/{id}/list (the `GetDrawList` operationId).
+func (c *ClientWithResponses) GetDrawListWithResponse(ctx context.Context, id string, params *GetDrawListParams, reqEditors ...RequestEditorFn) (*GetDrawListResponse, error) {
+	rsp, err := c.GetDrawList(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDrawListResponse(rsp)
+}
+
+// GetDrawProofWithResponse Show the proof of a draw
+//
+// Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
+func (c *ClientWithResponses) GetDrawProofWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDrawProofResponse, error) {
+	rsp, err := c.GetDrawProof(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDrawProofResponse(rsp)
 }
 
 // InboxWithResponse List the user's in-app messages
@@ -28841,6 +33871,36 @@ func (c *ClientWithResponses) ReportOrderWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseReportOrderResponse(rsp)
+}
+
+// GetClaimPassWithBodyWithResponse Earn a pass for a protected drop
+//
+// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+func (c *ClientWithResponses) GetClaimPassWithBodyWithResponse(ctx context.Context, id string, params *GetClaimPassParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*GetClaimPassResponse, error) {
+	rsp, err := c.GetClaimPassWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetClaimPassResponse(rsp)
+}
+
+// GetClaimPassWithResponse Earn a pass for a protected drop
+//
+// A claim in a drop whose protection is not off needs a pass. Without evidence the answer is a puzzle and the other ways to earn a pass; with evidence it is the pass. Earn it while the countdown runs: the claim then checks a signature and nothing more. A user's token with the claim dropbell_attested (a text that names the service by which the shop has checked the device) earns the pass at once. A drop that is strict accepts no puzzle.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /passes/{id} (the `GetClaimPass` operationId).
+func (c *ClientWithResponses) GetClaimPassWithResponse(ctx context.Context, id string, params *GetClaimPassParams, body GetClaimPassJSONRequestBody, reqEditors ...RequestEditorFn) (*GetClaimPassResponse, error) {
+	rsp, err := c.GetClaimPass(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetClaimPassResponse(rsp)
 }
 
 // RequestPhoneCodeWithBodyWithResponse Send a code that verifies the user's phone number
@@ -29120,6 +34180,21 @@ func (c *ClientWithResponses) GetTemplateWithResponse(ctx context.Context, id st
 	return ParseGetTemplateResponse(rsp)
 }
 
+// GetFairnessWithResponse Show how fair a drop was
+//
+// The public figures of a drop once it is over or sold out: claims, refusals, and coupons that were suspended, taken back from scripts and restored. Refusals are counted for protected drops. Needs no credentials.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /templates/{id}/fairness (the `GetFairness` operationId).
+func (c *ClientWithResponses) GetFairnessWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetFairnessResponse, error) {
+	rsp, err := c.GetFairness(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetFairnessResponse(rsp)
+}
+
 // GetOpeningCalendarWithResponse Put the opening of a drop into a calendar
 //
 // One event (RFC 5545) with an alarm for each of `minutes` before the opening. Needs no credentials, so it can be a link; by webcal: a calendar subscribes to it and follows when the opening moves or the drop is cancelled.
@@ -29133,6 +34208,49 @@ func (c *ClientWithResponses) GetOpeningCalendarWithResponse(ctx context.Context
 		return nil, err
 	}
 	return ParseGetOpeningCalendarResponse(rsp)
+}
+
+// LeaveWaitlistWithResponse Leave the waitlist of a drop
+//
+// A repetition changes nothing, and neither does leaving after a coupon was given.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
+func (c *ClientWithResponses) LeaveWaitlistWithResponse(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*LeaveWaitlistResponse, error) {
+	rsp, err := c.LeaveWaitlist(ctx, templateId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLeaveWaitlistResponse(rsp)
+}
+
+// GetWaitWithResponse Show the user's place on a waitlist
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /waitlist/{template_id} (the `GetWait` operationId).
+func (c *ClientWithResponses) GetWaitWithResponse(ctx context.Context, templateId string, params *GetWaitParams, reqEditors ...RequestEditorFn) (*GetWaitResponse, error) {
+	rsp, err := c.GetWait(ctx, templateId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetWaitResponse(rsp)
+}
+
+// JoinWaitlistWithResponse Join the waitlist of a drop
+//
+// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
+func (c *ClientWithResponses) JoinWaitlistWithResponse(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*JoinWaitlistResponse, error) {
+	rsp, err := c.JoinWaitlist(ctx, templateId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseJoinWaitlistResponse(rsp)
 }
 
 // ParseListBudgetsResponse parses an HTTP response from a ListBudgetsWithResponse call
@@ -29831,6 +34949,48 @@ func ParseReplayDeadLettersResponse(rsp *http.Response) (*ReplayDeadLettersRespo
 	return response, nil
 }
 
+// ParseGiveDrawFiguresResponse parses an HTTP response from a GiveDrawFiguresWithResponse call
+func ParseGiveDrawFiguresResponse(rsp *http.Response) (*GiveDrawFiguresResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GiveDrawFiguresResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DrawFiguresState
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseStrikeDrawEntryResponse parses an HTTP response from a StrikeDrawEntryWithResponse call
+func ParseStrikeDrawEntryResponse(rsp *http.Response) (*StrikeDrawEntryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StrikeDrawEntryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseListEventsResponse parses an HTTP response from a ListEventsWithResponse call
 func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -30061,6 +35221,126 @@ func ParseShopMoneyResponse(rsp *http.Response) (*ShopMoneyResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest ShopMoney
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListReviewsResponse parses an HTTP response from a ListReviewsWithResponse call
+func ParseListReviewsResponse(rsp *http.Response) (*ListReviewsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListReviewsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClaimGroupList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetReviewResponse parses an HTTP response from a GetReviewWithResponse call
+func ParseGetReviewResponse(rsp *http.Response) (*GetReviewResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetReviewResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClaimGroup
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAnswerAppealResponse parses an HTTP response from a AnswerAppealWithResponse call
+func ParseAnswerAppealResponse(rsp *http.Response) (*AnswerAppealResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AnswerAppealResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseListReviewCouponsResponse parses an HTTP response from a ListReviewCouponsWithResponse call
+func ParseListReviewCouponsResponse(rsp *http.Response) (*ListReviewCouponsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListReviewCouponsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest GroupCouponList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDecideReviewResponse parses an HTTP response from a DecideReviewWithResponse call
+func ParseDecideReviewResponse(rsp *http.Response) (*DecideReviewResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DecideReviewResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClaimGroup
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -31067,6 +36347,22 @@ func ParseResumeTemplateResponse(rsp *http.Response) (*ResumeTemplateResponse, e
 	return response, nil
 }
 
+// ParseReviewAgainResponse parses an HTTP response from a ReviewAgainWithResponse call
+func ParseReviewAgainResponse(rsp *http.Response) (*ReviewAgainResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReviewAgainResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseImportUsersResponse parses an HTTP response from a ImportUsersWithResponse call
 func ParseImportUsersResponse(rsp *http.Response) (*ImportUsersResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -31622,6 +36918,22 @@ func ParseGetCouponResponse(rsp *http.Response) (*GetCouponResponse, error) {
 	return response, nil
 }
 
+// ParseAppealCouponResponse parses an HTTP response from a AppealCouponWithResponse call
+func ParseAppealCouponResponse(rsp *http.Response) (*AppealCouponResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AppealCouponResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseConfirmCouponResponse parses an HTTP response from a ConfirmCouponWithResponse call
 func ParseConfirmCouponResponse(rsp *http.Response) (*ConfirmCouponResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -31768,6 +37080,32 @@ func ParseReleaseCouponResponse(rsp *http.Response) (*ReleaseCouponResponse, err
 	return response, nil
 }
 
+// ParseGetCouponReviewResponse parses an HTTP response from a GetCouponReviewWithResponse call
+func ParseGetCouponReviewResponse(rsp *http.Response) (*GetCouponReviewResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetCouponReviewResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponReview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListDevicesResponse parses an HTTP response from a ListDevicesWithResponse call
 func ParseListDevicesResponse(rsp *http.Response) (*ListDevicesResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -31831,6 +37169,149 @@ func ParseRemoveDeviceResponse(rsp *http.Response) (*RemoveDeviceResponse, error
 	response := &RemoveDeviceResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseGetDrawCardResponse parses an HTTP response from a GetDrawCardWithResponse call
+func ParseGetDrawCardResponse(rsp *http.Response) (*GetDrawCardResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDrawCardResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DrawCard
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseLeaveDrawResponse parses an HTTP response from a LeaveDrawWithResponse call
+func ParseLeaveDrawResponse(rsp *http.Response) (*LeaveDrawResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LeaveDrawResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseGetDrawEntryResponse parses an HTTP response from a GetDrawEntryWithResponse call
+func ParseGetDrawEntryResponse(rsp *http.Response) (*GetDrawEntryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDrawEntryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DrawEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEnterDrawResponse parses an HTTP response from a EnterDrawWithResponse call
+func ParseEnterDrawResponse(rsp *http.Response) (*EnterDrawResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EnterDrawResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DrawEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest DrawEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetDrawListResponse parses an HTTP response from a GetDrawListWithResponse call
+func ParseGetDrawListResponse(rsp *http.Response) (*GetDrawListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDrawListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseGetDrawProofResponse parses an HTTP response from a GetDrawProofWithResponse call
+func ParseGetDrawProofResponse(rsp *http.Response) (*GetDrawProofResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDrawProofResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DrawProof
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil
@@ -31920,6 +37401,32 @@ func ParseReportOrderResponse(rsp *http.Response) (*ReportOrderResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest OrderReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetClaimPassResponse parses an HTTP response from a GetClaimPassWithResponse call
+func ParseGetClaimPassResponse(rsp *http.Response) (*GetClaimPassResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetClaimPassResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClaimPass
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -32308,6 +37815,32 @@ func ParseGetTemplateResponse(rsp *http.Response) (*GetTemplateResponse, error) 
 	return response, nil
 }
 
+// ParseGetFairnessResponse parses an HTTP response from a GetFairnessWithResponse call
+func ParseGetFairnessResponse(rsp *http.Response) (*GetFairnessResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetFairnessResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Fairness
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetOpeningCalendarResponse parses an HTTP response from a GetOpeningCalendarWithResponse call
 func ParseGetOpeningCalendarResponse(rsp *http.Response) (*GetOpeningCalendarResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -32319,6 +37852,91 @@ func ParseGetOpeningCalendarResponse(rsp *http.Response) (*GetOpeningCalendarRes
 	response := &GetOpeningCalendarResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseLeaveWaitlistResponse parses an HTTP response from a LeaveWaitlistWithResponse call
+func ParseLeaveWaitlistResponse(rsp *http.Response) (*LeaveWaitlistResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LeaveWaitlistResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Wait
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetWaitResponse parses an HTTP response from a GetWaitWithResponse call
+func ParseGetWaitResponse(rsp *http.Response) (*GetWaitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetWaitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Wait
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseJoinWaitlistResponse parses an HTTP response from a JoinWaitlistWithResponse call
+func ParseJoinWaitlistResponse(rsp *http.Response) (*JoinWaitlistResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &JoinWaitlistResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Wait
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Wait
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
 	}
 
 	return response, nil

@@ -98,6 +98,8 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		}
 	case reminder.StepDrawn:
 		return ui.T(ctx, "explain.drawn."+s.Reason)
+	case reminder.StepDoor:
+		return ui.T(ctx, "explain.door", s.Reason)
 	case reminder.StepFired, reminder.StepAnnounced:
 		return ui.T(ctx, "explain."+string(s.Kind), about(ctx, s))
 	case reminder.StepCouponLocked, reminder.StepCouponUsed, reminder.StepCouponReleased, reminder.StepCouponTimedOut,
@@ -133,7 +135,9 @@ func stepIcon(s reminder.Step) string {
 		return "tag"
 	case reminder.StepEntered, reminder.StepDrawn:
 		return "tag"
-	case reminder.StepStruck:
+	case reminder.StepDoor:
+		return "users"
+	case reminder.StepStruck, reminder.StepNoDoor:
 		return "ban"
 	case reminder.StepCouponLocked:
 		return "lock"

@@ -26,13 +26,14 @@ type Drop struct {
 	Protection   string    `json:"protection" enum:"off,standard,strict" doc:"off: a claim needs no pass. Otherwise POST /passes/{template_id} gives the pass." example:"off"`
 	OpeningMode  string    `json:"opening_mode" enum:"first_come,shuffled,draw" doc:"first_come: claims from opens_at on. shuffled and draw: users enter until opens_at, and a draw decides; GET /draws/{id}/card has the window." example:"first_come"`
 	parts.Discount
-	Waitlist    string `json:"waitlist,omitempty" enum:"open" doc:"The drop is sold out, and the user can join its waitlist."`
-	ClaimURL    string `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
-	LiveChannel string `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
+	Waitlist    string   `json:"waitlist,omitempty" enum:"open" doc:"The drop is sold out, and the user can join its waitlist."`
+	ClaimURL    string   `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+	Door        *OwnDoor `json:"door,omitempty" doc:"With a user's token, for a drop that opens at several times: the user's own door."`
+	LiveChannel string   `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
 }
 
 func (h *handlers) dropRoutes() {
-	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template", Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old.",
+	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template", Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old. With a user's token it also names the user's door, if the drop has doors: a door opens the drop for a group of users at an instant of its own.",
 		Codes: []string{"template_not_found"}},
 		pipeline.ByID(func(ctx context.Context, id int64) (*struct{ Body Drop }, error) {
 			t, err := h.Reminders.Drop(ctx, id)
@@ -40,6 +41,9 @@ func (h *handlers) dropRoutes() {
 				return nil, err
 			}
 			drop := dropJSON(t, t.State(h.Now()))
+			if drop.Door, err = h.ownDoor(ctx, t); err != nil {
+				return nil, err
+			}
 			if h.LiveChannel != nil {
 				if drop.LiveChannel, err = h.LiveChannel(ctx, t.ID); err != nil {
 					return nil, err

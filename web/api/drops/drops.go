@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
@@ -75,8 +76,11 @@ type Deps struct {
 	Reminders *reminder.Service
 	Explainer *reminder.Explainer
 	Channels  delivery.Available
-	Draws     Draws
-	DrawDesk  DrawDesk
+	Doors     *door.Service
+	// DoorMembers tells users about their own doors.
+	DoorMembers claim.Members
+	Draws       Draws
+	DrawDesk    DrawDesk
 	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
 	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 }
@@ -102,6 +106,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.senderRoutes()
 	h.pictureRoutes()
 	h.explainRoutes()
+	h.doorRoutes()
 	h.drawRoutes()
 	h.drawStaffRoutes()
 }

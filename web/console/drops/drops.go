@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/budget"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
@@ -18,6 +19,7 @@ import (
 	"dropbell/domain/message"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
@@ -98,6 +100,8 @@ type Deps struct {
 	Audiences    Audiences
 	Reports      *report.Service
 	Budgets      *budget.Service
+	Doors        *door.Service
+	Segments     *segment.Service
 	Texts        Texts
 	Approvals    Approvals
 	Alerts       Alerts
@@ -201,6 +205,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/compare", staff.View, h.chooseOther),
 		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
+		shell.Get("/templates/{id}/doors", staff.View, h.showDoors),
+		shell.Post("/templates/{id}/doors", staff.ManageTemplates, h.saveDoors),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
 		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),

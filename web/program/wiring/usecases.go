@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
@@ -70,6 +71,7 @@ type UseCases struct {
 	Reviews     *review.Service
 	Jobs        *job.Service
 	Templates   *template.Service
+	Doors       *door.Service
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
 	Draws       *draw.Desk
@@ -94,9 +96,11 @@ func NewUseCases(s Surroundings) (u UseCases) {
 
 	// Drops and delivery.
 	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, NoPasses: s.NoPasses, Draws: s.Draws}
+	u.Doors = NewDoors(stores, u.Templates, s.Now)
+	u.Templates.Ready = u.Doors.Ready
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
-	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Reminders: u.Reminders}
+	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Doors: stores.Doors, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
 	u.Reviews = &review.Service{Store: stores.Reviews, Templates: s.Lookup, Now: s.Now}
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}

@@ -34,6 +34,12 @@ func (k DraftKind) table() (name, fresh string) {
 	return "templates", `jsonb_build_object('request_key', null)`
 }
 
+// The parts of a deleted drop are kept with its row, under these names.
+const (
+	doorParts     = "doors of the drop"
+	doorTestParts = "tests of the doors"
+)
+
 // ErrReferenced is returned for a draft that cannot be deleted because rows of
 // other tables refer to it.
 var ErrReferenced = errors.New("rows of other tables are about the draft")
@@ -43,10 +49,15 @@ var ErrReferenced = errors.New("rows of other tables are about the draft")
 // has this id and version, and [ErrReferenced] if other rows refer to the draft.
 func DeleteDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id, version int64, e staff.Entry) (bool, error) {
 	table, _ := kind.table()
+	parts := `'{}'`
+	if kind == DropDraft {
+		parts = `jsonb_build_object('` + doorParts + `', coalesce((select jsonb_agg(to_jsonb(p)) from doors p where p.template_id = gone.id), '[]'),
+			'` + doorTestParts + `', coalesce((select jsonb_agg(to_jsonb(p)) from door_tests p where p.template_id = gone.id), '[]'))`
+	}
 	tag, err := tx.Exec(ctx, `
 		with gone as (delete from `+table+` d where d.id = $1 and d.version = $2 and d.state = 'draft' returning d.*)
 		insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by)
-		select $3, id, coalesce(shop_number, 0), name, to_jsonb(gone), $4 from gone`, id, version, kind, e.Actor.Label+" "+e.Actor.Name)
+		select $3, id, coalesce(shop_number, 0), name, to_jsonb(gone) || `+parts+`, $4 from gone`, id, version, kind, e.Actor.Label+" "+e.Actor.Name)
 	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && failed.Code == "23503" {
 		return false, ErrReferenced
 	}
@@ -105,8 +116,16 @@ func RestoreDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id int64, kept
 		columns[i] = pgx.Identifier{name}.Sanitize()
 	}
 	list := strings.Join(columns, ", ")
+	doors := ``
+	if kind == DropDraft {
+		doors = `, door as (
+			insert into doors select p.* from mine, jsonb_populate_recordset(null::doors, before -> '` + doorParts + `') p
+		), tests as (
+			insert into door_tests select p.* from mine, jsonb_populate_recordset(null::door_tests, before -> '` + doorTestParts + `') p
+		)`
+	}
 	_, err = tx.Exec(ctx, `
-		with mine as (delete from deleted_drafts where kind = $1 and id = $2 returning content as before)
+		with mine as (delete from deleted_drafts where kind = $1 and id = $2 returning content as before)`+doors+`
 		insert into `+table+` (`+list+`) overriding system value
 		select `+list+` from mine, jsonb_populate_record(null::`+table+`, before || `+fresh+` || jsonb_build_object('version', (before ->> 'version')::bigint + 1,
 			'updated_at', clock_timestamp()))`, kind, id)

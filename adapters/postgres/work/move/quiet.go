@@ -27,6 +27,8 @@ select why from (
         where shop_number = $1 and (state in ('scheduled', 'running', 'paused') or state in ('cancelled', 'failed', 'finished') and started_at is not null and settled_at is null)
     union all select format('draft %s is for a segment, whose number is one of the installation: change its audience first', id) from campaigns
         where shop_number = $1 and state = 'draft' and audience ->> 'kind' = 'segment_id'
+    union all select format('door %s of draft %s is for a segment, whose number is one of the installation: change its doors first', d.place, t.id) from templates t join doors d on d.template_id = t.id
+        where t.shop_number = $1 and t.state = 'draft' and d.segment_id is not null
     union all select format('approval of campaign %s is asked for', campaign_id) from campaign_requests where shop_number = $1 and state = 'asked'
     union all select format('notices of drop %s are being sent', t.id) from templates t join notice_runs r on r.template_id = t.id
         where t.shop_number = $1 and r.settled_at is null

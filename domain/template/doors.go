@@ -1,0 +1,176 @@
+package template
+
+import (
+	"fmt"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// Limits of doors.
+const (
+	MaxDoors     = 4
+	MaxDoorName  = 60
+	MaxDoorText  = 200
+	MaxDoorLead  = 24 * 60 // minutes
+	MaxDoorTests = 10
+	// FreezeBefore is how long before a door opens its members are frozen.
+	FreezeBefore = time.Minute
+)
+
+// Who says which users come through a door.
+type Who string
+
+// The groups of users.
+const (
+	ToAll     Who = "all"
+	ToSegment Who = "segment" // by the rules of a segment
+	ToList    Who = "list"    // by a list of ids
+)
+
+// A Door is a group of users with an opening of its own. The doors of a drop are tried in order: a
+// user comes through the first door whose group the user belongs to.
+type Door struct {
+	Name string `json:"name"`
+	Who  Who    `json:"who"`
+	// SegmentID is the segment or list; 0 = all users.
+	SegmentID int64 `json:"segment_id,omitempty"`
+	// LeadMinutes is how long before the drop the door opens.
+	LeadMinutes int `json:"lead_minutes"`
+	// Share is how many coupons may be issued through this door and those before it, in addition to
+	// their shares, until the next door opens; 0 = all that are left. What is not issued by then goes
+	// to the next door.
+	Share int64 `json:"share,omitempty"`
+	// Limit is the limit per user, 0 = the drop's.
+	Limit int `json:"user_limit,omitempty"`
+	// Texts is a sentence for users, by language.
+	Texts map[string]string `json:"texts,omitempty"`
+	// FrozenAt is when the members were frozen, nil = not yet. Members is their number then.
+	FrozenAt *time.Time `json:"frozen_at,omitempty"`
+	Members  int64      `json:"members,omitempty"`
+}
+
+// ErrDoorsFixed is the refusal to change the groups of doors that were announced.
+var ErrDoorsFixed = fault.New(fault.Conflict, "doors_fixed", "the drop is published: only the openings and sentences of doors that are not frozen can be changed").Told("fault.doors_fixed")
+
+// CheckDoors returns a [fault.Fields] that names every rule that doors of a drop with the spec break,
+// by places such as doors[0].name; nil if there is none.
+func CheckDoors(s Spec, doors []Door) error {
+	e := &fault.Fields{}
+	if len(doors) > MaxDoors {
+		e.Add("doors", "rule.doors_many", "must be at most %d", MaxDoors)
+		return e
+	}
+	if len(doors) > 0 && s.Obtain != ByClaim {
+		e.Add("doors", "rule.doors_obtain", "need a drop whose coupons are obtained by claim: redeem codes are given to users one by one already")
+	}
+	if len(doors) > 0 && s.OpeningMode.Drawn() {
+		e.Add("doors", "rule.doors_draw", "need a drop that is first come, first served")
+	}
+	shares := int64(0)
+	for i, d := range doors {
+		at := func(name string) string { return fmt.Sprintf("doors[%d].%s", i, name) }
+		last := i == len(doors)-1
+		checkText(e, at("name"), d.Name, 1, MaxDoorName)
+		for other := range i {
+			if doors[other].Name == d.Name && d.Name != "" {
+				e.Add(at("name"), "rule.door_name_taken", "is the name of another door of the drop")
+			}
+		}
+		d.checkWho(e, at, last)
+		switch {
+		case d.LeadMinutes < 0 || d.LeadMinutes > MaxDoorLead:
+			e.Add(at("lead_minutes"), "rule.door_lead", "must be between %d and %d minutes", 0, MaxDoorLead)
+		case last && d.LeadMinutes != 0:
+			e.Add(at("lead_minutes"), "rule.door_last_lead", "must be 0: the last door opens with the drop")
+		case i > 0 && d.LeadMinutes > doors[i-1].LeadMinutes:
+			e.Add(at("lead_minutes"), "rule.door_order", "must not open before the door above it")
+		}
+		switch shares += max(0, d.Share); {
+		case d.Share < 0 || d.Share > MaxStock:
+			e.Add(at("share"), "rule.door_share", "must be between %d and %d coupons", 0, MaxStock)
+		case last && d.Share != 0:
+			e.Add(at("share"), "rule.door_last_share", "must be empty: the last door gets all coupons that are left")
+		case d.Share > 0 && shares >= s.Stock:
+			e.Add(at("share"), "rule.door_shares", "leaves nothing: the shares must be less than the stock together")
+		}
+		if d.Limit < 0 || d.Limit > s.PerUserLimit {
+			e.Add(at("user_limit"), "rule.door_limit", "must not exceed the drop's limit of %d per user", s.PerUserLimit)
+		}
+		for language, text := range d.Texts {
+			checkText(e, at("texts."+language), text, 0, MaxDoorText)
+		}
+	}
+	return e.Err()
+}
+
+func (d Door) checkWho(e *fault.Fields, at func(string) string, last bool) {
+	switch d.Who {
+	case ToAll:
+		if !last {
+			e.Add(at("who"), "rule.door_all_last", "must be a group: a door for all users leaves no user to the doors below")
+		}
+	case ToSegment, ToList:
+		if d.SegmentID <= 0 {
+			e.Add(at("segment_id"), "rule.required", "is required")
+		}
+	default:
+		e.Add(at("who"), "rule.door_who", "must be all, segment or list")
+	}
+}
+
+// CheckDoorsAhead returns a [fault.Fields] unless there is time to freeze the members of the first door
+// before it opens.
+func (t Template) CheckDoorsAhead(now time.Time) error {
+	e := &fault.Fields{}
+	if first := t.FirstOpening(); len(t.Doors) > 0 && first.Before(now.Add(FreezeBefore)) {
+		e.Add("opens_at", "rule.door_ahead", "must be later: the first door opens at %q, and doors must be at least a minute ahead", first.UTC().Format(time.RFC3339))
+	}
+	return e.Err()
+}
+
+// OpensFor returns when the drop opens for users of the door with this place, counted from 1; 0 = users
+// of a drop without doors.
+func (t *Template) OpensFor(place int) time.Time {
+	if place < 1 || place > len(t.Doors) {
+		return t.OpensAt
+	}
+	return t.OpensAt.Add(-time.Duration(t.Doors[place-1].LeadMinutes) * time.Minute)
+}
+
+// FirstOpening returns the opening of the first door, or of a drop without doors.
+func (t *Template) FirstOpening() time.Time { return t.OpensFor(1) }
+
+// LimitFor returns the limit per user of the door with this place; see [Template.OpensFor].
+func (t *Template) LimitFor(place int) int {
+	if place < 1 || place > len(t.Doors) || t.Doors[place-1].Limit == 0 {
+		return t.PerUserLimit
+	}
+	return t.Doors[place-1].Limit
+}
+
+// SellableAt returns how many coupons may be issued by claims at an instant: the shares of the doors that
+// are open together, or the stock. It never becomes less with time.
+func (t *Template) SellableAt(now time.Time) int64 {
+	sum := t.DoorBase
+	for i, d := range t.Doors {
+		if i > 0 && now.Before(t.OpensFor(i+1)) {
+			return min(sum, t.Stock)
+		}
+		if d.Share == 0 {
+			break
+		}
+		sum += d.Share
+	}
+	return t.Stock
+}
+
+// NextShare returns the next instant after now at which [Template.SellableAt] changes; false if there is none.
+func (t *Template) NextShare(now time.Time) (at time.Time, ok bool) {
+	for i := range t.Doors {
+		if at = t.OpensFor(i + 1); at.After(now) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
