@@ -29,6 +29,7 @@ func reviewKeys(add func(format string, values ...any)) {
 	}
 	add("review.member.%s", "found", "suspended", "kept", "returned", "restored")
 	add("nav.%s", "reviews")
+	add("review.field.%s", "coupons", "proposed")
 	add("kind_of.%s", "review")
 	add("object.%s", "review")
 	add("housekeeping.step.%s", "claim_signs")

@@ -59,6 +59,7 @@ var rowsSQL = map[string]string{
 	"tally:used":         `select count(*) from coupons where template_id = $1 and state = 'used'`,
 	"tally:expired":      `select count(*) from coupons where template_id = $1 and state = 'expired'`,
 	"tally:revoked":      `select count(*) from coupons where template_id = $1 and state = 'revoked'`,
+	"tally:suspended":    `select count(*) from coupons where template_id = $1 and state = 'suspended'`,
 	"people:booked":      `select count(*) from reservations where template_id = $1`,
 	"people:reminded":    `select count(*) from reservations r where r.template_id = $1 and r.user_id not in (1002, 1003, 1009)`, // an opt-out, a refused address, a reminder that waits
 	"links:opened":       `select count(*) from drop_openings where template_id = $1`,

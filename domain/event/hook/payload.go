@@ -107,7 +107,7 @@ type IssuedItem struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// CouponData is the data of coupon.locked, used, released, refunded and revoked.
+// CouponData is the data of coupon.locked, used, released, refunded, revoked, suspended and restored.
 // State is the coupon's state afterwards: a coupon that is released after its
 // end has expired. Reason is "" or [ReasonRestored].
 type CouponData struct {

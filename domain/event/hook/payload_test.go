@@ -48,10 +48,13 @@ func examples(t *testing.T) map[hook.Type]hook.Event {
 	issued.Sequence = 46
 	add(issued, true)
 	until := at.Add(15 * time.Minute)
-	for step, to := range map[string]string{"lock": "locked", "confirm": "used", "timeout": "unused", "refund": "unused", "revoke": "revoked"} {
+	for step, to := range map[string]string{"lock": "locked", "confirm": "used", "timeout": "unused", "refund": "unused", "revoke": "revoked", "suspend": "suspended", "reinstate": "unused"} {
 		c := event.Coupon{CouponID: big, TemplateID: 1, UserID: 7, OrderID: "A-1", Step: step, To: to, Discount: 1000, OperationID: 47, At: at}
 		if step == "lock" || step == "confirm" || step == "refund" {
 			c.OrderAmount = 6000
+		}
+		if step == "suspend" || step == "reinstate" {
+			c.OrderID, c.Discount = "", 0
 		}
 		if step == "lock" {
 			c.LockedUntil = &until

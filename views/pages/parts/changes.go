@@ -65,11 +65,13 @@ func auditFamilies(scope, field string) []string {
 	switch field {
 	case "", "state":
 		return map[string][]string{"template": {"state.", "audit.value.state."}, "campaign": {"campaign.state."}, "codes": {"codes.state."},
-			"coupon": {"coupon.state."}, "job": {"jobs.state."}, "dead_letters": {"jobs.state.", "audit.value.state."}}[scope]
+			"coupon": {"coupon.state."}, "review": {"review.state."}, "job": {"jobs.state."}, "dead_letters": {"jobs.state.", "audit.value.state."}}[scope]
 	case "kind":
 		return map[string][]string{"template": {"kind."}, "announce": {"announce.kind."}, "segment": {"segments.kind."}, "job": {"jobs.kind."}}[scope]
 	case "target", "obtain", "claim_mode", "waitlist", "protection", "opening_mode", "draw_source", "role", "channel":
 		return []string{field + "."}
+	case "proposed":
+		return map[string][]string{"review": {"review."}}[scope]
 	case "scopes":
 		return []string{"scope."}
 	case "reason":

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/review"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -107,7 +108,8 @@ func TestEveryAuditedValueHasWords(t *testing.T) {
 		"campaign.edit":       {"": texts(campaign.States()...), "audience": texts(campaign.AudienceKinds()...)},
 		"campaign.test":       {"variant": {"0", "1"}},
 		"codes.revoke":        {"state": texts(redeemcode.Generating, redeemcode.Ready, redeemcode.Revoked)},
-		"coupon.revoke":       {"state": texts(coupon.Unused, coupon.Locked, coupon.Used, coupon.Expired, coupon.Refunded, coupon.Revoked)},
+		"coupon.revoke":       {"state": texts(coupon.Unused, coupon.Locked, coupon.Used, coupon.Expired, coupon.Refunded, coupon.Revoked, coupon.Suspended)},
+		"review.suspend":      {"state": texts(review.States()...), "proposed": texts(review.Suspend, review.Return)},
 		"staff.change":        {"role": texts(staff.Roles()...)},
 		"channel.test":        {"to": {"address", "user"}},
 		"dead_letters.replay": {"Action": texts(delivery.Replay, delivery.Discard), "State": texts(job.Running)},

@@ -99,6 +99,8 @@ func ObjectURL(r staff.Record) string {
 		return "/jobs/" + r.ObjectID
 	case "coupon":
 		return "/coupons/" + r.ObjectID
+	case "review":
+		return "/reviews/" + r.ObjectID
 	case "webhook":
 		return "/webhooks/" + r.ObjectID
 	case "provider":

@@ -24,7 +24,7 @@ type ClaimEvidence struct {
 type ClaimPass struct {
 	Pass      string          `json:"pass,omitempty" doc:"To be sent as pass with POST /claims. Absent while the evidence is missing, and for a drop that needs no pass."`
 	ExpiresAt *time.Time      `json:"expires_at,omitempty" doc:"When the pass ends: 30 minutes after it was earned, or after the opening if that is later." example:"2027-01-01T12:30:00Z"`
-	Ways      []string        `json:"ways,omitempty" enum:"puzzle,token,attested,phone_code" doc:"Without a pass: what earns one."`
+	Ways      []string        `json:"ways,omitempty" nullable:"false" enum:"puzzle,token,attested,phone_code" doc:"Without a pass: what earns one."`
 	Puzzle    *pass.Challenge `json:"puzzle,omitempty" doc:"A challenge in the form of ALTCHA, version 2 of its protocol, for this user and drop. It can be solved for two hours."`
 }
 

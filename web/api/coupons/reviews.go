@@ -28,7 +28,7 @@ type CouponReview struct {
 type ClaimGroup struct {
 	ID          string     `json:"id" example:"1"`
 	TemplateID  string     `json:"template_id" example:"1"`
-	Rules       []string   `json:"rules" enum:"at_once,passes_in_a_row,before_anybody,nothing_opened,by_program,shared_push,shared_phone,shared_household" doc:"The signs that at least half of the claims share; docs/brakes.md describes them."`
+	Rules       []string   `json:"rules" nullable:"false" enum:"at_once,passes_in_a_row,before_anybody,nothing_opened,by_program,shared_push,shared_phone,shared_household" doc:"The signs that at least half of the claims share; docs/brakes.md describes them."`
 	Coupons     int64      `json:"coupons" doc:"The claims of the group." example:"214"`
 	Networks    int64      `json:"networks" doc:"From how many networks they came; 0 = not known." example:"1"`
 	Agents      int64      `json:"agents" doc:"With how many agents; 0 = not known." example:"5"`

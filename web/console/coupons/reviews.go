@@ -17,8 +17,8 @@ import (
 // reviewRoutes are the pages about groups of claims that reviews found.
 func (h *handlers) reviewRoutes() []shell.Route {
 	return []shell.Route{
-		shell.Report(shell.Get("/reviews", staff.View, h.listReviews)),
-		shell.Report(shell.Get("/reviews.csv", staff.View, shell.CSV(h.Shell, h.reviews))),
+		shell.Get("/reviews", staff.View, h.listReviews),
+		shell.Get("/reviews.csv", staff.View, shell.CSV(h.Shell, h.reviews)),
 		shell.Live(2*time.Second, shell.Get("/reviews/{id}", staff.View, h.showReview)),
 		shell.Get("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, h.confirmReviewStep),
 		shell.Post("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, h.takeReviewStep),

@@ -39,7 +39,7 @@ func TestReviewPages(t *testing.T) {
 	b.Get("/reviews").Is(200).Has(said, page)
 	b.Get(fmt.Sprintf("/reviews?template=%d", d.ID)).Is(200).Has("300 claims were reviewed; 214 of them are in groups.", "Review again")
 	b.Get("/reviews?template=x").Is(200).HasNot(said)
-	if rows := b.File("/reviews.csv?show=all", 200); len(rows) != 2 || rows[1][5] != "214" {
+	if rows := b.File("/reviews.csv?show=all", 1); rows[1][5] != "214" {
 		t.Errorf("%q", rows)
 	}
 	b.Get(page).Is(200).Has(said, page+"/suspend", page+"/let_be", "after=", "Faster than people")
@@ -78,7 +78,5 @@ func TestReviewPages(t *testing.T) {
 	b.Get("/audit?kind=review").Is(200).Has("decided to suspend the claims of", "approved the decision about")
 	b.Post(fmt.Sprintf("/templates/%d/review", d.ID), nil).Is(303)
 	b.Get(fmt.Sprintf("/reviews?template=%d", d.ID)).Is(200).Has("The drop will be reviewed again in a moment.").HasNot("Review again")
-	if rows := g.As(staff.Marketer, 11).File("/reviews.csv?show=all", 200); len(rows) != 1 {
-		t.Errorf("a member of another shop gets %q", rows)
-	}
+	g.As(staff.Marketer, 11).File("/reviews.csv?show=all", 0)
 }
