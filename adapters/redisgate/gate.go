@@ -179,6 +179,7 @@ func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error)
 func (g *Gate) mayBeJudgedOtherwise(ctx context.Context, r claim.Request) bool {
 	t, err := g.info.Template(ctx, r.TemplateID)
 	return err != nil || t.Stored != template.Published || !g.options.Now().Before(t.EndsAt()) ||
+		r.Door > 0 && g.options.Now().Before(t.OpensFor(r.Door)) ||
 		r.Origin == claim.ByTap && t.Obtain != template.ByClaim || r.Origin == claim.ByCode && t.Obtain != template.ByCode
 }
 
