@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
@@ -39,6 +40,7 @@ type Lookup interface {
 type Service struct {
 	Store     Store
 	Templates Lookup
+	Members   claim.Members // of the doors of drops
 	Channels  delivery.Available
 	Erased    func(user.ID) bool
 	Now       func() time.Time
@@ -47,7 +49,7 @@ type Service struct {
 // Join puts the user on the waitlist of a drop that is sold out, at the end. joined is false if the
 // user was there already. channels say over which the user is told; 0 = the app's inbox. It
 // returns the errors of [Joinable] and [Store], [delivery.ErrChannelUnavailable] for a channel without a
-// sender, and [user.ErrErased].
+// sender, [claim.ErrNotEligible] for a user who comes through no door of the drop, and [user.ErrErased].
 func (s *Service) Join(ctx context.Context, w Wish) (place Waiter, joined bool, err error) {
 	if s.Erased(w.UserID) {
 		return place, false, user.ErrErased
@@ -65,6 +67,11 @@ func (s *Service) Join(ctx context.Context, w Wish) (place Waiter, joined bool, 
 	}
 	if !t.Waits() {
 		return place, false, Joinable(t, s.Now())
+	}
+	if len(t.Doors) > 0 {
+		if _, err := s.Members.Door(ctx, &t, w.UserID); err != nil {
+			return place, false, err
+		}
 	}
 	place, joined, err = s.Store.Join(ctx, w)
 	if !errors.Is(err, ErrNotOpen) {

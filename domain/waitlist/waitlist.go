@@ -98,9 +98,10 @@ func Joinable(t template.Template, now time.Time) error {
 	return nil
 }
 
-// Open reports whether a refusal for lack of stock is to tell the user of the waitlist.
+// Open reports whether a refusal for lack of stock is to tell the user of the waitlist. Before the
+// last door of a drop opens only the shares of the open doors are used up.
 func Open(t template.Template, now time.Time) bool {
-	return t.Waits() && t.Stored == template.Published && now.Before(GivesUntil(t))
+	return t.Waits() && t.Stored == template.Published && !now.Before(t.OpensAt) && now.Before(GivesUntil(t))
 }
 
 // A Sheet accounts for all users who ever joined a waitlist: Joined is the sum of the other numbers

@@ -1276,6 +1276,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/templates/{id}/doors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the doors of a drop
+         * @description Groups of users with openings of their own, tried in order, with their sizes and test persons.
+         */
+        get: operations["get-doors"];
+        /**
+         * Set the doors of a drop
+         * @description Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+         */
+        put: operations["put-doors"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/templates/{id}/forecast": {
         parameters: {
             query?: never;
@@ -2352,7 +2376,7 @@ export interface paths {
         };
         /**
          * Show a drop
-         * @description Needs no credentials. The answer may be a second old.
+         * @description Needs no credentials. The answer may be a second old. With a user's token it also names the user's door, if the drop has doors: a door opens the drop for a group of users at an instant of its own.
          */
         get: operations["get-template"];
         put?: never;
@@ -4054,6 +4078,183 @@ export interface components {
         DevicesAnswerBody: {
             devices: components["schemas"]["Device"][];
         };
+        Door: {
+            /**
+             * Format: date-time
+             * @description When its members were frozen: within a minute before it opened.
+             */
+            frozen_at?: string;
+            /**
+             * Format: int64
+             * @description How many members it had then.
+             * @example 1204
+             */
+            frozen_members?: number;
+            /**
+             * Format: int64
+             * @description How long before the drop it opens. The last door opens with the drop; no door opens before the door above it.
+             * @example 60
+             */
+            lead_minutes?: number;
+            /**
+             * @description At most 60 characters; users see it.
+             * @example Members
+             */
+            name: string;
+            /**
+             * Format: date-time
+             * @example 2027-01-01T11:00:00Z
+             */
+            opens_at: string;
+            /**
+             * @description The segment or list.
+             * @example 3
+             */
+            segment_id?: string;
+            /**
+             * Format: int64
+             * @description How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+             * @example 20
+             */
+            share?: number;
+            /** @description About how many users it is for now; absent if that could not be found out quickly. */
+            size?: components["schemas"]["DoorSize"];
+            /**
+             * @description A sentence for users, by language (en, zh-CN); at most 200 characters each.
+             * @example {
+             *       "en": "Members come first."
+             *     }
+             */
+            texts?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description The limit per user; absent = the drop's, which it cannot exceed.
+             * @example 1
+             */
+            user_limit?: number;
+            /**
+             * @description Who comes through it. A door for all is the last one.
+             * @example segment
+             * @enum {string}
+             */
+            who: "all" | "segment" | "list";
+        };
+        DoorPlan: {
+            doors: components["schemas"]["Door"][];
+            tests: components["schemas"]["DoorTest"][];
+        };
+        DoorSize: {
+            /**
+             * Format: int64
+             * @description Of these, the users who come through this door and not through one above.
+             * @example 1204
+             */
+            come: number;
+            /** @example true */
+            exact: boolean;
+            /**
+             * Format: int64
+             * @description Users of the group.
+             * @example 1204
+             */
+            members: number;
+        };
+        DoorTest: {
+            /**
+             * Format: int64
+             * @description The door that lets the user in now, from 1; 0 = none.
+             * @example 1
+             */
+            gets: number;
+            /**
+             * @description Who the user is.
+             * @example Wang, gold
+             */
+            note?: string;
+            /**
+             * @description Whether that is what was wanted.
+             * @example true
+             */
+            right: boolean;
+            /** @example 1001 */
+            user_id: string;
+            /**
+             * Format: int64
+             * @description The door that must let the user in, from 1; 0 = none may.
+             * @example 1
+             */
+            wants?: number;
+        };
+        DoorTestWish: {
+            /**
+             * @description Who the user is.
+             * @example Wang, gold
+             */
+            note?: string;
+            /** @example 1001 */
+            user_id: string;
+            /**
+             * Format: int64
+             * @description The door that must let the user in, from 1; 0 = none may.
+             * @example 1
+             */
+            wants?: number;
+        };
+        DoorWish: {
+            /**
+             * Format: int64
+             * @description How long before the drop it opens. The last door opens with the drop; no door opens before the door above it.
+             * @example 60
+             */
+            lead_minutes?: number;
+            /**
+             * @description At most 60 characters; users see it.
+             * @example Members
+             */
+            name: string;
+            /**
+             * @description The segment or list.
+             * @example 3
+             */
+            segment_id?: string;
+            /**
+             * Format: int64
+             * @description How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+             * @example 20
+             */
+            share?: number;
+            /**
+             * @description A sentence for users, by language (en, zh-CN); at most 200 characters each.
+             * @example {
+             *       "en": "Members come first."
+             *     }
+             */
+            texts?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description The limit per user; absent = the drop's, which it cannot exceed.
+             * @example 1
+             */
+            user_limit?: number;
+            /**
+             * @description Who comes through it. A door for all is the last one.
+             * @example segment
+             * @enum {string}
+             */
+            who: "all" | "segment" | "list";
+        };
+        DoorsWish: {
+            /** @description None = all users can claim from the opening on. */
+            doors: components["schemas"]["DoorWish"][];
+            /** @description Why, for the audit log. */
+            reason?: string;
+            /** @description A drop with doors needs 3 to 10 to be published, all of them treated as wanted. */
+            tests?: components["schemas"]["DoorTestWish"][];
+        };
         DrawCard: {
             /** @description All versions of the signed card; the last one holds. */
             cards: string[];
@@ -4309,6 +4510,8 @@ export interface components {
              */
             currency: string;
             description?: string;
+            /** @description With a user's token, for a drop that opens at several times: the user's own door. */
+            door?: components["schemas"]["OwnDoor"];
             /** @example 1 */
             id: string;
             /**
@@ -5232,6 +5435,35 @@ export interface components {
              */
             user_id?: string;
         };
+        OwnDoor: {
+            /**
+             * @description Whether the drop opens for the user at all; if not, the other fields are absent.
+             * @example true
+             */
+            eligible: boolean;
+            /** @example Members */
+            name?: string;
+            /**
+             * Format: date-time
+             * @description When the user can claim from.
+             * @example 2027-01-01T11:00:00Z
+             */
+            opens_at?: string;
+            /**
+             * Format: int64
+             * @example 1
+             */
+            per_user_limit?: number;
+            /**
+             * @description A sentence for users, by language.
+             * @example {
+             *       "en": "Members come first."
+             *     }
+             */
+            texts?: {
+                [key: string]: string;
+            };
+        };
         OwnedCoupon: {
             /** @example 4611686018427387904 */
             claim_id: string;
@@ -5476,7 +5708,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -5993,10 +6225,10 @@ export interface components {
              */
             from?: string;
             /**
-             * @description entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
              * @enum {string}
              */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "left_waitlist" | "waitlist_skipped" | "entered" | "struck" | "drawn" | "expected";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "expected";
             /**
              * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
              * @enum {string}
@@ -9453,6 +9685,67 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CodeBatch"];
+                };
+            };
+        };
+    };
+    "get-doors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoorPlan"];
+                };
+            };
+        };
+    };
+    "put-doors": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version the change is based on. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "doors": [
+                 *         {
+                 *           "name": "Everybody",
+                 *           "who": "all"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["DoorsWish"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoorPlan"];
                 };
             };
         };

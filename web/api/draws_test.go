@@ -72,7 +72,7 @@ func TestDraw(t *testing.T) {
 		t.Errorf("the card: %s", card.Body)
 	}
 
-	r.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 second', version = version + 1 where id = $1`, id)
+	r.exec(`update templates set opens_at = date_trunc('second', now()) + interval '2 seconds', version = version + 1 where id = $1`, id)
 	for r.number(`select count(*) from draws where template_id = $1 and state = 'done'`, id) == 0 {
 		r.must(o.Sweep(context.Background()))
 	}

@@ -151,6 +151,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	r.must(err)
 	own := newCampaigns(r, templates, users)
 	members := &door.Members{Store: audiencedb.NewDoors(r.db), Now: r.now}
+	waits.Members = members
 	doors := &door.Service{Store: templates, Templates: service, Members: members.Store, Segments: audiencedb.NewSegments(r.db), Now: r.now}
 	service.Ready = doors.Ready
 	d := api.Deps{

@@ -317,7 +317,7 @@ class Drop {
       this.tell(on ? "joined" : "left");
     } catch (e) {
       if (e.code === "unauthenticated") this.signedOut = true;
-      this.waitError = ["stock_left", "ended", "no_waitlist", "template_not_open", "limit_reached", "too_many_waits"].includes(e.code) ? "noWait" : "failed";
+      this.waitError = ["stock_left", "ended", "no_waitlist", "template_not_open", "limit_reached", "not_eligible", "too_many_waits"].includes(e.code) ? "noWait" : "failed";
       if (e.code === "stock_left") { this.claim = ""; await this.refresh(true); }
     }
     this.joining = false;

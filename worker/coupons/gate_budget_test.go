@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
@@ -48,9 +49,13 @@ func (b *budgetRound) set(n int64) error {
 }
 
 // gives lets the campaign give coupons to users, and checks that each of them who was not refused has a
-// coupon at once.
+// coupon at once. As a campaign's worker does, it repeats what was not written within [grantPatience].
 func (b *budgetRound) gives(users []user.ID, budgeted bool) (refused map[user.ID]string) {
-	refused, err := b.granter.Grant(b.Context(), campaign.Grant{CampaignID: b.campaign, TemplateID: b.drop.ID, Users: users, Budgeted: budgeted})
+	wish := campaign.Grant{CampaignID: b.campaign, TemplateID: b.drop.ID, Users: users, Budgeted: budgeted}
+	refused, err := b.granter.Grant(b.Context(), wish)
+	for deadline := time.Now().Add(time.Minute); errors.Is(err, claim.ErrOverloaded) && time.Now().Before(deadline); {
+		refused, err = b.granter.Grant(b.Context(), wish)
+	}
 	if err != nil {
 		b.Error(err)
 		return nil

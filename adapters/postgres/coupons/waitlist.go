@@ -75,6 +75,7 @@ with asked as (
     select t.id, t.per_user_limit, clock_timestamp() as now from templates t
     where t.id = any($4) and t.waitlist <> 'off' and (t.state in ('published', 'paused')) is true and t.opens_at <= clock_timestamp()
         and clock_timestamp() < ` + givesUntilSQL + ` and (t.claim_mode = 'gate' or t.issued + t.held >= t.stock)
+        and exists (select from waitlists l where l.template_id = t.id)
 ), former as materialized (
     select w.template_id, w.user_id, w.state from asked a join waiters w on w.template_id = a.template_id and w.user_id = a.user_id
 ), stored as (

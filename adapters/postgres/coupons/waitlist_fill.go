@@ -77,6 +77,7 @@ type turn struct {
 	skipped  []int64 // users
 	reasons  []string
 	waiting  int64 // users who wait after it
+	known    bool  // there are counters; those of a drop that moves to another cell are in one database only
 	settled  bool  // the drop is over, no user waits and no stock is kept
 	release  int64 // stock that goes back on sale
 }
@@ -87,7 +88,7 @@ func (s *Waitlists) fill(ctx context.Context, conn *pgx.Conn, templateID int64, 
 		return f, err
 	}
 	gives, over := waitlist.Gives(u.template, u.decider.At)
-	if u.template.ID == 0 || !gives && !over {
+	if !u.known || !gives && !over {
 		return f, rollback(conn)
 	}
 	if err := u.decide(ctx, conn, limit, over); err != nil {
@@ -118,11 +119,12 @@ func (u *turn) lock(ctx context.Context, conn *pgx.Conn, templateID int64) error
 	b.Queue(pg.LockWaitlist, templateID)
 	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
 	b.Queue(`select waiting from waitlists where template_id = $1`, templateID).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&u.waiting}, func() error { return nil })
+		_, err := pgx.ForEachRow(rows, []any{&u.waiting}, func() error { u.known = true; return nil })
 		return err
 	})
 	err := conn.SendBatch(ctx, b).Close()
 	u.template = d.Templates[templateID]
+	u.known = u.known && u.template.ID != 0
 	return err
 }
 

@@ -39,7 +39,7 @@ func pageGroups(g pg.Grouping, db *pg.DB) pg.GroupConfig {
 const pageSQL = `
 select p.i, coalesce((select read_through from inbox_reads where user_id = p.id), '0001-01-01'),
 	coalesce(u.name, ''), coalesce(u.locale, ''), coalesce(u.timezone, ''),
-	exists (select from notices where user_id = p.id and run_id is not null),
+	(select true from notices where user_id = p.id and run_id is not null order by template_id limit 1) is not null,
 	array(select template_id from reservations where user_id = p.id
 		union select template_id from former_reservations f where user_id = p.id
 			and exists (select from batches b where b.template_id = f.template_id)

@@ -1067,6 +1067,48 @@ func (e DeviceChangePlatform) Valid() bool {
 	}
 }
 
+// Defines values for DoorWho.
+const (
+	DoorWhoAll     DoorWho = "all"
+	DoorWhoList    DoorWho = "list"
+	DoorWhoSegment DoorWho = "segment"
+)
+
+// Valid indicates whether the value is a known member of the DoorWho enum.
+func (e DoorWho) Valid() bool {
+	switch e {
+	case DoorWhoAll:
+		return true
+	case DoorWhoList:
+		return true
+	case DoorWhoSegment:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DoorWishWho.
+const (
+	DoorWishWhoAll     DoorWishWho = "all"
+	DoorWishWhoList    DoorWishWho = "list"
+	DoorWishWhoSegment DoorWishWho = "segment"
+)
+
+// Valid indicates whether the value is a known member of the DoorWishWho enum.
+func (e DoorWishWho) Valid() bool {
+	switch e {
+	case DoorWishWhoAll:
+		return true
+	case DoorWishWhoList:
+		return true
+	case DoorWishWhoSegment:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DrawCardSource.
 const (
 	DrawCardSourceCommit DrawCardSource = "commit"
@@ -1697,11 +1739,13 @@ const (
 	StepKindCouponRevoked   StepKind = "coupon_revoked"
 	StepKindCouponTimedOut  StepKind = "coupon_timed_out"
 	StepKindCouponUsed      StepKind = "coupon_used"
+	StepKindDoor            StepKind = "door"
 	StepKindDrawn           StepKind = "drawn"
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
 	StepKindFired           StepKind = "fired"
 	StepKindLeftWaitlist    StepKind = "left_waitlist"
+	StepKindNoDoor          StepKind = "no_door"
 	StepKindOpeningMoved    StepKind = "opening_moved"
 	StepKindOutcome         StepKind = "outcome"
 	StepKindPaused          StepKind = "paused"
@@ -1746,6 +1790,8 @@ func (e StepKind) Valid() bool {
 		return true
 	case StepKindCouponUsed:
 		return true
+	case StepKindDoor:
+		return true
 	case StepKindDrawn:
 		return true
 	case StepKindEntered:
@@ -1755,6 +1801,8 @@ func (e StepKind) Valid() bool {
 	case StepKindFired:
 		return true
 	case StepKindLeftWaitlist:
+		return true
+	case StepKindNoDoor:
 		return true
 	case StepKindOpeningMoved:
 		return true
@@ -4820,6 +4868,182 @@ type DevicesAnswerBody struct {
 	Devices []Device `json:"devices"`
 }
 
+// Door defines model for Door.
+type Door struct {
+	// FrozenAt When its members were frozen: within a minute before it opened.
+	FrozenAt *time.Time `json:"frozen_at,omitempty"`
+
+	// FrozenMembers How many members it had then.
+	//
+	// Examples: 1204
+	FrozenMembers *int64 `json:"frozen_members,omitempty"`
+
+	// LeadMinutes How long before the drop it opens. The last door opens with the drop; no door opens before the door above it.
+	//
+	// Examples: 60
+	LeadMinutes *int64 `json:"lead_minutes,omitempty"`
+
+	// Name At most 60 characters; users see it.
+	//
+	// Examples: Members
+	Name string `json:"name"`
+
+	// OpensAt Examples: 2027-01-01T11:00:00Z
+	OpensAt time.Time `json:"opens_at"`
+
+	// SegmentId The segment or list.
+	//
+	// Examples: 3
+	SegmentId *string `json:"segment_id,omitempty"`
+
+	// Share How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+	//
+	// Examples: 20
+	Share *int64 `json:"share,omitempty"`
+
+	// Size About how many users it is for now; absent if that could not be found out quickly.
+	Size *DoorSize `json:"size,omitempty"`
+
+	// Texts A sentence for users, by language (en, zh-CN); at most 200 characters each.
+	//
+	// Examples: {"en":"Members come first."}
+	Texts *map[string]string `json:"texts,omitempty"`
+
+	// UserLimit The limit per user; absent = the drop's, which it cannot exceed.
+	//
+	// Examples: 1
+	UserLimit *int64 `json:"user_limit,omitempty"`
+
+	// Who Who comes through it. A door for all is the last one.
+	//
+	// Examples: segment
+	Who DoorWho `json:"who"`
+}
+
+// DoorWho Who comes through it. A door for all is the last one.
+//
+// Examples: segment
+type DoorWho string
+
+// DoorPlan defines model for DoorPlan.
+type DoorPlan struct {
+	Doors []Door     `json:"doors"`
+	Tests []DoorTest `json:"tests"`
+}
+
+// DoorSize defines model for DoorSize.
+type DoorSize struct {
+	// Come Of these, the users who come through this door and not through one above.
+	//
+	// Examples: 1204
+	Come int64 `json:"come"`
+
+	// Exact Examples: true
+	Exact bool `json:"exact"`
+
+	// Members Users of the group.
+	//
+	// Examples: 1204
+	Members int64 `json:"members"`
+}
+
+// DoorTest defines model for DoorTest.
+type DoorTest struct {
+	// Gets The door that lets the user in now, from 1; 0 = none.
+	//
+	// Examples: 1
+	Gets int64 `json:"gets"`
+
+	// Note Who the user is.
+	//
+	// Examples: Wang, gold
+	Note *string `json:"note,omitempty"`
+
+	// Right Whether that is what was wanted.
+	//
+	// Examples: true
+	Right bool `json:"right"`
+
+	// UserId Examples: 1001
+	UserId string `json:"user_id"`
+
+	// Wants The door that must let the user in, from 1; 0 = none may.
+	//
+	// Examples: 1
+	Wants *int64 `json:"wants,omitempty"`
+}
+
+// DoorTestWish defines model for DoorTestWish.
+type DoorTestWish struct {
+	// Note Who the user is.
+	//
+	// Examples: Wang, gold
+	Note *string `json:"note,omitempty"`
+
+	// UserId Examples: 1001
+	UserId string `json:"user_id"`
+
+	// Wants The door that must let the user in, from 1; 0 = none may.
+	//
+	// Examples: 1
+	Wants *int64 `json:"wants,omitempty"`
+}
+
+// DoorWish defines model for DoorWish.
+type DoorWish struct {
+	// LeadMinutes How long before the drop it opens. The last door opens with the drop; no door opens before the door above it.
+	//
+	// Examples: 60
+	LeadMinutes *int64 `json:"lead_minutes,omitempty"`
+
+	// Name At most 60 characters; users see it.
+	//
+	// Examples: Members
+	Name string `json:"name"`
+
+	// SegmentId The segment or list.
+	//
+	// Examples: 3
+	SegmentId *string `json:"segment_id,omitempty"`
+
+	// Share How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+	//
+	// Examples: 20
+	Share *int64 `json:"share,omitempty"`
+
+	// Texts A sentence for users, by language (en, zh-CN); at most 200 characters each.
+	//
+	// Examples: {"en":"Members come first."}
+	Texts *map[string]string `json:"texts,omitempty"`
+
+	// UserLimit The limit per user; absent = the drop's, which it cannot exceed.
+	//
+	// Examples: 1
+	UserLimit *int64 `json:"user_limit,omitempty"`
+
+	// Who Who comes through it. A door for all is the last one.
+	//
+	// Examples: segment
+	Who DoorWishWho `json:"who"`
+}
+
+// DoorWishWho Who comes through it. A door for all is the last one.
+//
+// Examples: segment
+type DoorWishWho string
+
+// DoorsWish defines model for DoorsWish.
+type DoorsWish struct {
+	// Doors None = all users can claim from the opening on.
+	Doors []DoorWish `json:"doors"`
+
+	// Reason Why, for the audit log.
+	Reason *string `json:"reason,omitempty"`
+
+	// Tests A drop with doors needs 3 to 10 to be published, all of them treated as wanted.
+	Tests *[]DoorTestWish `json:"tests,omitempty"`
+}
+
 // DrawCard defines model for DrawCard.
 type DrawCard struct {
 	// Cards All versions of the signed card; the last one holds.
@@ -5098,6 +5322,9 @@ type Drop struct {
 	// Examples: CNY
 	Currency    string  `json:"currency"`
 	Description *string `json:"description,omitempty"`
+
+	// Door With a user's token, for a drop that opens at several times: the user's own door.
+	Door *OwnDoor `json:"door,omitempty"`
 
 	// Id Examples: 1
 	Id string `json:"id"`
@@ -5938,6 +6165,30 @@ type OrderReport struct {
 	UserId *string `json:"user_id,omitempty"`
 }
 
+// OwnDoor defines model for OwnDoor.
+type OwnDoor struct {
+	// Eligible Whether the drop opens for the user at all; if not, the other fields are absent.
+	//
+	// Examples: true
+	Eligible bool `json:"eligible"`
+
+	// Name Examples: Members
+	Name *string `json:"name,omitempty"`
+
+	// OpensAt When the user can claim from.
+	//
+	// Examples: 2027-01-01T11:00:00Z
+	OpensAt *time.Time `json:"opens_at,omitempty"`
+
+	// PerUserLimit Examples: 1
+	PerUserLimit *int64 `json:"per_user_limit,omitempty"`
+
+	// Texts A sentence for users, by language.
+	//
+	// Examples: {"en":"Members come first."}
+	Texts *map[string]string `json:"texts,omitempty"`
+}
+
 // OwnedCoupon defines model for OwnedCoupon.
 type OwnedCoupon struct {
 	// ClaimId Examples: 4611686018427387904
@@ -6669,7 +6920,7 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
 	Kind StepKind `json:"kind"`
 
 	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
@@ -6699,7 +6950,7 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
 type StepKind string
 
 // StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
@@ -8191,6 +8442,12 @@ type RevokeCodesParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// PutDoorsParams defines parameters for PutDoors.
+type PutDoorsParams struct {
+	// IfMatch The version the change is based on.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // GrantCouponsParams defines parameters for GrantCoupons.
 type GrantCouponsParams struct {
 	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
@@ -8754,6 +9011,9 @@ type GenerateCodesJSONRequestBody = CodeWish
 
 // RevokeCodesJSONRequestBody defines body for RevokeCodes for application/json ContentType.
 type RevokeCodesJSONRequestBody = RevokeCodes
+
+// PutDoorsJSONRequestBody defines body for PutDoors for application/json ContentType.
+type PutDoorsJSONRequestBody = DoorsWish
 
 // GrantCouponsJSONRequestBody defines body for GrantCoupons for application/json ContentType.
 type GrantCouponsJSONRequestBody = GrantWish
@@ -10293,6 +10553,31 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/templates/{id}/codes/{batch}/revoke (the `RevokeCodes` operationId).
 	RevokeCodes(ctx context.Context, id string, batch string, params *RevokeCodesParams, body RevokeCodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetDoors Show the doors of a drop
+	//
+	// Groups of users with openings of their own, tried in order, with their sizes and test persons.
+	//
+	// Corresponds with GET /admin/templates/{id}/doors (the `GetDoors` operationId).
+	GetDoors(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutDoorsWithBody Set the doors of a drop
+	//
+	// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+	PutDoorsWithBody(ctx context.Context, id string, params *PutDoorsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutDoors Set the doors of a drop
+	//
+	// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+	PutDoors(ctx context.Context, id string, params *PutDoorsParams, body PutDoorsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// TemplateForecast Show the forecast of a drop's reminders
 	//
 	// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -10957,7 +11242,7 @@ type ClientInterface interface {
 
 	// GetTemplate Show a drop
 	//
-	// Needs no credentials. The answer may be a second old.
+	// Needs no credentials. The answer may be a second old. With a user's token it also names the user's door, if the drop has doors: a door opens the drop for a group of users at an instant of its own.
 	//
 	// Corresponds with GET /templates/{id} (the `GetTemplate` operationId).
 	GetTemplate(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -13065,6 +13350,61 @@ func (c *Client) RevokeCodes(ctx context.Context, id string, batch string, param
 	return c.Client.Do(req)
 }
 
+// GetDoors Show the doors of a drop
+//
+// Groups of users with openings of their own, tried in order, with their sizes and test persons.
+//
+// Corresponds with GET /admin/templates/{id}/doors (the `GetDoors` operationId).
+func (c *Client) GetDoors(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDoorsRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutDoorsWithBody Set the doors of a drop
+//
+// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+func (c *Client) PutDoorsWithBody(ctx context.Context, id string, params *PutDoorsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutDoorsRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutDoors Set the doors of a drop
+//
+// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+func (c *Client) PutDoors(ctx context.Context, id string, params *PutDoorsParams, body PutDoorsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutDoorsRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // TemplateForecast Show the forecast of a drop's reminders
 //
 // Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -14609,7 +14949,7 @@ func (c *Client) ExplainReservation(ctx context.Context, templateId string, para
 
 // GetTemplate Show a drop
 //
-// Needs no credentials. The answer may be a second old.
+// Needs no credentials. The answer may be a second old. With a user's token it also names the user's door, if the drop has doors: a door opens the drop for a group of users at an instant of its own.
 //
 // Corresponds with GET /templates/{id} (the `GetTemplate` operationId).
 func (c *Client) GetTemplate(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -19364,6 +19704,102 @@ func NewRevokeCodesRequestWithBody(server string, id string, batch string, param
 			}
 
 			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetDoorsRequest constructs an http.Request for the GetDoors method
+func NewGetDoorsRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/doors", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutDoorsRequest calls the generic PutDoors builder with application/json body
+func NewPutDoorsRequest(server string, id string, params *PutDoorsParams, body PutDoorsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutDoorsRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewPutDoorsRequestWithBody constructs an http.Request for the PutDoors method, with any body, and a specified content type
+func NewPutDoorsRequestWithBody(server string, id string, params *PutDoorsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/doors", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
 		}
 
 	}
@@ -24400,6 +24836,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/templates/{id}/codes/{batch}/revoke (the `RevokeCodes` operationId).
 	RevokeCodesWithResponse(ctx context.Context, id string, batch string, params *RevokeCodesParams, body RevokeCodesJSONRequestBody, reqEditors ...RequestEditorFn) (*RevokeCodesResponse, error)
 
+	// GetDoorsWithResponse Show the doors of a drop
+	//
+	// Groups of users with openings of their own, tried in order, with their sizes and test persons.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/templates/{id}/doors (the `GetDoors` operationId).
+	GetDoorsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDoorsResponse, error)
+
+	// PutDoorsWithBodyWithResponse Set the doors of a drop
+	//
+	// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+	PutDoorsWithBodyWithResponse(ctx context.Context, id string, params *PutDoorsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutDoorsResponse, error)
+
+	// PutDoorsWithResponse Set the doors of a drop
+	//
+	// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+	PutDoorsWithResponse(ctx context.Context, id string, params *PutDoorsParams, body PutDoorsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutDoorsResponse, error)
+
 	// TemplateForecastWithResponse Show the forecast of a drop's reminders
 	//
 	// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -25146,7 +25609,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTemplateWithResponse Show a drop
 	//
-	// Needs no credentials. The answer may be a second old.
+	// Needs no credentials. The answer may be a second old. With a user's token it also names the user's door, if the drop has doors: a door opens the drop for a group of users at an instant of its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -28353,6 +28816,88 @@ func (r RevokeCodesResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RevokeCodesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetDoorsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DoorPlan
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetDoorsResponse) GetJSON200() *DoorPlan {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetDoorsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDoorsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDoorsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetDoorsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PutDoorsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DoorPlan
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutDoorsResponse) GetJSON200() *DoorPlan {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r PutDoorsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutDoorsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutDoorsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutDoorsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -32893,6 +33438,51 @@ func (c *ClientWithResponses) RevokeCodesWithResponse(ctx context.Context, id st
 	return ParseRevokeCodesResponse(rsp)
 }
 
+// GetDoorsWithResponse Show the doors of a drop
+//
+// Groups of users with openings of their own, tried in order, with their sizes and test persons.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/templates/{id}/doors (the `GetDoors` operationId).
+func (c *ClientWithResponses) GetDoorsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDoorsResponse, error) {
+	rsp, err := c.GetDoors(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDoorsResponse(rsp)
+}
+
+// PutDoorsWithBodyWithResponse Set the doors of a drop
+//
+// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+func (c *ClientWithResponses) PutDoorsWithBodyWithResponse(ctx context.Context, id string, params *PutDoorsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutDoorsResponse, error) {
+	rsp, err := c.PutDoorsWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutDoorsResponse(rsp)
+}
+
+// PutDoorsWithResponse Set the doors of a drop
+//
+// Until the drop is published everything can change. Afterwards only the openings and texts of doors whose members are not frozen. One minute before a door opens its members are frozen; users who are added later are judged one by one.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
+func (c *ClientWithResponses) PutDoorsWithResponse(ctx context.Context, id string, params *PutDoorsParams, body PutDoorsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutDoorsResponse, error) {
+	rsp, err := c.PutDoors(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutDoorsResponse(rsp)
+}
+
 // TemplateForecastWithResponse Show the forecast of a drop's reminders
 //
 // Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -34167,7 +34757,7 @@ func (c *ClientWithResponses) ExplainReservationWithResponse(ctx context.Context
 
 // GetTemplateWithResponse Show a drop
 //
-// Needs no credentials. The answer may be a second old.
+// Needs no credentials. The answer may be a second old. With a user's token it also names the user's door, if the drop has doors: a door opens the drop for a group of users at an instant of its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -36181,6 +36771,58 @@ func ParseRevokeCodesResponse(rsp *http.Response) (*RevokeCodesResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest CodeBatch
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetDoorsResponse parses an HTTP response from a GetDoorsWithResponse call
+func ParseGetDoorsResponse(rsp *http.Response) (*GetDoorsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDoorsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DoorPlan
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutDoorsResponse parses an HTTP response from a PutDoorsWithResponse call
+func ParsePutDoorsResponse(rsp *http.Response) (*PutDoorsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutDoorsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DoorPlan
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ func (h *handlers) waitlistRoutes() {
 		Description: "For a drop that is sold out and has a waitlist: the refusal of a claim then says `\"waitlist\":\"open\"`. Stock that comes back " +
 			"is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.",
 		Also:  map[int]string{http.StatusOK: "The user was on the waitlist before."},
-		Codes: []string{"template_not_found", "no_waitlist", "template_not_open", "not_started", "ended", "stock_left", "limit_reached", "too_many_waits", "channel_unavailable", "user_erased"}},
+		Codes: []string{"template_not_found", "no_waitlist", "template_not_open", "not_started", "not_eligible", "ended", "stock_left", "limit_reached", "too_many_waits", "channel_unavailable", "user_erased"}},
 		h.joinWaitlist)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: path, ID: "get-wait", Summary: "Show the user's place on a waitlist",
 		Codes: []string{"not_waiting"}}, h.readWait)

@@ -56,6 +56,7 @@ func bothOn(t *testing.T, source, target string) *sides {
 		`update slots s set opens_at = t.opens_at, due_at = t.opens_at - interval '10 minutes' from templates t where t.id = s.template_id and s.state = 'waiting'`,
 		`update batches set state = 'done', finished_at = now() where state <> 'done'`,
 		`update providers set deleted_at = now()`,
+		`update doors set who = 'all', segment_id = null`,
 		`insert into feedback_totals (kind, owner_id, channel, delivered, bounced, complained) values ('reminder', 1, 1, 1, 0, 0)`,
 		`delete from moves`,
 		`delete from outbox`, `update event_relay set settled = 1000`,

@@ -17,8 +17,11 @@ const quietFor = `interval '1 hour'`
 // busySQL returns why the shop $1 cannot be moved now, if there is a reason.
 const busySQL = `
 select why from (
-    select format('drop %s is open, or opens within an hour', id) as why from templates
-        where shop_number = $1 and state in ('published', 'paused') and opens_at <= clock_timestamp() + ` + quietFor + ` and closes_at > clock_timestamp()
+    select format('drop %s is open, or opens within an hour', id) as why from templates t
+        where shop_number = $1 and state in ('published', 'paused') and closes_at > clock_timestamp()
+            and opens_at - coalesce((select max(d.lead_minutes) from doors d where d.template_id = t.id), 0) * interval '1 minute' <= clock_timestamp() + ` + quietFor + `
+    union all select format('door %s of drop %s is for a segment, whose number is one of the installation', d.place, t.id) from templates t join doors d on d.template_id = t.id
+        where t.shop_number = $1 and d.segment_id is not null and (t.state = 'draft' or t.state in ('published', 'paused') and t.closes_at > clock_timestamp())
     union all select format('reminders of drop %s are sent, or are due within an hour', t.id) from templates t join slots s on s.template_id = t.id
         where t.shop_number = $1 and (s.state in ('firing', 'sending') or s.state = 'waiting' and s.due_at <= clock_timestamp() + ` + quietFor + `)
     union all select format('announcement %s of drop %s is not finished', a.id, t.id) from templates t join announcements a on a.template_id = t.id

@@ -37,14 +37,14 @@ var others = []table{
 	{"shops", `t.number = {shop}`}, {"templates", ofShop}, {"doors", ofDrop}, {"door_members", ofDrop}, {"door_tests", ofDrop},
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
-	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_entries", ofDrop}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop},
+	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
 	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign},
 	{"gates", ofDrop}, {"gate_shards", ofDrop}, {"code_batches", ofDrop},
 	{"code_parts", `exists (select from code_batches b where b.id = t.batch_id and b.template_id = any({drops}))`},
-	{"draws", ofDrop}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop},
+	{"doors", ofDrop}, {"door_members", ofDrop}, {"door_tests", ofDrop},
 	{"claim_refusals", ofDrop}, {"review_runs", ofDrop}, {"reviews", ofDrop},
 	{"review_coupons", `exists (select from reviews v where v.id = t.review_id and v.template_id = any({drops}))`},
 	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
@@ -58,7 +58,7 @@ var others = []table{
 	{"hook_hours", ofEndpoint},
 	{"feedback_totals", `(t.kind = 'campaign' and t.owner_id = any({campaigns})
 		or t.kind = 'reminder' and exists (select from slots s where s.id = t.owner_id and s.template_id = any({drops}))
-		or t.kind in ('correction', 'cancelled') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
+		or t.kind in ('correction', 'cancelled', 'waitlist') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
 		or t.kind = 'notice' and exists (select from notice_runs r where r.id = t.owner_id and r.template_id = any({drops})))`},
 	{"removals", `(t.step <> 'campaigns' and t.object_id = any({drops}) or t.step = 'campaigns' and t.object_id = any({campaigns}))`},
 }
@@ -69,6 +69,7 @@ var acting = []table{
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
 	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
+	{"waitlists", ofDrop + ` and not t.settled`},
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
