@@ -75,6 +75,6 @@ func testReviews(t *testing.T) {
 		got.json["refused"] != 0.0 || got.json["reviewed_at"] == nil {
 		t.Errorf("after the end: %s", got.Body)
 	}
-	r.want(r.call(r.admin(), "POST", "/admin/templates/"+drop+"/review", nil), 202, "")
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+drop+"/review", nil), 204, "")
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+r.drop(time.Hour)+"/review", nil), 404, "review_not_found")
 }

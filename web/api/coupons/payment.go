@@ -69,7 +69,7 @@ func (h *handlers) couponRoutes() {
 		Description: "Repeating it gives the same answer; with other amounts it is refused. An order locks a coupon once: after its lock has " +
 			"ended by release, time-out or refund, or if its release came first, the order is refused and needs a new id. Amounts are minor units; " +
 			"a percentage is rounded down; never more than the order costs is taken off.",
-		Codes:   []string{"coupon_not_found", "coupon_not_usable"},
+		Codes:   []string{"coupon_not_found", "coupon_not_usable", "coupon_suspended"},
 		Example: `{"order_id":"A-1001","order_amount":6000,"currency":"CNY","user_id":"1001"}`}, h.lockCoupon)
 	for _, s := range []struct {
 		name, summary, description string

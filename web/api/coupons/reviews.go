@@ -114,7 +114,7 @@ func (h *handlers) reviewRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/reviews/{id}/appeals", "answer-appeal", "Answer an appeal", pipeline.Route{Status: http.StatusNoContent,
 		Description: "restored gives the coupon back to its owner, upheld leaves it suspended.", Codes: []string{"review_not_found", "appeal_answered"},
 		Example: `{"coupon_id":"17","answer":"restored","reason":"a customer of ours for years"}`}), h.answerAppeal)
-	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/review", "review-again", "Review a drop again", pipeline.Route{Status: http.StatusAccepted,
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/review", "review-again", "Review a drop again", pipeline.Route{Status: http.StatusNoContent,
 		Description: "Replaces the groups that nobody has decided. A protected drop is reviewed by itself a minute after it is over or sold out.", Codes: []string{"review_not_found"}}),
 		pipeline.ByID(func(ctx context.Context, id int64) (*struct{}, error) {
 			return nil, h.Reviews.Again(ctx, pipeline.ActorOf(ctx), id)
