@@ -3657,7 +3657,7 @@ export interface components {
              */
             returned: number;
             /** @description The signs that at least half of the claims share; docs/brakes.md describes them. */
-            rules: ("at_once" | "passes_in_a_row" | "before_anybody" | "nothing_opened" | "by_program" | "shared_push" | "shared_phone" | "shared_household")[] | null;
+            rules: ("at_once" | "passes_in_a_row" | "before_anybody" | "nothing_opened" | "by_program" | "shared_push" | "shared_phone" | "shared_household")[];
             /**
              * @example open
              * @enum {string}
@@ -3697,7 +3697,7 @@ export interface components {
             /** @description A challenge in the form of ALTCHA, version 2 of its protocol, for this user and drop. It can be solved for two hours. */
             puzzle?: components["schemas"]["Challenge"];
             /** @description Without a pass: what earns one. */
-            ways?: ("puzzle" | "token" | "attested" | "phone_code")[] | null;
+            ways?: ("puzzle" | "token" | "attested" | "phone_code")[];
         };
         ClaimWish: {
             /** @description For a protected drop: the pass from POST /passes/{template_id}. */
@@ -9954,8 +9954,8 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted */
-            202: {
+            /** @description No Content */
+            204: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -49,6 +49,9 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	order := map[string]any{"order_id": "A", "order_amount": 6000, "currency": "CNY"}
 	done := map[string]any{"order_id": "A"}
 	consent := "/reservations/" + coming + "/consents/10"
+	full, drawn, protected := r.full(by+50), r.drawn(), r.open(1000)
+	r.exec(`update templates set protection = 'standard' where id = $1`, protected)
+	suspended := r.suspended(by, protected)
 	return []write{
 		{me, "POST", "/claims", claimOf(open)},
 		{keyed("claim"), "POST", "/claims", claimOf(open)},
@@ -72,7 +75,45 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{till, "POST", "/orders", map[string]any{"shop_number": "10", "order_id": fmt.Sprint("B-", by), "user_id": fmt.Sprint(by), "currency": "CNY", "amount": 6000}},
 		{me, "PUT", "/browsers", browserOf(fmt.Sprint(by, "-1"))},
 		{me, "DELETE", "/browsers/" + browser, nil},
-	}, []string{open, coming, byCode}
+		{me, "PUT", "/waitlist/" + full, nil},
+		{me, "DELETE", "/waitlist/" + full, nil},
+		{me, "PUT", "/draws/" + drawn + "/entry", nil},
+		{me, "DELETE", "/draws/" + drawn + "/entry", nil},
+		{me, "POST", "/passes/" + protected, map[string]any{}},
+		{me, "POST", "/coupons/" + suspended + "/appeal", map[string]any{"text": "It was me."}},
+	}, []string{open, coming, byCode, full, drawn, protected}
+}
+
+// full returns a drop with a waitlist whose only coupon the user has.
+func (r *fixture) full(by int64) string {
+	r.Helper()
+	id := r.open(1)
+	r.exec(`update templates set waitlist = 'issue' where id = $1`, id)
+	r.exec(`insert into waitlists (template_id) values ($1)`, id)
+	r.want(r.call(as(token(by)), "POST", "/claims", claimOf(id)), 201, "")
+	return id
+}
+
+// drawn returns a draw that takes entries.
+func (r *fixture) drawn() string {
+	r.Helper()
+	w := wish(time.Hour)
+	w["opening_mode"], w["draw_source"] = "draw", "commit"
+	id := r.want(r.call(r.admin(), "POST", "/admin/templates", w), 201, "").json["id"].(string)
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/publish", nil), 200, "")
+	r.must(r.operator().Sweep(context.Background()))
+	return id
+}
+
+// suspended returns a coupon of the user that is under review.
+func (r *fixture) suspended(by int64, drop string) string {
+	r.Helper()
+	id := r.coupon(by, drop)
+	r.exec(`with c as (update coupons set state = 'suspended' where id = $1 returning id, user_id, template_id),
+		g as (insert into reviews (template_id, shop_number, rules, facts, coupons, state, suspended)
+			select template_id, 10, '{at_once}', '{"claims": 1}', 1, 'suspended', 1 from c returning id)
+		insert into review_coupons (review_id, coupon_id, user_id, state) select g.id, c.id, c.user_id, 'suspended' from g, c`, id)
+	return id
 }
 
 // TestUsersWaitForNobodysLocks: a session locks all rows of one user, and the rows of that user's

@@ -4406,7 +4406,7 @@ type ClaimGroup struct {
 	Returned int64 `json:"returned"`
 
 	// Rules The signs that at least half of the claims share; docs/brakes.md describes them.
-	Rules *[]ClaimGroupRules `json:"rules"`
+	Rules []ClaimGroupRules `json:"rules"`
 
 	// State Examples: open
 	State ClaimGroupState `json:"state"`
