@@ -30,8 +30,8 @@ func (s *fakeStore) Campaign(context.Context, int64) (campaign.Campaign, error) 
 func (s *fakeStore) Awaiting(context.Context, []int64, string, int) ([]campaign.Request, error) {
 	return nil, nil
 }
-func (s *fakeStore) Progress(context.Context, int64) (campaign.Progress, error) {
-	return campaign.Progress{}, nil
+func (s *fakeStore) Status(context.Context, int64) (campaign.Status, error) {
+	return campaign.Status{Campaign: s.held}, nil
 }
 func (s *fakeStore) Limits(context.Context, int64) (campaign.Limits, error) {
 	return campaign.Limits{ApprovalAbove: s.above}, nil

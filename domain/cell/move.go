@@ -7,4 +7,4 @@ var ErrMoved = fault.New(fault.Conflict, "shop_moved", "the shop has moved to an
 
 // ErrNotMovable is the refusal of a move while something of the shop is under way, or of a shop or
 // a database that cannot take part in a move. Its text says why.
-var ErrNotMovable = fault.New(fault.Conflict, "shop_not_movable", "the shop cannot be moved now")
+var ErrNotMovable = fault.New(fault.Conflict, "shop_not_movable", "the shop cannot be moved now; move it once that is over")

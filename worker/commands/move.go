@@ -11,7 +11,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/postgres/work/move"
+	workdb "dropbell/adapters/postgres/work/move"
 	"dropbell/app"
 	"dropbell/migrations"
 )
@@ -36,7 +36,7 @@ func moveShop(ctx context.Context, args []string, getenv func(string) string, ou
 	defer source.Close()
 	defer target.Close()
 	here, there := app.NewStores(source), app.NewStores(target)
-	m := move.Mover{Source: source, Target: target, Tell: func(line string) { fmt.Fprintln(out, line) }, Check: func(ctx context.Context, drop int64) error { return sameBalance(ctx, here, there, drop) }}
+	m := workdb.Mover{Source: source, Target: target, Tell: func(line string) { fmt.Fprintln(out, line) }, Check: func(ctx context.Context, drop int64) error { return sameBalance(ctx, here, there, drop) }}
 	if undo {
 		if err := m.Undo(ctx, shop); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	audiencedb "dropbell/adapters/postgres/audience"
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
@@ -25,7 +24,7 @@ func (w *fixture) doored(t template.Template, gold, list segment.Segment) templa
 	w.Helper()
 	t.Doors = []template.Door{{Name: "Gold", Who: template.ToSegment, SegmentID: gold.ID, LeadMinutes: 30, Share: 2},
 		{Name: "Guests", Who: template.ToList, SegmentID: list.ID, LeadMinutes: 10}, {Name: "Everybody", Who: template.ToAll}}
-	t, err := dropsdb.NewTemplates(w.DB).SaveDoors(w.Context(), t, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
+	t, err := w.Templates.SaveDoors(w.Context(), t, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
 	w.Must(err)
 	return t
 }
@@ -149,7 +148,7 @@ func TestABaseForShares(t *testing.T) {
 			if got := w.Number(`select door_base from templates where id = $1`, drop.ID); got != c.base {
 				t.Errorf("base %d, want %d", got, c.base)
 			}
-			now, err := dropsdb.NewTemplates(w.DB).Template(t.Context(), drop.ID)
+			now, err := w.Templates.Template(t.Context(), drop.ID)
 			w.Must(err)
 			if c.opensIn > 0 { // the members are frozen anew for another opening
 				later := now

@@ -14,7 +14,6 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
@@ -103,7 +102,7 @@ func (h *claimFixture) Doors(id int64, doors []template.Door) {
 	t, err := h.Service.Template(h.Context(), staff.System(), id)
 	h.Must(err)
 	t.Doors = doors
-	_, err = dropsdb.NewTemplates(h.DB).SaveDoors(h.Context(), t, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
+	_, err = h.Templates.SaveDoors(h.Context(), t, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
 	h.Must(err)
 }
 

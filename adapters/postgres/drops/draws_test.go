@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres/drops"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
@@ -37,7 +37,7 @@ func (b *numbered) Verify(_ string, round int64, signature []byte) error {
 // drawing is a draw in a database, with its entrants and one worker.
 type drawing struct {
 	*fixture
-	entries  *drops.Entries
+	entries  *dropsdb.Entries
 	service  *draw.Service
 	operator *draw.Operator
 	drop     template.Template
@@ -48,7 +48,7 @@ func aDraw(t *testing.T) *drawing {
 	w := newFixture(t)
 	keys, err := draw.NewKeys("a secret of at least thirty-two bytes")
 	w.Must(err)
-	d := &drawing{fixture: w, entries: drops.NewEntries(w.DB, pg.Grouping{})}
+	d := &drawing{fixture: w, entries: dropsdb.NewEntries(w.DB, pg.Grouping{})}
 	t.Cleanup(d.entries.Close)
 	beacon := &numbered{}
 	d.service = &draw.Service{Store: d.entries, Templates: w.Templates, Keys: keys}
