@@ -13,7 +13,9 @@ import (
 	"strings"
 )
 
-//go:embed files
+// Names of modules may begin with _.
+//
+//go:embed all:files
 var files embed.FS
 
 // Prefix begins the path of every asset.
