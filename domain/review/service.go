@@ -147,11 +147,11 @@ func (s *Service) Answer(ctx context.Context, by staff.Actor, id, couponID int64
 	if err := CheckReason(reason); err != nil {
 		return err
 	}
-	answer := "upheld"
+	answer, action := "upheld", "appeal_upheld"
 	if restored {
-		answer = "restored"
+		answer, action = "restored", "appeal_restored"
 	}
-	e := staff.Entry{Actor: by, Action: "review.appeal_" + answer, ObjectKind: "coupon", ObjectID: strconv.FormatInt(couponID, 10), ShopNumber: r.ShopNumber, Reason: reason}
+	e := staff.Entry{Actor: by, Action: "review." + action, ObjectKind: "coupon", ObjectID: strconv.FormatInt(couponID, 10), ShopNumber: r.ShopNumber, Reason: reason}
 	_, err = detach.Write(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.Store.Answer(ctx, id, couponID, answer, reason, e)
 	})

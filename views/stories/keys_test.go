@@ -20,6 +20,8 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	life "dropbell/domain/timeline"
+	"dropbell/domain/user"
+	"dropbell/domain/waitlist"
 	droppages "dropbell/views/pages/drops"
 )
 
@@ -188,7 +190,7 @@ func composed() map[string]bool {
 		add("campaign.test_by.%s", by)
 	}
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonHoldOut,
-		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
+		waitlist.ReasonTakenBack, waitlist.ReasonOver, user.ErrErased.Code, delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
 	for _, k := range life.Kinds() {
 		add("timeline.%s", k)
 	}
@@ -316,7 +318,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/review/*.go", "../../domain/budget/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/review/*.go", "../../domain/door/*.go", "../../domain/draw/*.go", "../../domain/budget/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

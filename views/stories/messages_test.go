@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/review"
 	"dropbell/domain/template"
 	accesspages "dropbell/views/pages/access"
 	"dropbell/web/security"
@@ -145,6 +146,7 @@ func ends() map[string][]string {
 		"queue.": words("pause", "resume", "change"), "security.": words(events...),
 		"template.": steps, "campaign.": words("publish", "pause", "resume", "cancel"), "coupon.": words("revoke"),
 		"webhook.":  words("create", "change", "rotate", "remove", "test", "replay", "replay_since"),
+		"review.":   words(review.Suspend, review.Return, review.Restore, review.Leave, review.Approve, review.Decline, "appeal_restored", "appeal_upheld"),
 		"provider.": words("create", "change", "enable", "disable", "delete"),
 	}
 }
