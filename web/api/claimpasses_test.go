@@ -58,7 +58,7 @@ func (s *service) Verify(_ context.Context, token string) (bool, error) {
 // guarded returns an API whose claims need the passes of protected drops.
 func guarded(t testing.TB, checks *service) *fixture {
 	return newFixture(t, func(d *api.Deps) {
-		templates, err := lookup.New(d.Coupons.ClaimPasses.Templates.(*dropsdb.Templates), now)
+		templates, err := lookup.New(d.Coupons.ClaimPasses.Templates.(dropsdb.Templates), now)
 		if err != nil {
 			t.Fatal(err)
 		}
