@@ -83,7 +83,7 @@ func TestFrozenMembersAreNotRead(t *testing.T) {
 		expect(8, 2, 0)
 		expect(9, 1, 1) // added later
 		expect(9, 1, 0)
-		time.Sleep(time.Hour) // the door for all is open: it does not matter any more
+		time.Sleep(time.Hour) // of the bubble's clock: the door for all is open, and memberships no longer matter
 		expect(10, 2, 0)
 		later := d.Doors[0].FrozenAt.Add(time.Minute) // frozen anew, as after a restored backup
 		d.Doors = slices.Clone(d.Doors)
@@ -110,7 +110,7 @@ func TestJudgedUntilFrozen(t *testing.T) {
 			t.Errorf("%d reads, want 1", n)
 		}
 		s.judged[7] = 0
-		time.Sleep(6 * time.Second)
+		time.Sleep(6 * time.Second) // of the bubble's clock, longer than judgedFor
 		if _, err := m.Door(t.Context(), d, 7); !errors.Is(err, claim.ErrNotEligible) {
 			t.Errorf("no member any more: %v", err)
 		}
@@ -129,7 +129,7 @@ func TestMembersThatCannotBeRead(t *testing.T) {
 		synctest.Wait()
 		s.fails = nil
 		s.read()
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // of the bubble's clock, longer than loadAgain
 		for i, want := range []int{1, 0} { // the answer was not remembered
 			if got, err := m.Door(t.Context(), d, 7); got != 1 || err != nil {
 				t.Fatalf("door %d, %v", got, err)

@@ -38,7 +38,7 @@ type Door struct {
 	// LeadMinutes is how long before the drop the door opens.
 	LeadMinutes int `json:"lead_minutes"`
 	// Share is how many coupons may be issued through this door and those before it, in addition to
-	// their shares, until the next door opens; 0 = all that are left. What is not issued by then goes
+	// their shares, until the next door opens; 0 = all coupons left. Coupons not issued by then go
 	// to the next door.
 	Share int64 `json:"share,omitempty"`
 	// Limit is the limit per user, 0 = the drop's.

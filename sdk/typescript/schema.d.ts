@@ -4113,7 +4113,7 @@ export interface components {
             segment_id?: string;
             /**
              * Format: int64
-             * @description How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+             * @description How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door.
              * @example 20
              */
             share?: number;
@@ -4221,7 +4221,7 @@ export interface components {
             segment_id?: string;
             /**
              * Format: int64
-             * @description How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+             * @description How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door.
              * @example 20
              */
             share?: number;

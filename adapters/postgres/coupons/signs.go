@@ -108,7 +108,7 @@ func (s *Signs) run() {
 	}
 }
 
-// flush stores what waits. What could not be stored waits again.
+// flush stores the waiting signs. Signs that could not be stored wait again.
 func (s *Signs) flush() {
 	s.mu.Lock()
 	taps, refused := s.waiting, s.refused

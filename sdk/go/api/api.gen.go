@@ -4896,7 +4896,7 @@ type Door struct {
 	// Examples: 3
 	SegmentId *string `json:"segment_id,omitempty"`
 
-	// Share How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+	// Share How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door.
 	//
 	// Examples: 20
 	Share *int64 `json:"share,omitempty"`
@@ -5006,7 +5006,7 @@ type DoorWish struct {
 	// Examples: 3
 	SegmentId *string `json:"segment_id,omitempty"`
 
-	// Share How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door.
+	// Share How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door.
 	//
 	// Examples: 20
 	Share *int64 `json:"share,omitempty"`

@@ -28,7 +28,7 @@ type DoorWish struct {
 	Who         string            `json:"who" enum:"all,segment,list" doc:"Who comes through it. A door for all is the last one." example:"segment"`
 	SegmentID   string            `json:"segment_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"The segment or list." example:"3"`
 	LeadMinutes int               `json:"lead_minutes,omitempty" minimum:"0" maximum:"1440" doc:"How long before the drop it opens. The last door opens with the drop; no door opens before the door above it." example:"60"`
-	Share       int64             `json:"share,omitempty" minimum:"0" doc:"How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. What is left then goes to the next door." example:"20"`
+	Share       int64             `json:"share,omitempty" minimum:"0" doc:"How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door." example:"20"`
 	UserLimit   int               `json:"user_limit,omitempty" minimum:"0" doc:"The limit per user; absent = the drop's, which it cannot exceed." example:"1"`
 	Texts       map[string]string `json:"texts,omitempty" doc:"A sentence for users, by language (en, zh-CN); at most 200 characters each." example:"{\"en\":\"Members come first.\"}"`
 }
