@@ -129,7 +129,7 @@ func TestMembersThatCannotBeRead(t *testing.T) {
 		synctest.Wait()
 		s.fails = nil
 		s.read()
-		time.Sleep(2 * time.Second) // of the bubble's clock, longer than loadAgain
+		time.Sleep(2 * time.Second)        // of the bubble's clock, longer than loadAgain
 		for i, want := range []int{1, 0} { // the answer was not remembered
 			if got, err := m.Door(t.Context(), d, 7); got != 1 || err != nil {
 				t.Fatalf("door %d, %v", got, err)
