@@ -106,6 +106,8 @@ type Results struct {
 	AccountOff *int64
 	// Reported counts the sent messages on which the provider has reported, as of now.
 	Reported feedback.Tally
+	// SMS is what the campaign's text messages cost, as of now.
+	SMS delivery.SMSCosts
 }
 
 // Group returns the tally of one variant.
