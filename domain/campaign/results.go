@@ -63,6 +63,14 @@ func (s Spent) OfUser() Spent {
 // Revenue returns what customers paid.
 func (s Spent) Revenue() money.Amount { return s.Ordered - s.Discount }
 
+// Basket returns the average amount of an order before discounts; 0 without orders.
+func (s Spent) Basket() money.Amount {
+	if s.Orders <= 0 {
+		return 0
+	}
+	return s.Ordered / money.Amount(s.Orders)
+}
+
 // Per returns the revenue for each of n users or messages; 0 if n is 0.
 func (s Spent) Per(n int64) money.Amount {
 	if n <= 0 {
