@@ -53,15 +53,17 @@ func (f fonts) drawable(latin *opentype.Font, text string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// words divides a text where a line may end: after spaces, and between Chinese characters unless a
-// punctuation mark follows.
+// words divides a text where a line may end: after spaces, and beside Chinese characters and their
+// punctuation marks. No part begins with a closing mark or ends with an opening one.
 func words(text string) (list []string) {
-	wide := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
+	wide := func(r rune) bool {
+		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xffef
+	}
+	opening := func(r rune) bool { return unicode.In(r, unicode.Ps, unicode.Pi) }
 	var before rune
 	for _, r := range text {
-		begins := before == ' ' || wide(r) && before != 0 && !unicode.In(before, unicode.Ps, unicode.Pi) || wide(before) && !unicode.IsPunct(r) && r != ' ' ||
-			before > unicode.MaxLatin1 && unicode.IsPunct(before) && !unicode.In(before, unicode.Ps, unicode.Pi) && !unicode.IsPunct(r)
-		if begins || len(list) == 0 {
+		closing := r == ' ' || unicode.IsPunct(r) && !opening(r)
+		if len(list) == 0 || before == ' ' || !closing && !opening(before) && (wide(before) || wide(r)) {
 			list = append(list, "")
 		}
 		list[len(list)-1] += string(r)

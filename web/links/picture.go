@@ -94,10 +94,10 @@ func picture(ctx context.Context, f fonts, r report.Report) ([]byte, error) {
 	c.fill(c.Bounds(), pictureGround)
 	c.fill(image.Rect(0, 0, droppages.PictureWidth, 12), pictureBar)
 	width := droppages.PictureWidth - 2*pictureMargin
-	if _, err := c.write(f.regular, labelSize, pictureSoft, pictureMargin, 56, width, 1, r.Template.ShopName); err != nil {
+	if _, err := c.write(f.regular, labelSize, pictureSoft, pictureMargin, 54, width, 1, r.Template.ShopName); err != nil {
 		return nil, err
 	}
-	y, err := c.write(f.bold, nameSize, pictureInk, pictureMargin, 114, width, 1, r.Template.Name)
+	y, err := c.write(f.bold, nameSize, pictureInk, pictureMargin, 118, width, 1, r.Template.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func picture(ctx context.Context, f fonts, r report.Report) ([]byte, error) {
 		if _, err = c.write(f.regular, labelSize, pictureSoft, pictureMargin, top+26, barLeft-pictureMargin, 1, ui.T(ctx, "report.stage."+s.Key)); err != nil {
 			return nil, err
 		}
-		number := ui.Num(ctx, s.People) + "  " + ui.From(ctx).Locale.Percent(s.People, r.People.Booked)
+		number := ui.Num(ctx, s.People) + " · " + ui.From(ctx).Locale.Percent(s.People, r.People.Booked)
 		if _, err = c.write(f.bold, labelSize, pictureInk, barLeft+barLongest+24, top+26, width, 1, number); err != nil {
 			return nil, err
 		}
