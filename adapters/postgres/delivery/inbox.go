@@ -39,7 +39,9 @@ type Inbox struct {
 // groups; see [Inbox.Close].
 func NewInbox(db *pg.DB, g pg.Grouping) Inbox {
 	s := Inbox{DB: db, memory: newInboxMemory(db), texts: newInboxTexts(textsFor)}
-	s.marks = pg.NewCommitter(g.Config(db), func(m mark) user.ID { return m.user }, s.storeMarks)
+	cfg := g.Config(db)
+	cfg.LockWait, cfg.Name = pg.LockWait, "mark of reading"
+	s.marks = pg.NewFairCommitter(cfg, mark.of, func(m mark) int64 { return int64(m.user) }, s.storeMarks)
 	s.pages = pg.NewCommitter[user.ID](pageGroups(g, db), nil, s.readPages)
 	return s
 }
@@ -241,8 +243,10 @@ type mark struct {
 	through time.Time
 }
 
+func (m mark) of() user.ID { return m.user }
+
 // MarkRead records how far the user has read; see [inbox.Store]. Concurrent marks
-// are stored in groups.
+// are stored in groups. A row that another session has locked delays the marks of its user only.
 func (s Inbox) MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error) {
 	return s.marks.Do(ctx, mark{by, through})
 }
