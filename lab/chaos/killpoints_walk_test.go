@@ -22,7 +22,7 @@ import (
 
 // A walk makes processes fail at named points during a series of small evenings. An evening has
 // reservations that fire and are delivered, claims at both gates, redeem codes, coupons that are
-// locked, confirmed and released, a draw, and a campaign. After each evening the accounts must add up as
+// locked, confirmed and released, coupons that are suspended, a draw, and a campaign. After each evening the accounts must add up as
 // if nothing had failed.
 type walk struct {
 	*system
@@ -160,13 +160,14 @@ func (k *walk) serve() {
 	for _, mode := range []string{"durable", "gate"} {
 		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": "issue"})
 	}
+	reviewed := k.c.publishDrop(fmt.Sprint("Brakes ", n), "durable", "claim", forSale, 1, later)
 	raffle := k.publishDraw(fmt.Sprint("Draw ", n), users)
 	raffle.enter()
 	codes := []*codeSale{k.c.openCodes("durable", later), k.c.openCodes("gate", later)}
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template} {
+	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, reviewed} {
 		k.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
@@ -187,6 +188,7 @@ func (k *walk) serve() {
 	for _, template := range sales {
 		all.Go(func() { k.waitAndFill(template, users) })
 	}
+	all.Go(func() { k.suspendAndDecide(reviewed, users) })
 	all.Wait()
 
 	k.settled(d, 2*time.Minute)
