@@ -54,6 +54,7 @@ type Stores struct {
 	Cockpits      dropsdb.Cockpits
 	Counters      dropsdb.Counters
 	Draws         dropsdb.Draws
+	Exports       dropsdb.Exports
 	Forecasts     dropsdb.Forecasts
 	Live          dropsdb.Live
 	Models        dropsdb.Models
@@ -101,7 +102,7 @@ func NewStores(db *postgres.DB) Stores {
 		WarmUps: deliverydb.NewWarmUps(db),
 
 		Announcements: dropsdb.NewAnnouncements(db), Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
-		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
+		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: dropsdb.NewExports(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
 		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Setups: dropsdb.NewSetups(db),
 		Slots: dropsdb.NewSlots(db, batches), Templates: dropsdb.NewTemplates(db),
 

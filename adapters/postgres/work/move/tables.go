@@ -38,7 +38,7 @@ var others = []table{
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
-	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
+	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign},
