@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/draw"
+	"dropbell/domain/staff"
 )
 
 // noRounds is a judge for draws that have no rounds.
@@ -91,13 +91,42 @@ func testDraw(t *testing.T) {
 		t.Errorf("%d won; the struck entry is %s", won, e.Body)
 	}
 	r.want(r.call(as(token(12)), "PUT", path+"/entry", nil), 409, "entries_closed")
-	list := httptest.NewRecorder()
-	r.ServeHTTP(list, httptest.NewRequest("GET", "/api/v1"+path+"/list?chunk=0", nil))
-	if list.Code != 200 || list.Body.Len() != 3*draw.RowSize || !strings.Contains(list.Header().Get("Cache-Control"), "immutable") {
+	r.want(r.call(as(token(7)), "DELETE", path+"/entry", nil), 409, "entries_closed")
+	if list := r.call(as(""), "GET", path+"/list?chunk=0", nil); list.Code != 200 || list.Body.Len() != 3*draw.RowSize || !strings.Contains(list.Header().Get("Cache-Control"), "immutable") {
 		t.Errorf("the list: %d with %d bytes, %v", list.Code, list.Body.Len(), list.Header())
 	}
 	r.want(r.call(as(""), "GET", path+"/list?chunk=x", nil), 422, "invalid_request")
 	r.want(r.call(as(""), "GET", "/draws/999/proof", nil), 404, "draw_not_found")
 	other := r.open(1)
 	r.want(r.call(as(token(7)), "PUT", "/draws/"+other+"/entry", nil), 409, "template_not_open")
+}
+
+// testDrawFigures: two members type the figures of a public draw, and the second one completes them.
+func testDrawFigures(t *testing.T) {
+	r := newFixture(t, nil)
+	o := r.operator()
+	w := wish(time.Hour)
+	w["stock"], w["opening_mode"], w["draw_source"], w["draw_public"] = 1, "draw", "public", "Lotto of 2027-01-01"
+	id := r.want(r.call(r.admin(), "POST", "/admin/templates", w), 201, "").json["id"].(string)
+	path := "/admin/draws/" + id + "/figures"
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/publish", nil), 200, "")
+	until := func(state string) {
+		t.Helper()
+		for r.number(`select count(*) from draws where template_id = $1 and state = $2`, id, state) == 0 {
+			r.must(o.Sweep(context.Background()))
+		}
+	}
+	until("open")
+	r.want(r.call(as(token(7)), "PUT", "/draws/"+id+"/entry", nil), 201, "")
+	r.exec(`update templates set opens_at = date_trunc('second', now()) + interval '2 seconds', version = version + 1 where id = $1`, id)
+	until("sealed")
+	r.want(r.call(r.admin(), "POST", path, map[string]any{"figures": "one"}), 422, "invalid_request")
+	r.want(r.call(r.admin(), "POST", path, map[string]any{"figures": "4 8, 15"}), 200, "")
+	second := as(r.key(staff.Key{Scopes: []staff.Scope{staff.ScopeAdmin}}))
+	r.want(r.call(second, "POST", path, map[string]any{"figures": "4 8 16"}), 409, "figures_differ")
+	r.want(r.call(second, "POST", path, map[string]any{"figures": "4 8 15"}), 200, "")
+	until("done")
+	if e := r.want(r.call(as(token(7)), "GET", "/draws/"+id+"/entry", nil), 200, ""); e.json["state"] != "won" {
+		t.Errorf("the only entry is %s", e.Body)
+	}
 }
