@@ -53,7 +53,7 @@ type Deps struct {
 
 // Roles returns what worker does for drops.
 func Roles(d Deps) shell.Roles {
-	c, a := newCensus(d), newActivities(d)
+	c, a, x := newCensus(d), newActivities(d), newExports(d)
 	d.TimerKeeper.Armed = func(timers int) {
 		d.Log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
 	}
@@ -84,7 +84,7 @@ func Roles(d Deps) shell.Roles {
 		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}},
 	}
 	if d.Exports != nil {
-		r.Loops = append(r.Loops, shell.Loop{Role: shell.House, Name: "exports", Every: exportsEvery, Do: newExports(d).run})
+		r.Loops = append(r.Loops, shell.Loop{Role: shell.House, Name: "exports", Every: exportsEvery, Do: x.run})
 	}
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
 		r.Handlers = append(r.Handlers, shell.On("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
