@@ -61,7 +61,7 @@ func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedb
 
 // SMSBudget returns the budget for text messages that the environment sets.
 func (a *App) SMSBudget() deliverydb.SMSBudget {
-	return deliverydb.NewSMSBudget(a.DB, a.Config.SMS.BudgetPerDay, a.Config.SMS.BudgetPerDrop).WithMoney(a.Config.SMS.MicrosPerDay)
+	return deliverydb.NewSMSBudget(a.DB, a.Config.SMS.BudgetPerDay, a.Config.SMS.BudgetPerDrop).WithMoney(a.Config.SMS.MicrosPerDay, a.Config.SMS.Prices.Currency)
 }
 
 // staffControl judges the addresses of providers that staff configure. Addresses that are not

@@ -14,10 +14,9 @@ import (
 // A Budget limits how many parts of text messages all workers together hand over per day and per
 // drop.
 type Budget interface {
-	// Take takes the size of messages about a drop from the day's budgets and from the drop's
-	// budget, all or nothing; drop 0 = messages about no drop. short names the budget without
-	// enough room.
-	Take(ctx context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error)
+	// Take takes the size of messages of an owner from the day's budgets and from the drop's budget,
+	// all or nothing, and adds it to the owner's cost. short names the budget without enough room.
+	Take(ctx context.Context, owner delivery.BudgetOwner, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error)
 	// GiveBack returns the size of messages that the provider has not taken to the budgets.
 	GiveBack(ctx context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error
 }
@@ -28,7 +27,7 @@ type Guard struct {
 	delivery.Sender
 	// Countries are allowed, by ISO 3166 codes; none = all.
 	Countries []string
-	// Budget may be nil.
+	// Budget may be nil: nothing is limited, and no cost is kept.
 	Budget Budget
 	// Prices are counted in the day's budget of money, in addition to parts.
 	Prices delivery.SMSPrices
@@ -36,16 +35,6 @@ type Guard struct {
 	Now func() time.Time
 
 	full full
-}
-
-// dropOf returns the drop whose budget counts the message; 0 = none. Campaigns, tests and
-// verification codes do not belong to a single drop.
-func dropOf(m delivery.Message) int64 {
-	switch {
-	case m.Subject == nil, m.Subject.Kind == delivery.KindCampaign, m.Subject.Kind == delivery.KindTest, m.Subject.Kind == delivery.KindVerification:
-		return 0
-	}
-	return m.Subject.TemplateID
 }
 
 // Send sends the permitted messages. The budget is taken before the call. The share of messages
@@ -98,24 +87,24 @@ func (g *Guard) within(ctx context.Context, messages []delivery.Message) (result
 		return g.Sender.Send(ctx, messages)
 	}
 	for len(messages) > 0 {
-		drop, n := dropOf(messages[0]), 1
-		for n < len(messages) && dropOf(messages[n]) == drop {
+		owner, n := delivery.BudgetOwnerOf(messages[0].Subject), 1
+		for n < len(messages) && delivery.BudgetOwnerOf(messages[n].Subject) == owner {
 			n++
 		}
-		results = append(results, g.withinDrop(ctx, drop, messages[:n])...)
+		results = append(results, g.withinOwner(ctx, owner, messages[:n])...)
 		messages = messages[n:]
 	}
 	return results
 }
 
-// withinDrop is [Guard.within] of messages about one drop.
-func (g *Guard) withinDrop(ctx context.Context, drop int64, messages []delivery.Message) (results []delivery.Result) {
+// withinOwner is [Guard.within] of messages of one owner.
+func (g *Guard) withinOwner(ctx context.Context, owner delivery.BudgetOwner, messages []delivery.Message) (results []delivery.Result) {
 	sizes := make([]delivery.BudgetSize, len(messages))
 	for i, m := range messages {
 		sizes[i] = g.size(m)
 	}
 	for len(messages) > 0 {
-		n, from, short, err := g.take(ctx, drop, sizes)
+		n, from, short, err := g.take(ctx, owner, sizes)
 		switch {
 		case err != nil:
 			away := delivery.Result{Status: delivery.Throttled, Apart: true, Detail: "not sent: the budget cannot be read: " + delivery.CauseOf(err)}
@@ -143,20 +132,20 @@ func (g *Guard) size(m delivery.Message) delivery.BudgetSize {
 
 // take takes the budget for the first n messages. If there is no room for all messages, take
 // tries half as many, and so on. n = 0: the first message does not fit into the budget short.
-func (g *Guard) take(ctx context.Context, drop int64, sizes []delivery.BudgetSize) (n int, from delivery.BudgetTaking, short delivery.BudgetShort, err error) {
+func (g *Guard) take(ctx context.Context, owner delivery.BudgetOwner, sizes []delivery.BudgetSize) (n int, from delivery.BudgetTaking, short delivery.BudgetShort, err error) {
 	for n = len(sizes); n > 0; n /= 2 {
 		var sum delivery.BudgetSize
 		for _, s := range sizes[:n] {
 			sum = sum.Plus(s)
 		}
 		now := g.now()
-		if short = g.full.holds(drop, sum, now); short != delivery.BudgetEnough {
+		if short = g.full.holds(owner.Drop, sum, now); short != delivery.BudgetEnough {
 			continue
 		}
-		if from, short, err = g.Budget.Take(ctx, drop, sum); err != nil || short == delivery.BudgetEnough {
+		if from, short, err = g.Budget.Take(ctx, owner, sum); err != nil || short == delivery.BudgetEnough {
 			return n, from, short, err
 		}
-		g.full.note(drop, short, sum, now)
+		g.full.note(owner.Drop, short, sum, now)
 	}
 	return 0, from, short, nil
 }

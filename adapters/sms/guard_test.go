@@ -30,7 +30,7 @@ type budget struct {
 	money *int64          // micros that are left; nil = any
 }
 
-func (b *budget) Take(_ context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error) {
+func (b *budget) Take(_ context.Context, owner delivery.BudgetOwner, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
@@ -38,10 +38,10 @@ func (b *budget) Take(_ context.Context, drop int64, size delivery.BudgetSize) (
 	if b.money != nil && *b.money < size.Micros {
 		return delivery.BudgetTaking{}, delivery.BudgetMoneyShort, b.err
 	}
-	if left, limited := b.drops[drop]; limited && left < parts {
+	if left, limited := b.drops[owner.Drop]; limited && left < parts {
 		return delivery.BudgetTaking{}, delivery.BudgetDropShort, b.err
 	} else if limited {
-		b.drops[drop] -= parts
+		b.drops[owner.Drop] -= parts
 	}
 	if b.err != nil || b.left < parts {
 		return delivery.BudgetTaking{}, delivery.BudgetDayShort, b.err
@@ -50,7 +50,7 @@ func (b *budget) Take(_ context.Context, drop int64, size delivery.BudgetSize) (
 	if b.money != nil {
 		*b.money -= size.Micros
 	}
-	return delivery.BudgetTaking{Day: b.day, Drop: drop}, delivery.BudgetEnough, nil
+	return delivery.BudgetTaking{Day: b.day, BudgetOwner: owner}, delivery.BudgetEnough, nil
 }
 
 // GiveBack gives back to the budget of the same day. The budget of another day no longer exists.

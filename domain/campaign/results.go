@@ -63,6 +63,14 @@ func (s Spent) OfUser() Spent {
 // Revenue returns what customers paid.
 func (s Spent) Revenue() money.Amount { return s.Ordered - s.Discount }
 
+// Basket returns the average amount of an order before discounts; 0 without orders.
+func (s Spent) Basket() money.Amount {
+	if s.Orders <= 0 {
+		return 0
+	}
+	return s.Ordered / money.Amount(s.Orders)
+}
+
 // Per returns the revenue for each of n users or messages; 0 if n is 0.
 func (s Spent) Per(n int64) money.Amount {
 	if n <= 0 {
@@ -106,6 +114,8 @@ type Results struct {
 	AccountOff *int64
 	// Reported counts the sent messages on which the provider has reported, as of now.
 	Reported feedback.Tally
+	// SMS is what the campaign's text messages cost, as of now.
+	SMS delivery.SMSCosts
 }
 
 // Group returns the tally of one variant.

@@ -14,10 +14,28 @@ func (s BudgetSize) Plus(o BudgetSize) BudgetSize {
 	return BudgetSize{s.Parts + o.Parts, s.Micros + o.Micros}
 }
 
+// A BudgetOwner is the drop or the campaign that text messages belong to. The zero value is neither:
+// tests and verification codes. Only drops have budgets of their own.
+type BudgetOwner struct {
+	Drop, Campaign int64 // at most one is set
+}
+
+// BudgetOwnerOf returns the owner of messages about s.
+func BudgetOwnerOf(s *Subject) BudgetOwner {
+	switch {
+	case s == nil, s.Kind == KindTest, s.Kind == KindVerification:
+		return BudgetOwner{}
+	case s.Kind == KindCampaign:
+		return BudgetOwner{Campaign: s.OwnerID}
+	}
+	return BudgetOwner{Drop: s.TemplateID}
+}
+
 // A BudgetTaking is where parts of text messages were taken from.
 type BudgetTaking struct {
 	Day  time.Time // midnight UTC
-	Drop int64     // 0 = no drop's
+	Hour time.Time // of the owner's cost; the zero time without an owner
+	BudgetOwner
 }
 
 // BudgetShort is a budget of text messages that has no room.

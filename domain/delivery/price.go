@@ -98,6 +98,46 @@ func (p SMSPrices) AtMost(number string) int64 {
 	return highest
 }
 
+// SMSCost is what text messages cost by the price list, in one currency.
+type SMSCost struct {
+	Currency string // empty = there was no price list
+	Parts    int64
+	Micros   int64 // millionths of a unit of Currency
+}
+
+// Amount returns the cost in minor units of its currency, rounded up.
+func (c SMSCost) Amount() money.Amount { return AmountOf(c.Micros, c.Currency) }
+
+// SMSCosts are the costs of text messages by currency, in the order of the currencies' codes.
+// Currencies are never added.
+type SMSCosts []SMSCost
+
+// Parts returns the number of parts in all currencies.
+func (l SMSCosts) Parts() (n int64) {
+	for _, c := range l {
+		n += c.Parts
+	}
+	return n
+}
+
+// Priced returns the costs that have a currency.
+func (l SMSCosts) Priced() SMSCosts {
+	return slices.DeleteFunc(slices.Clone(l), func(c SMSCost) bool { return c.Currency == "" })
+}
+
+// In returns the amount in one currency, and whether all parts were paid in it.
+func (l SMSCosts) In(currency string) (amount money.Amount, all bool) {
+	all = len(l) > 0
+	for _, c := range l {
+		if c.Currency == currency {
+			amount = c.Amount()
+		} else {
+			all = false
+		}
+	}
+	return amount, all
+}
+
 // AmountOf rounds millionths of a unit up to minor units of the currency.
 func AmountOf(micros int64, currency string) money.Amount {
 	unit := int64(micro)

@@ -49,6 +49,14 @@ func divide(n, sum int64) (share, rest int64) {
 	return n * Whole / sum, n * Whole % sum
 }
 
+// Ratio returns a for each unit of b in thousandths, rounded down; false if b is not above 0.
+func Ratio[N ~int64](a, b N) (int64, bool) {
+	if b <= 0 {
+		return 0, false
+	}
+	return int64(float64(a) / float64(b) * Whole), true
+}
+
 // Precision is the unit of the instants that pages show to a fraction of a second.
 const Precision = time.Millisecond
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/figure"
 	"dropbell/domain/increment"
 	"dropbell/domain/money"
@@ -57,12 +58,7 @@ func (s Sums) DiscountShare() int64 {
 
 // Return returns the revenue for each unit of discount, in thousandths; false if no
 // discount was given.
-func (s Sums) Return() (int64, bool) {
-	if s.Discount() <= 0 {
-		return 0, false
-	}
-	return int64(float64(s.Revenue()) / float64(s.Discount()) * figure.Whole), true
-}
+func (s Sums) Return() (int64, bool) { return figure.Ratio(s.Revenue(), s.Discount()) }
 
 // Plus returns the sum of both, which are in the same currency.
 func (s Sums) Plus(o Sums) Sums {
@@ -96,22 +92,6 @@ type Plain struct {
 // Basket returns the average amount of an order; 0 without orders.
 func (p Plain) Basket() money.Amount { return average(p.Amount, p.Orders) }
 
-// SMSCost is what the text messages about a drop cost by the price list.
-type SMSCost struct {
-	Parts    int64
-	Micros   int64 // millionths of a unit of Currency
-	Currency string
-}
-
-// Amount returns the cost in minor units of its currency, rounded up.
-func (c SMSCost) Amount() money.Amount {
-	each := int64(1_000_000)
-	for range money.Exponent(c.Currency) {
-		each /= 10
-	}
-	return money.Amount((c.Micros + each - 1) / each)
-}
-
 // Money is what one drop earned.
 type Money struct {
 	Sums
@@ -120,7 +100,7 @@ type Money struct {
 	Without Plain
 	// Reminders is the number of reminders sent; Messages also counts corrections and notices.
 	Reminders, Messages int64
-	SMS                 SMSCost
+	SMS                 delivery.SMSCosts
 	// Increment compares the orders of users who were reminded with the orders of held-out users;
 	// nil = the drop holds nobody out, or the comparison was not asked for.
 	Increment *increment.Increment
@@ -150,8 +130,11 @@ type MoneyStore interface {
 	// currency, and by hour. An order with coupons of several drops counts once.
 	Shops(ctx context.Context, shops []int64, from, to time.Time) ([]Hour, error)
 	// Sent returns how many messages besides reminders were sent about the drop, and
-	// the parts and cost of its text messages, without the currency.
-	Sent(ctx context.Context, templateID int64) (messages int64, sms SMSCost, err error)
+	// what its text messages cost.
+	Sent(ctx context.Context, templateID int64) (messages int64, sms delivery.SMSCosts, err error)
+	// ShopsSMS returns what the text messages about drops and of campaigns of the shops (none =
+	// all) cost in the hours from from to before to.
+	ShopsSMS(ctx context.Context, shops []int64, from, to time.Time) (delivery.SMSCosts, error)
 }
 
 // money returns what the drop earned. f are the drop's figures.
@@ -164,7 +147,7 @@ func (s *Service) money(ctx context.Context, f Figures) (m Money, err error) {
 		return m, err
 	}
 	m.Messages, m.SMS, err = s.Money.Sent(ctx, t.ID)
-	m.Reminders, m.SMS.Currency = f.Progress.Sent, s.PriceCurrency
+	m.Reminders = f.Progress.Sent
 	m.Messages += m.Reminders
 	return m, err
 }
@@ -223,16 +206,18 @@ func (s *Service) ordersUntil(t template.Template) time.Time {
 	return until
 }
 
-// Overview sums up the orders of the shops (none = all that the actor may see) over the
-// days before now, and over as many days before that time, by currency. Hours are of the last
-// days.
+// Overview sums up the orders of the shops (none = all that the actor may see), and what the text
+// messages about their drops and of their campaigns cost, over the days before now, and over as many
+// days before that time, by currency. Hours are of the last days.
 type Overview struct {
-	Days        int
-	Now, Before []Sums // in the order of the currencies' codes
-	Hours       []Hour
+	Days           int
+	Now, Before    []Sums // in the order of the currencies' codes
+	SMS, SMSBefore delivery.SMSCosts
+	Hours          []Hour
 }
 
-// Earned returns the orders of the last days and of the days before them. shop 0 = all
+// Earned returns the orders and the cost of text messages of the last days and of the days before
+// them. shop 0 = all
 // shops that the actor may see.
 func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days int) (o Overview, err error) {
 	shops := by.Shops
@@ -247,6 +232,12 @@ func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days i
 	length := time.Duration(days) * 24 * time.Hour
 	// Sums are kept by hour: the present hour counts whole.
 	middle := now.Truncate(time.Hour).Add(time.Hour - length)
+	if o.SMS, err = s.Money.ShopsSMS(ctx, shops, middle, middle.Add(length)); err != nil {
+		return o, err
+	}
+	if o.SMSBefore, err = s.Money.ShopsSMS(ctx, shops, middle.Add(-length), middle); err != nil {
+		return o, err
+	}
 	all, err := s.Money.Shops(ctx, shops, middle.Add(-length), middle.Add(length))
 	for _, h := range all {
 		if h.From.Before(middle) {

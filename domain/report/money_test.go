@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
@@ -32,7 +33,7 @@ func TestCostOfTextMessages(t *testing.T) {
 		currency string
 		want     money.Amount
 	}{{0, "CNY", 0}, {45_000, "CNY", 5}, {1_350_000, "CNY", 135}, {1_000_001, "JPY", 2}, {1_500, "KWD", 2}} {
-		if got := (report.SMSCost{Micros: c.micros, Currency: c.currency}).Amount(); got != c.want {
+		if got := (delivery.SMSCost{Micros: c.micros, Currency: c.currency}).Amount(); got != c.want {
 			t.Errorf("%d micros are %d %s, want %d", c.micros, got, c.currency, c.want)
 		}
 	}
@@ -43,6 +44,11 @@ type fakeHours struct {
 	report.MoneyStore
 	list     []report.Hour
 	from, to time.Time
+}
+
+// ShopsSMS has a part for each second of the time asked for, at a cost that tells its end.
+func (f *fakeHours) ShopsSMS(_ context.Context, _ []int64, from, to time.Time) (delivery.SMSCosts, error) {
+	return delivery.SMSCosts{{Currency: "CNY", Parts: to.Unix() - from.Unix(), Micros: to.Unix()}}, nil
 }
 
 func (f *fakeHours) Shops(_ context.Context, _ []int64, from, to time.Time) ([]report.Hour, error) {
@@ -62,12 +68,16 @@ func TestEarned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := report.Overview{Days: 30, Now: []report.Sums{{Currency: "CNY", Paid: 20}, {Currency: "JPY", Paid: 8}},
+	sms := func(to time.Time) delivery.SMSCosts {
+		return delivery.SMSCosts{{Currency: "CNY", Parts: 30 * 24 * 3600, Micros: to.Unix()}}
+	}
+	end := now.Truncate(time.Hour).Add(time.Hour)
+	want := report.Overview{Days: 30, SMS: sms(end), SMSBefore: sms(end.AddDate(0, 0, -30)), Now: []report.Sums{{Currency: "CNY", Paid: 20}, {Currency: "JPY", Paid: 8}},
 		Before: []report.Sums{{Currency: "CNY", Paid: 1}, {Currency: "JPY", Paid: 2}}, Hours: f.list[2:]}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if f.to.Sub(f.from) != 60*24*time.Hour || !f.to.Equal(now.Truncate(time.Hour).Add(time.Hour)) {
+	if f.to.Sub(f.from) != 60*24*time.Hour || !f.to.Equal(end) {
 		t.Errorf("from %s to %s", f.from, f.to)
 	}
 }

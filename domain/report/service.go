@@ -93,11 +93,8 @@ type Service struct {
 	Money     MoneyStore
 	// Brakes is asked about protected drops.
 	Brakes Brakes
-	// PriceCurrency is the currency of the price list of text messages; empty without a
-	// list.
-	PriceCurrency string
-	Signed        Links
-	Now           func() time.Time
+	Signed Links
+	Now    func() time.Time
 }
 
 // Report returns the report of a drop that the actor may see. For a draft it

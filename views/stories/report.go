@@ -40,7 +40,7 @@ func earned(t template.Template, orders, sent int64) report.Money {
 	n := money.Amount(orders)
 	return report.Money{Sums: report.Sums{Currency: t.Currency, Paid: orders, PaidAmount: n * 18_050, PaidDiscount: n * 2000, Refunds: orders / 50,
 		RefundedAmount: n / 50 * 18_050, RefundedDiscount: n / 50 * 2000}, Without: report.Plain{Reported: true, Orders: 4 * orders, Amount: 4 * n * 14_200},
-		Reminders: sent, Messages: sent + 120, SMS: report.SMSCost{Parts: 9_000, Micros: 405_000_000, Currency: "CNY"}}
+		Reminders: sent, Messages: sent + 120, SMS: delivery.SMSCosts{{Currency: "CNY", Parts: 9_000, Micros: 405_000_000}}}
 }
 
 // brought compares so many users and their orders with held-out users and theirs.
@@ -71,7 +71,7 @@ func hourly(opensAt time.Time) (list []report.Hour) {
 
 // lately is what the shops earned in 30 days.
 func lately() droppages.Earned {
-	return droppages.Earned{Overview: report.Overview{Days: 30,
+	return droppages.Earned{Overview: report.Overview{Days: 30, SMS: delivery.SMSCosts{{Currency: "CNY", Parts: 61_000, Micros: 2_745_000_000}}, SMSBefore: delivery.SMSCosts{{Currency: "CNY", Parts: 58_000, Micros: 2_610_000_000}},
 		Now:    []report.Sums{{Currency: "CNY", Paid: 41_200, PaidAmount: 743_660_000, PaidDiscount: 82_400_000, Refunds: 310, RefundedAmount: 5_595_500, RefundedDiscount: 620_000}, {Currency: "EUR", Paid: 9, PaidAmount: 21_450, PaidDiscount: 4500}},
 		Before: []report.Sums{{Currency: "CNY", Paid: 35_900, PaidAmount: 650_100_000, PaidDiscount: 71_800_000}}}}
 }

@@ -33,6 +33,7 @@ func resultsOf(b int64, final bool) campaign.Results {
 		{Variant: 1, Assigned: 53_988, Sent: 52_875, Opened: 9_870, Reserved: 640, Claimed: 52_875, Used: b},
 		{Variant: delivery.HeldOut, Assigned: 12_000, Reserved: 80, Claimed: 240, Used: 84},
 	}
+	r.SMS = delivery.SMSCosts{{Currency: "CNY", Parts: 211_730, Micros: 9_527_850_000}, {Currency: "HKD", Parts: 310, Micros: 93_000_000}}
 	for i := range r.Groups {
 		r.Groups[i].Spent = ordersOf(r.Groups[i].Used)
 	}
@@ -50,6 +51,7 @@ func ordersOf(n int64) (sum campaign.Spent) {
 // plainResults are the results of a campaign that sends one message to all.
 func plainResults() campaign.Results {
 	r := resultsOf(0, true)
+	r.SMS = r.SMS[:1]
 	r.Groups = []campaign.Tally{{Assigned: 120_000, Sent: 117_865, Opened: 20_412, Reserved: 1_204, Claimed: 3_912, Used: 801}}
 	return r
 }

@@ -30,6 +30,8 @@ func testMoney(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.exec(`update templates set opens_at = date_trunc('minute', now()) where id = $1`, drop)
+	r.exec(`insert into sms_drop_costs (template_id, hour, currency, parts, micros) select $1, date_trunc('hour', now()) - ago, currency, 2, 90000
+		from unnest(array['0', '1 hour', '40 days', '1 hour']::interval[], array['CNY', 'CNY', 'CNY', 'USD']) as c (ago, currency)`, drop)
 	shop := r.number(`select shop_number from templates where id = $1`, drop)
 	order := map[string]any{"shop_number": "10", "order_id": "B-1", "currency": "CNY", "amount": 4000, "user_id": "8"}
 	if shop != 10 {
@@ -57,13 +59,14 @@ func testMoney(t *testing.T) {
 	a = money()
 	for at, want := range map[string]any{"currency": "CNY", "orders": 1.0, "ordered": 6000.0, "discount": 2000.0, "revenue": 4000.0, "basket": 6000.0, "paid": 2.0, "paid_amount": 12000.0,
 		"refunds": 1.0, "refunded": 4000.0, "discount_share": 0.333, "return": 2.0, "without_coupon.reported": true, "without_coupon.orders": 1.0, "without_coupon.amount": 3500.0,
-		"without_coupon.basket": 3500.0, "hours.0.orders": 1.0} {
+		"without_coupon.basket": 3500.0, "hours.0.orders": 1.0, "sms.0.currency": "CNY", "sms.0.parts": 6.0, "sms.0.cost_micros": 270000.0, "sms.1.currency": "USD", "sms.1.cost_micros": 90000.0, "sms.2": nil} {
 		if got := a.at(at); got != want {
 			t.Errorf("%s is %v, want %v: %s", at, got, want, a.Body)
 		}
 	}
 	a = r.want(r.call(r.admin(), "GET", "/admin/money?days=30&shop=10", nil), 200, "")
-	for at, want := range map[string]any{"now.0.revenue": 4000.0, "now.1": nil, "before.0": nil, "hours.0.paid": 2.0} {
+	for at, want := range map[string]any{"now.0.revenue": 4000.0, "now.1": nil, "before.0": nil, "hours.0.paid": 2.0,
+		"sms.0.parts": 4.0, "sms.1.currency": "USD", "sms_before.0.cost_micros": 90000.0, "sms_before.1": nil} {
 		if got := a.at(at); got != want {
 			t.Errorf("%s is %v, want %v: %s", at, got, want, a.Body)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -102,7 +103,11 @@ var moneySQL = map[string]string{
 	"basket":   paidSQL + `select case when orders = 0 then 0 else ordered / orders end from s`,
 	"discount": paidSQL + `select discount from s`,
 	"refunded": paidSQL + `select refunded from s`,
+	"sms":      `select ceil(sum(micros) / 10000)::bigint from sms_drop_costs where template_id = $1`,
 }
+
+// smsSQL is what text messages about drops and of campaign $1, of all shops, cost in minor units.
+const smsSQL = `select ceil(sum(micros) / 10000)::bigint from (select micros from sms_drop_costs union all select micros from sms_campaign_costs where campaign_id = $1) c`
 
 // figures compares the figures of pages with rows.
 type figures struct {
@@ -152,6 +157,10 @@ func (f *figures) want(name string) int64 {
 		return f.Number(campaignSQL[last], number(1))
 	case parts[0] == "course":
 		return f.Number(courseSQL[last], f.campaign.ID)
+	case parts[0] == "earned" && last == "sms":
+		return f.Number(smsSQL, f.campaign.ID)
+	case parts[0] == "spent" && last == "sms":
+		return f.Number(`select ceil(sum(micros) / 10000)::bigint from sms_campaign_costs where campaign_id = $1`, f.campaign.ID)
 	case parts[0] == "money", parts[0] == "earned": // one drop has orders
 		return f.Number(moneySQL[last], f.drop.ID)
 	case parts[0] == "increment":
@@ -324,6 +333,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
+	g.Exec(`insert into sms_drop_costs (template_id, hour, currency, parts, micros) select $1, date_trunc('hour', now()) - k * interval '1 hour', 'CNY', 1, 45001 from generate_series(1, 3) k`, f.drop.ID)
 	b := g.As(staff.Admin)
 	g.Fire(f.drop, 12, refuse) // the others wait
 	for _, page := range f.pages() {
@@ -343,6 +353,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	g.Exec(`update slots set opens_at = opens_at - interval '1 day' where template_id = $1`, f.before.ID)
 	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.before.ID)
 	f.campaign = g.SentOut("Spring", 10, 400)
+	g.Exec(`insert into sms_campaign_costs (campaign_id, hour, currency, parts, micros) values ($1, date_trunc('hour', now()), 'CNY', 3, 135001)`, f.campaign.ID)
 	page := fmt.Sprintf("/campaigns/%d", f.campaign.ID)
 	consoletest.Within(t, "the card about claims to be read again", func() bool {
 		return strings.Contains(b.Get(shell.TemplateURL(f.drop.ID)+"?tab=claims").Body, `data-figure="coupons:issued">11<`)
@@ -379,6 +390,12 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	f.file(b, "/results.csv", f.drop.ID, f.increment)
 	g.Exec(`update campaign_results set currency = 'CNY', orders = variant + 2, ordered = 1000 * (variant + 3), discount = 100 where campaign_id = $1`, f.campaign.ID)
 	f.file(b, "/campaigns.csv", f.campaign.ID, f.brought)
+	for path, want := range map[string][]string{"/campaigns.csv": {"3", "135001", "CNY"}, fmt.Sprintf("/results.csv?drop=%d", f.drop.ID): {"3", "135003", "CNY"}} {
+		rows := consoletest.RowsOf(b.Get(path).Is(200))
+		if at := slices.Index(rows[0], "sms_parts"); at < 0 || !slices.Equal(rows[1][at:at+3], want) {
+			t.Errorf("%s: text messages cost %v, want %v", path, rows, want)
+		}
+	}
 	for name := range moneySQL {
 		if !f.seen["money:"+name] {
 			t.Errorf("no page shows the drop's %s", name)
@@ -389,7 +406,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 			t.Errorf("no page shows %s", name)
 		}
 	}
-	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved", "earned:CNY:revenue", "earned:CNY:orders",
+	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved", "earned:CNY:revenue", "earned:CNY:orders", "earned:CNY:sms", "spent:sms",
 		"increment:reached:users", "increment:held:orders", "increment:reached:revenue",
 		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("drop:%d:orders", f.drop.ID), fmt.Sprintf("drop:%d:revenue", f.drop.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
 		fmt.Sprintf("listed:%d:left", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {

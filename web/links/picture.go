@@ -8,11 +8,8 @@ import (
 	"image/draw"
 	"image/png"
 	"strings"
-	"unicode"
 
 	"golang.org/x/image/font"
-	"golang.org/x/image/font/gofont/gobold"
-	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
 
@@ -43,17 +40,6 @@ var (
 	pictureBar    = color.RGBA{0x4f, 0x46, 0xe5, 0xff}
 )
 
-// fonts draw Latin text only: a font with Chinese characters takes several megabytes.
-type fonts struct{ regular, bold *opentype.Font }
-
-func openFonts() (f fonts, err error) {
-	if f.regular, err = opentype.Parse(goregular.TTF); err != nil {
-		return f, err
-	}
-	f.bold, err = opentype.Parse(gobold.TTF)
-	return f, err
-}
-
 // A canvas is a picture with the fonts to write on it.
 type canvas struct {
 	*image.RGBA
@@ -64,26 +50,10 @@ func (c canvas) fill(r image.Rectangle, with color.Color) {
 	draw.Draw(c, r, image.NewUniform(with), image.Point{}, draw.Src)
 }
 
-// drawable returns the text with plain spaces. It returns "" if the font lacks one of its characters.
-func drawable(f *opentype.Font, text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	for _, r := range text {
-		if i, err := f.GlyphIndex(nil, r); err != nil || i == 0 {
-			return ""
-		}
-	}
-	return text
-}
-
 // write draws lines of text with the first baseline at y and returns the baseline after the last.
 // Words that do not fit into the width begin a new line; lines after the most are left out.
-func (c canvas) write(f *opentype.Font, size float64, ink color.Color, x, y, width, most int, text string) (int, error) {
-	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72})
+func (c canvas) write(latin *opentype.Font, size float64, ink color.Color, x, y, width, most int, text string) (int, error) {
+	face, err := c.face(latin, size)
 	if err != nil {
 		return y, err
 	}
@@ -96,9 +66,10 @@ func (c canvas) write(f *opentype.Font, size float64, ink color.Color, x, y, wid
 		y += int(size * 1.35)
 		most--
 	}
-	for _, word := range strings.Fields(drawable(f, text)) {
-		longer := strings.TrimSpace(line + " " + word)
-		if line != "" && d.MeasureString(longer).Ceil() > width {
+	for _, word := range words(c.drawable(latin, text)) {
+		longer := line + word
+		if line != "" && d.MeasureString(strings.TrimRight(longer, " ")).Ceil() > width {
+			line = strings.TrimRight(line, " ")
 			if most == 1 {
 				line += "…"
 				put()
@@ -115,15 +86,18 @@ func (c canvas) write(f *opentype.Font, size float64, ink color.Color, x, y, wid
 	return y, nil
 }
 
-// picture draws the figures of a report as a PNG file for previews of its link: the drop's name,
-// the sentence, and the way from the booking to the use of a coupon. Texts with characters that
-// the fonts lack are left out. The picture holds nothing that the shared page does not show.
+// picture draws the figures of a report as a PNG file for previews of its link: the shop and the drop,
+// the sentence, and the way from the booking to the use of a coupon. Texts with letters that the fonts
+// lack are left out. The picture holds nothing that the shared page does not show.
 func picture(ctx context.Context, f fonts, r report.Report) ([]byte, error) {
 	c := canvas{image.NewRGBA(image.Rect(0, 0, droppages.PictureWidth, droppages.PictureHeight)), f}
 	c.fill(c.Bounds(), pictureGround)
 	c.fill(image.Rect(0, 0, droppages.PictureWidth, 12), pictureBar)
 	width := droppages.PictureWidth - 2*pictureMargin
-	y, err := c.write(f.bold, nameSize, pictureInk, pictureMargin, 100, width, 1, r.Template.Name)
+	if _, err := c.write(f.regular, labelSize, pictureSoft, pictureMargin, 54, width, 1, r.Template.ShopName); err != nil {
+		return nil, err
+	}
+	y, err := c.write(f.bold, nameSize, pictureInk, pictureMargin, 118, width, 1, r.Template.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +111,7 @@ func picture(ctx context.Context, f fonts, r report.Report) ([]byte, error) {
 		if _, err = c.write(f.regular, labelSize, pictureSoft, pictureMargin, top+26, barLeft-pictureMargin, 1, ui.T(ctx, "report.stage."+s.Key)); err != nil {
 			return nil, err
 		}
-		number := ui.Num(ctx, s.People) + "  " + ui.From(ctx).Locale.Percent(s.People, r.People.Booked)
+		number := ui.Num(ctx, s.People) + " · " + ui.From(ctx).Locale.Percent(s.People, r.People.Booked)
 		if _, err = c.write(f.bold, labelSize, pictureInk, barLeft+barLongest+24, top+26, width, 1, number); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/report"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/web/middleware"
@@ -23,24 +24,25 @@ type Opened interface {
 
 // Reports shows the reports of drops to holders of a link.
 type Reports struct {
-	pages *Pages
-	links report.Links
-	store Opened
-	fonts fonts
+	pages  *Pages
+	links  report.Links
+	store  Opened
+	brands Brands
+	fonts  fonts
 	// public is the address of the program for browsers.
 	public string
 	mux    *chi.Mux
 }
 
 // NewReports returns the pages under [ReportPrefix], which browsers find below the address public.
-// Invalid links share the limits of the other pages. It panics if the fonts in the program cannot
+// brands tell the language of a shop. Invalid links share the limits of the other pages. It panics if the fonts in the program cannot
 // be read.
-func NewReports(p *Pages, links report.Links, store Opened, public string) *Reports {
+func NewReports(p *Pages, links report.Links, store Opened, brands Brands, public string) *Reports {
 	f, err := openFonts()
 	if err != nil {
 		panic(err)
 	}
-	t := &Reports{pages: p, links: links, store: store, fonts: f, public: public, mux: chi.NewMux()}
+	t := &Reports{pages: p, links: links, store: store, brands: brands, fonts: f, public: public, mux: chi.NewMux()}
 	for address, answer := range map[string]func(*visit, report.Report, string) error{"/{token}": t.page, "/{token}" + pictureName: t.picture} {
 		t.mux.Get(address, func(w http.ResponseWriter, r *http.Request) { t.show(w, r, answer) })
 		t.mux.Head(address, func(w http.ResponseWriter, r *http.Request) { t.show(w, r, answer) })
@@ -63,13 +65,31 @@ func (t *Reports) page(v *visit, made report.Report, token string) error {
 	if err != nil {
 		return err
 	}
+	if accepted := v.r.Header.Get("Accept-Language"); accepted == "" {
+		tag, _ := t.language(v, made)
+		v.frame.Locale = v.languages.Match(tag)
+	}
 	p := droppages.SharedReport{Report: made}
 	p.Picture = t.links.Address(t.public, id) + pictureName
 	return v.draw(http.StatusOK, p.Page())
 }
 
-// picture answers the picture that previews of the link show.
+// language returns the language of the shop, and the name of the drop in it; "" = the shop has none.
+func (t *Reports) language(v *visit, made report.Report) (tag, name string) {
+	d := made.Template
+	book, err := t.brands.Book(v.r.Context(), message.Place{Shop: d.ShopNumber, Template: d.ID}, message.Newest)
+	if err != nil { // the report works without texts of the shop
+		return "", d.Name
+	}
+	tag = book.Settings().Language
+	return tag, book.Name(tag, d.Name)
+}
+
+// picture answers the picture that previews of the link show. Programs that fetch it name no language,
+// or their own, so it is in the language of the shop.
 func (t *Reports) picture(v *visit, made report.Report, _ string) error {
+	tag, name := t.language(v, made)
+	v.frame.Locale, made.Template.Name = v.languages.Match(tag, v.r.Header.Get("Accept-Language")), name
 	raw, err := picture(v.r.Context(), t.fonts, made)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package links_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"image/png"
@@ -17,6 +18,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
+	"dropbell/domain/message"
 	"dropbell/domain/report"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -26,8 +28,15 @@ import (
 
 var reportLinks = report.Links{Links: user.NewLinks(secret)}
 
-// fakeReports has one report, behind link 1, and fails with err if set.
-type fakeReports struct{ err error }
+// fakeReports has one report, behind link 1, and fails with err if set. language is the shop's.
+type fakeReports struct {
+	err            error
+	language, name string
+}
+
+func (f *fakeReports) Book(context.Context, message.Place, int64) (*message.Book, error) {
+	return message.NewBook([]message.Version{{Shop: 10, Key: message.Key{Kind: message.Settings}, Text: &message.Text{Shop: &message.Shop{Language: f.language}}}}), nil
+}
 
 func (f *fakeReports) Open(_ context.Context, token string) (report.Report, error) {
 	id, err := reportLinks.Parse(token)
@@ -40,13 +49,14 @@ func (f *fakeReports) Open(_ context.Context, token string) (report.Report, erro
 	opens := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	t := template.Template{ID: 7, ShopName: "Harbour <Tea>", ShopTimezone: "Asia/Shanghai", Stored: template.Closed,
 		Spec: template.Spec{Name: "Moon & cake", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY", Stock: 10, OpensAt: opens, ClosesAt: opens.Add(time.Hour)}}
+	t.Name = cmp.Or(f.name, t.Name)
 	return report.Report{Figures: report.Figures{Template: t, Total: 10, Issued: 4}, Sales: claim.Curve{}, At: opens.Add(2 * time.Hour)}, err
 }
 
 func (f *fakeReports) serve(t *testing.T) string {
 	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
-	r.Mount(links.ReportPrefix, links.NewReports(pages, reportLinks, f, "https://coupons.example/"))
+	r.Mount(links.ReportPrefix, links.NewReports(pages, reportLinks, f, f, "https://coupons.example/"))
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	return server.URL + report.LinkPath
@@ -97,6 +107,33 @@ func TestPictureOfASharedReport(t *testing.T) {
 		if res, _ := ask(t, http.MethodGet, base+bad+"/picture.png", "", nil); res.StatusCode != http.StatusNotFound || res.Header.Get("Content-Type") == "image/png" {
 			t.Errorf("%s: %d", name, res.StatusCode)
 		}
+	}
+}
+
+// The picture, and the page for a program that names no language, are in the language of the shop, with
+// its characters. A name with a letter that the fonts lack is left out, an emoji alone is.
+func TestPictureInTheLanguageOfTheShop(t *testing.T) {
+	token := reportLinks.Token(1)
+	picture := func(f *fakeReports) string {
+		_, raw := ask(t, http.MethodGet, f.serve(t)+token+"/picture.png", "", nil)
+		return raw
+	}
+	english, chinese := picture(&fakeReports{}), picture(&fakeReports{language: "zh-CN"})
+	if english == chinese {
+		t.Error("the picture of a Chinese shop is in English")
+	}
+	if _, page := ask(t, http.MethodGet, (&fakeReports{language: "zh-CN"}).serve(t)+token, "", nil); !strings.Contains(page, `lang="zh-CN"`) {
+		t.Error("the page of a Chinese shop is in English")
+	}
+	named, unnamed := picture(&fakeReports{language: "zh-CN", name: "月饼之夜，满 100 减 10"}), picture(&fakeReports{language: "zh-CN", name: "คืนขนม"})
+	if named == chinese || named == unnamed {
+		t.Error("the picture lacks a Chinese name")
+	}
+	if picture(&fakeReports{language: "zh-CN", name: "月饼之夜ค"}) != unnamed {
+		t.Error("half a name is shown")
+	}
+	if picture(&fakeReports{language: "zh-CN", name: "月饼之夜，满 100 减 10 🥮"}) != named {
+		t.Error("an emoji changes the picture")
 	}
 }
 

@@ -95,5 +95,5 @@ func (p *program) mountLinks(r chi.Router) {
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), p.Stores.Campaigns, p.dropLinks().Addresses(p.Config.PublicURL)))
 	r.Mount(links.DropPrefix, links.NewDropLinks(pages, p.dropLinks(), p.lookup, p.openings, p.surroundings.Texts, p.claimByLink))
 	r.Mount(links.DrawPrefix, links.NewDrawPages(pages, p.lookup, p.draws(), p.surroundings.Texts, p.Config.PublicURL))
-	r.Mount(links.ReportPrefix, links.NewReports(pages, p.useCases.Reports.Signed, p.useCases.Reports, p.Config.PublicURL))
+	r.Mount(links.ReportPrefix, links.NewReports(pages, p.useCases.Reports.Signed, p.useCases.Reports, p.surroundings.Texts, p.Config.PublicURL))
 }

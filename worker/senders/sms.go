@@ -29,10 +29,10 @@ type smsGuard struct {
 func (g *smsGuard) Close() error { return g.close() }
 
 // guard returns the SMS sender of a provider, limited to the countries and the budget that the
-// environment sets.
+// environment sets. With a price list the budget keeps what messages cost, also without a limit.
 func (s guards) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
 	g := &sms.Guard{Sender: sender, Countries: cfg.SMS.Countries, Prices: cfg.SMS.Prices}
-	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 || cfg.SMS.MicrosPerDay > 0 {
+	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 || cfg.SMS.MicrosPerDay > 0 || !cfg.SMS.Prices.Empty() {
 		g.Budget = s.budget
 	}
 	return g

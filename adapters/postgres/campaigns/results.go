@@ -3,6 +3,7 @@ package campaigns
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -281,7 +282,7 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 	rows, err := s.Pool.Query(ctx, `
 		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.compared, c.account_off,
 			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used, r.orders, r.ordered, r.discount, r.currency,
-			r.order_squares, r.order_cubes, r.revenue_squares, r.revenue_cubes
+			r.order_squares, r.order_cubes, r.revenue_squares, r.revenue_cubes, `+pg.SMSCosts("sms_campaign_costs s where s.campaign_id = c.id")+`
 		from campaigns c left join campaign_results r on r.campaign_id = c.id
 		-- Groups without a version of their own, whose numbers are below 0, come last.
 		where c.id = any($1) order by c.id, r.variant < 0, r.variant`, ids, campaign.ResultsFor)
@@ -295,11 +296,13 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 	var n [9]*int64
 	var currency *string
 	var powers [4]*float64
+	var costs delivery.SMSCosts
 	_, err = pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.Compared, &head.AccountOff,
-		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8], &currency, &powers[0], &powers[1], &powers[2], &powers[3]}, func() error {
+		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8], &currency, &powers[0], &powers[1], &powers[2], &powers[3], &costs}, func() error {
 		r, known := all[id]
 		if !known {
 			r = head
+			r.SMS = slices.Clone(costs)
 		}
 		if variant != nil {
 			r.Groups = append(r.Groups, campaign.Tally{Variant: *variant, Assigned: *n[0], Sent: *n[1], Opened: *n[2], Reserved: *n[3], Claimed: *n[4], Used: *n[5],

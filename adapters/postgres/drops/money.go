@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
 	"dropbell/domain/report"
 )
 
@@ -80,15 +81,29 @@ func (s Reports) Without(ctx context.Context, shop int64, currency string, from,
 }
 
 // sentSQL returns the number of corrections, notices of the end and notices of expiry sent
-// about template $1, and the parts of its text messages with their cost.
-const sentSQL = `
+// about template $1, and the cost of its text messages.
+var sentSQL = `
 select coalesce((select sum(b.sent_count) from announcements a join batches b on b.kind = a.kind and b.owner_id = a.id where a.template_id = $1), 0)::bigint
-        + coalesce((select sum(sent) from notice_days where template_id = $1), 0)::bigint,
-    coalesce((select parts from sms_spent_drops where template_id = $1), 0), coalesce((select micros from sms_spent_drops where template_id = $1), 0)`
+        + coalesce((select sum(sent) from notice_days where template_id = $1), 0)::bigint, ` + pg.SMSCosts("sms_drop_costs where template_id = $1")
 
 // Sent returns the messages about the drop besides reminders, and what its text messages
 // cost; see [report.MoneyStore].
-func (s Reports) Sent(ctx context.Context, templateID int64) (messages int64, sms report.SMSCost, err error) {
-	err = s.DB.Reports(ctx).Pool.QueryRow(ctx, sentSQL, templateID).Scan(&messages, &sms.Parts, &sms.Micros)
+func (s Reports) Sent(ctx context.Context, templateID int64) (messages int64, sms delivery.SMSCosts, err error) {
+	err = s.DB.Reports(ctx).Pool.QueryRow(ctx, sentSQL, templateID).Scan(&messages, &sms)
 	return messages, sms, pg.Translate(err)
+}
+
+// shopsSMSSQL returns what the text messages of the shops $1 (none = all) cost in the hours from $2 to
+// before $3.
+var shopsSMSSQL = `select ` + pg.SMSCosts(`(
+    select c.currency, c.parts, c.micros from sms_drop_costs c join templates t on t.id = c.template_id
+    where c.hour >= $2 and c.hour < $3 and (cardinality($1::bigint[]) = 0 or t.shop_number = any($1))
+    union all
+    select c.currency, c.parts, c.micros from sms_campaign_costs c join campaigns t on t.id = c.campaign_id
+    where c.hour >= $2 and c.hour < $3 and (cardinality($1::bigint[]) = 0 or t.shop_number = any($1))) c`)
+
+// ShopsSMS returns what the text messages of the shops cost; see [report.MoneyStore].
+func (s Reports) ShopsSMS(ctx context.Context, shops []int64, from, to time.Time) (sms delivery.SMSCosts, err error) {
+	err = s.DB.Reports(ctx).Pool.QueryRow(ctx, shopsSMSSQL, append([]int64{}, shops...), from, to).Scan(&sms)
+	return sms, pg.Translate(err)
 }

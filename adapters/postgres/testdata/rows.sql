@@ -68,6 +68,7 @@ insert into soft_bounces (address, count) values ('full@tea.example', 2);
 insert into mail_warmup (day, mails) values ('2026-12-01', 200);
 insert into sms_spent (day, parts, micros) values ('2026-12-01', 12, 540000);
 insert into sms_spent_drops (template_id, parts) values (1, 12);
+insert into sms_drop_costs (template_id, hour, currency, parts, micros) values (1, '2026-12-01 11:00Z', 'CNY', 12, 540000);
 insert into sms_serials (provider, serial, reference) values ('twilio', 'SM1', 'r1');
 insert into sms_early (provider, serial, status, cause, at) values ('twilio', 'SM2', 'delivered', '', '2026-12-01 11:56Z');
 
@@ -90,6 +91,7 @@ insert into campaigns (shop_number, name, channel, content, audience, starts_at,
     people, sent, segment_version, segment_name, segment_rule, published_by)
     values (10, 'Thank you', 0, '{"variants": [{"percent": 100, "texts": {"": {"title": "Thank you", "body": "See you soon"}}}]}', '{"kind": "segment_id", "id": "1"}', '2026-12-03 09:00Z', '2026-12-04 09:00Z', 'finished', 'campaign-1', 'staff:1', 'staff:1 Ada', '2026-12-02 09:00Z',
         '2026-12-03 09:00Z', '2026-12-03 09:00:01Z', '2026-12-04 09:00Z', '2026-12-04 09:00:01Z', 2, 2, 1, 'English', '{"all": [{"field": "locale", "op": "is", "values": ["en"]}]}', 'staff:1 Ada');
+insert into sms_campaign_costs (campaign_id, hour, currency, parts, micros) values (1, '2026-12-01 11:00Z', 'CNY', 3, 135000);
 insert into campaign_publications (fingerprint, campaign_id, published_at) values ('\x01', 1, '2026-12-02 09:00Z');
 insert into campaign_messages (campaign_id, seq, from_user, to_user, users, published_at, stored_at) values (1, 0, 1001, 1002, 2, '2026-12-03 09:00Z', '2026-12-03 09:00:01Z');
 insert into campaign_limits (shop_number, per_day, per_week, approval_above) values (10, 2, 5, 10000);

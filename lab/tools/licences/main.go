@@ -1,6 +1,6 @@
 // Licences writes the licences of all third-party parts of the programs into one text: of each
 // Go module that is linked in on any platform of a release, and of the third-party files in
-// views.
+// views and web/links.
 //
 //	go -C lab run ./tools/licences FILE
 //
@@ -63,11 +63,14 @@ func write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	assets, err := ofAssets("views")
-	if err != nil {
-		return err
+	for _, dir := range []string{"views", "web/links"} {
+		assets, err := ofAssets(dir)
+		if err != nil {
+			return err
+		}
+		libraries = append(libraries, assets...)
 	}
-	for _, l := range append(libraries, assets...) {
+	for _, l := range libraries {
 		if len(l.files) == 0 {
 			return fmt.Errorf("%s has no file that states its licence", l.name)
 		}

@@ -2,6 +2,8 @@ package drops
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"dropbell/domain/money"
 	"dropbell/domain/report"
@@ -46,42 +48,14 @@ func (m Money) shareNote(ctx context.Context) string {
 	return ui.T(ctx, "money.share", ui.From(ctx).Locale.Percent(int64(m.Discount()), int64(m.Ordered())))
 }
 
-// returned is the revenue for each unit of discount, "–" without a discount.
-func (m Money) returned(ctx context.Context) string {
-	n, ok := m.Return()
-	if !ok {
-		return "–"
-	}
-	unit := money.Amount(1)
-	for range money.Exponent(m.Currency) {
-		unit *= 10
-	}
-	return m.amount(ctx, money.Amount(n)*unit/1000)
-}
-
-func (m Money) sms(ctx context.Context) string {
-	if m.SMS.Currency == "" {
-		return "–"
-	}
-	return ui.From(ctx).Locale.Money(m.SMS.Amount(), m.SMS.Currency)
-}
-
-// smsNote sets the cost of text messages against the revenue, if both are in one currency.
-func (m Money) smsNote(ctx context.Context) string {
-	switch {
-	case m.SMS.Currency == "":
-		return ui.T(ctx, "money.sms_unpriced")
-	case m.SMS.Currency != m.Currency || m.Revenue() <= 0:
-		return ui.N(ctx, "money.sms_parts", m.SMS.Parts)
-	}
-	return ui.T(ctx, "money.sms_share", ui.From(ctx).Locale.Percent(int64(m.SMS.Amount()), int64(m.Revenue())))
-}
-
 // Earned is what shops earned over some days.
 type Earned struct{ report.Overview }
 
-// A comparedSum is one currency over the last days and the days before.
-type comparedSum struct{ now, before report.Sums }
+// A comparedSum is one currency over the last days and the days before. sms is what text messages cost.
+type comparedSum struct {
+	now, before    report.Sums
+	sms, smsBefore money.Amount
+}
 
 func (c comparedSum) amount(ctx context.Context, n money.Amount) string {
 	return ui.From(ctx).Locale.Money(n, c.now.Currency)
@@ -100,20 +74,27 @@ func (c comparedSum) change(ctx context.Context, now, before int64) string {
 	return ui.T(ctx, "money.change_same")
 }
 
-// compared returns every currency of either time.
+// compared returns every currency of either time, in the order of their codes.
 func (e Earned) compared() (list []comparedSum) {
-	before := map[string]report.Sums{}
-	for _, s := range e.Before {
-		before[s.Currency] = s
+	of := func(currency string) *comparedSum {
+		i, found := slices.BinarySearchFunc(list, currency, func(c comparedSum, code string) int { return strings.Compare(c.now.Currency, code) })
+		if !found {
+			sums := report.Sums{Currency: currency}
+			list = slices.Insert(list, i, comparedSum{now: sums, before: sums})
+		}
+		return &list[i]
 	}
 	for _, s := range e.Now {
-		list = append(list, comparedSum{s, before[s.Currency]})
-		delete(before, s.Currency)
+		of(s.Currency).now = s
 	}
 	for _, s := range e.Before {
-		if _, only := before[s.Currency]; only {
-			list = append(list, comparedSum{report.Sums{Currency: s.Currency}, s})
-		}
+		of(s.Currency).before = s
+	}
+	for _, c := range e.SMS.Priced() {
+		of(c.Currency).sms = c.Amount()
+	}
+	for _, c := range e.SMSBefore.Priced() {
+		of(c.Currency).smsBefore = c.Amount()
 	}
 	return list
 }

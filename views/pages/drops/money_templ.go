@@ -175,7 +175,7 @@ func (m Money) figures() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.return"), m.returned(ctx), ui.T(ctx, "money.return_note")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.return"), parts.Returned(ctx, m.Revenue(), m.Discount(), m.Currency), ui.T(ctx, "money.return_note")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -187,8 +187,8 @@ func (m Money) figures() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.SMS.Parts > 0 {
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.sms"), m.sms(ctx), m.smsNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		if m.SMS.Parts() > 0 {
+			templ_7745c5c3_Err = ui.Figure("money:sms", ui.T(ctx, "money.sms"), parts.SMSCosts(ctx, m.SMS), parts.SMSCostsNote(ctx, m.SMS, m.Revenue(), m.Currency)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -253,7 +253,7 @@ func EarnedCard(e Earned) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(e.Now)+len(e.Before) == 0 {
+		if len(e.compared()) == 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"quiet\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -297,6 +297,12 @@ func EarnedCard(e Earned) templ.Component {
 			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":discount", ui.T(ctx, "money.discount"), c.amount(ctx, c.now.Discount()), c.change(ctx, int64(c.now.Discount()), int64(c.before.Discount()))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
+			}
+			if c.sms+c.smsBefore > 0 {
+				templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":sms", ui.T(ctx, "money.sms"), c.amount(ctx, c.sms), c.change(ctx, int64(c.sms), int64(c.smsBefore))).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 			}
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "</dl>")
 			if templ_7745c5c3_Err != nil {

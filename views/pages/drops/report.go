@@ -185,10 +185,7 @@ func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth
 
 // smsCost is what the text messages about the drop cost, "–" if none was sent or there are no prices.
 func smsCost(ctx context.Context, f report.Figures) string {
-	if f.Money.SMS.Parts == 0 {
-		return "–"
-	}
-	return Money{Money: f.Money}.sms(ctx)
+	return parts.SMSCosts(ctx, f.Money.SMS)
 }
 
 // besideFor is how many times as long as the drop's own coupons lasted the earlier drops are drawn,

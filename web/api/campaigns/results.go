@@ -25,6 +25,7 @@ type CampaignResults struct {
 	Comparisons []CampaignComparison `json:"comparisons" nullable:"false" doc:"b against a, and all others against the held out, per measure."`
 	Increment   *parts.Increment     `json:"increment,omitempty" doc:"What the messages brought: users who were meant to get one against those who were held out. Absent without a hold-out or orders, and for results that were final before comparisons existed and whose orders are no longer stored as they were."`
 	parts.Reported
+	SMS      []parts.SMSCost `json:"sms" nullable:"false" doc:"What the campaign's text messages cost, by currency, as of now; empty for other channels, and without SMS_PRICES and a budget."`
 	Looks    []CampaignLook  `json:"looks" nullable:"false" doc:"The looks at the test, with the numbers that decided it; empty without a test."`
 	Series   []CampaignPoint `json:"series" nullable:"false" doc:"What recipients did over time, as of counted_to; spans without anything are absent."`
 	Currency string          `json:"currency,omitempty" doc:"Of the amounts in series." example:"CNY"`
@@ -128,7 +129,7 @@ func comparisonJSON(c campaign.Comparison, first, than string) CampaignCompariso
 
 func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
 	w := CampaignResults{CampaignID: pipeline.Decimal(c.ID), CountedTo: pipeline.UTC(r.CountedTo), Until: pipeline.UTC(r.Until), Final: r.Final, Goal: string(c.Goal()),
-		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}, Looks: []CampaignLook{}, Series: []CampaignPoint{}, Reported: parts.ReportedOf(r.Reported)}
+		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}, Looks: []CampaignLook{}, Series: []CampaignPoint{}, Reported: parts.ReportedOf(r.Reported), SMS: parts.SMSCostsOf(r.SMS)}
 	for _, t := range r.Groups {
 		w.Groups = append(w.Groups, groupJSON(t, c.Measures()))
 	}

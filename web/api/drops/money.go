@@ -59,9 +59,7 @@ type DropMoney struct {
 	Messages      int64            `json:"messages" doc:"Reminders, corrections and notices sent." example:"3900"`
 	PerReminder   int64            `json:"revenue_per_reminder" example:"1495"`
 	PerMessage    int64            `json:"revenue_per_message" example:"1412"`
-	SMSParts      int64            `json:"sms_parts" example:"300"`
-	SMSMicros     int64            `json:"sms_cost_micros" doc:"What they cost by the price list, in millionths of a unit of sms_currency." example:"13500000"`
-	SMSCurrency   string           `json:"sms_currency,omitempty" doc:"Absent without a price list." example:"CNY"`
+	SMS           []parts.SMSCost  `json:"sms" nullable:"false" doc:"What text messages about the drop cost, by currency."`
 	Without       WithoutCoupon    `json:"without_coupon" doc:"Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now."`
 	Increment     *parts.Increment `json:"increment,omitempty" doc:"What the reminders brought: users with a reservation who were reminded against those who were held out. Absent for a drop that holds nobody out."`
 	Hours         []HourSums       `json:"hours" nullable:"false" doc:"The drop's orders by hour, the earliest first, without hours without orders."`
@@ -69,17 +67,19 @@ type DropMoney struct {
 
 // ShopMoney is what shops earned over some days.
 type ShopMoney struct {
-	Days   int        `json:"days" example:"30"`
-	Now    []Sums     `json:"now" nullable:"false" doc:"The last days, by currency. Currencies are never added. An order with coupons of several drops of a shop is one order."`
-	Before []Sums     `json:"before" nullable:"false" doc:"As many days before those."`
-	Hours  []HourSums `json:"hours" nullable:"false" doc:"The last days by hour and currency."`
+	Days      int             `json:"days" example:"30"`
+	SMS       []parts.SMSCost `json:"sms" nullable:"false" doc:"What text messages about drops and of campaigns cost in the last days, by currency. Tests and verification codes belong to no shop."`
+	SMSBefore []parts.SMSCost `json:"sms_before" nullable:"false" doc:"As many days before those."`
+	Now       []Sums          `json:"now" nullable:"false" doc:"The last days, by currency. Currencies are never added. An order with coupons of several drops of a shop is one order."`
+	Before    []Sums          `json:"before" nullable:"false" doc:"As many days before those."`
+	Hours     []HourSums      `json:"hours" nullable:"false" doc:"The last days by hour and currency."`
 }
 
 func (h *handlers) moneyRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/money", "template-money", "Show what a drop earned",
 		pipeline.Route{Description: "Orders that used coupons of the drop, refunds netted, as of a few seconds ago.", Codes: []string{"template_not_found", "report_of_draft"}}), pipeline.ByID(h.dropMoney))
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/money", "shop-money", "Show what shops earned",
-		pipeline.Route{Description: "Orders that used coupons over the last days, and over as many days before."}), h.shopMoney)
+		pipeline.Route{Description: "Orders that used coupons over the last days, and over as many days before, and what text messages cost."}), h.shopMoney)
 }
 
 func sumsJSON(s report.Sums) Sums {
@@ -110,7 +110,7 @@ func (h *handlers) dropMoney(ctx context.Context, id int64) (*struct{ Body DropM
 	}
 	n := func(a money.Amount) int64 { return int64(a) }
 	d := DropMoney{TemplateID: pipeline.Decimal(id), Sums: sumsJSON(m.Sums), DiscountShare: float64(m.DiscountShare()) / 1000, Reminders: m.Reminders, Messages: m.Messages,
-		PerReminder: n(m.PerReminder()), PerMessage: n(m.PerMessage()), SMSParts: m.SMS.Parts, SMSMicros: m.SMS.Micros, SMSCurrency: m.SMS.Currency,
+		PerReminder: n(m.PerReminder()), PerMessage: n(m.PerMessage()), SMS: parts.SMSCostsOf(m.SMS),
 		Without: WithoutCoupon{m.Without.Reported, m.Without.Orders, n(m.Without.Amount), n(m.Without.Basket())}, Hours: hoursJSON(hours)}
 	if m.Increment != nil {
 		d.Increment = new(parts.IncrementOf(*m.Increment))
@@ -137,5 +137,5 @@ func (h *handlers) shopMoney(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body ShopMoney }{ShopMoney{o.Days, listJSON(o.Now), listJSON(o.Before), hoursJSON(o.Hours)}}, nil
+	return &struct{ Body ShopMoney }{ShopMoney{o.Days, parts.SMSCostsOf(o.SMS), parts.SMSCostsOf(o.SMSBefore), listJSON(o.Now), listJSON(o.Before), hoursJSON(o.Hours)}}, nil
 }

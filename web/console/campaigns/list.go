@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,8 +60,9 @@ func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.Li
 	}, KeyOf: func(s campaign.Status) int64 { return s.ID }}, nil
 }
 
-// exportCampaigns sends the campaigns that the filter of the list selects. The last columns say
-// what the messages brought.
+// exportCampaigns sends the campaigns that the filter of the list selects. The columns after
+// the balance are the orders of recipients who were not held out, what text messages cost, and what
+// the messages brought; amounts are minor units.
 func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
 	_, l, err := h.campaigns(r)
 	if err != nil {
@@ -69,16 +71,16 @@ func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error
 	if len(l.Broken) > 0 {
 		return &fault.Fields{List: l.Broken}
 	}
-	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
-	return shell.FileOf("campaigns", append(head, shell.IncrementHead()...), func(p campaign.Past) []any {
-		n := p.Progress
+	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight", "currency", "orders", "ordered", "discount", "revenue"}
+	return shell.FileOf("campaigns", slices.Concat(head, shell.SMSHead(), shell.IncrementHead()), func(p campaign.Past) []any {
+		n, s := p.Progress, p.Results.Meant().Spent
 		cells := []any{p.ID, p.Shop, p.ShopName, p.Name, string(p.State), p.Channel.String(), string(p.Audience.Kind), p.StartsAt, p.EndsAt,
-			n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight}
+			n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight, s.Currency, s.Orders, int64(s.Ordered), int64(s.Discount), int64(s.Revenue())}
 		var brought *increment.Increment
 		if i, ok := p.Results.Increment(); ok {
 			brought = &i
 		}
-		return append(cells, shell.IncrementCells(brought)...)
+		return slices.Concat(cells, shell.SMSCells(p.Results.SMS), shell.IncrementCells(brought))
 	}).Send(h.Shell, w, r, func(write func(campaign.Past) error) error {
 		return l.Pages(func(list []campaign.Status) error {
 			some, err := h.Campaigns.WithResults(r.Context(), list)

@@ -169,7 +169,7 @@ func (g *Fixture) newDeps() console.Deps {
 	g.Must(err)
 	surroundings := wiring.Surroundings{Stores: g.Stores, Now: g.Now, Templates: g.Stores.Templates, Lookup: g.Stores.Templates, Reservations: g.reserve, Inbox: g.inbox(),
 		Texts: texts, Tables: tables.Tables{Open: g.Stores.Uploads.OpenUpload}, Channels: configured, Lock: freeLock{}, QuietCounts: g.Stores.Campaigns.Waiting,
-		Stock: gate.Accounts{Plans: g.Stores.Gates}, CodeKeys: CodeKeys(g.T), Forecaster: g.forecaster(), LinkSecret: LinkSecret, PriceCurrency: "CNY", Draws: draw.Sources{}.Check}
+		Stock: gate.Accounts{Plans: g.Stores.Gates}, CodeKeys: CodeKeys(g.T), Forecaster: g.forecaster(), LinkSecret: LinkSecret, Draws: draw.Sources{}.Check}
 	return wiring.Console{UseCases: wiring.NewUseCases(surroundings), Surroundings: surroundings,
 		Shell: shell.Deps{Staff: g.staffService(), PublicURL: "http://127.0.0.1", DefaultZone: shanghai,
 			Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},

@@ -3,6 +3,7 @@ package drops
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -157,14 +158,14 @@ func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	head := []string{"id", "name", "shop_number", "opens_at", "total", "issued", "used", "reminders", "opened", "currency", "orders", "ordered", "discount", "revenue", "refunded", "sold_out_seconds", "sms_parts", "sms_cost_micros", "sms_currency"}
-	return shell.FileOf("results", append(head, shell.IncrementHead()...), func(f report.Figures) []any {
+	head := []string{"id", "name", "shop_number", "opens_at", "total", "issued", "used", "reminders", "opened", "currency", "orders", "ordered", "discount", "revenue", "refunded", "sold_out_seconds"}
+	return shell.FileOf("results", slices.Concat(head, shell.SMSHead(), shell.IncrementHead()), func(f report.Figures) []any {
 		t, m := f.Template, f.Money
 		var soldOut any
 		if f.SoldOutAfter > 0 {
 			soldOut = f.SoldOutAfter.Seconds()
 		}
 		return append([]any{t.ID, t.Name, t.ShopNumber, t.OpensAt, f.Total, f.Issued, f.Tally.Used, f.Progress.Sent, f.Opened, t.Currency, m.Orders(), int64(m.Ordered()),
-			int64(m.Discount()), int64(m.Revenue()), int64(m.Refunded()), soldOut, m.SMS.Parts, m.SMS.Micros, m.SMS.Currency}, shell.IncrementCells(increments[t.ID])...)
+			int64(m.Discount()), int64(m.Revenue()), int64(m.Refunded()), soldOut}, append(shell.SMSCells(m.SMS), shell.IncrementCells(increments[t.ID])...)...)
 	}).Send(h.Shell, w, r, shell.Each(list))
 }

@@ -54,8 +54,6 @@ type Surroundings struct {
 	LinkSecret string
 	// NoPasses says that no passes can be issued; see [template.Service.NoPasses].
 	NoPasses bool
-	// PriceCurrency is the currency of the price list of text messages; empty without a list.
-	PriceCurrency string
 	// DropPage is the page of a drop without a claim address.
 	DropPage campaign.DropPage
 	// LocalPush accepts push services of browsers on this machine, for tests.
@@ -106,7 +104,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
 	u.Messages = &message.Service{Store: stores.Messages}
 	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
-		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, Brakes: stores.Reviews, PriceCurrency: s.PriceCurrency,
+		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, Brakes: stores.Reviews,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
 
 	// Audience and campaigns.

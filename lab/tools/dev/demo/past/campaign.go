@@ -97,6 +97,11 @@ func (d *made) endCampaign(ctx context.Context) error {
 	if err := store(ctx, d.tx, messages, openings); err != nil {
 		return err
 	}
+	if c.Channel == delivery.SMS {
+		if err := d.storeParts(ctx, "sms_campaign_costs (campaign_id,", c.ID, sum.Sent, c.StartsAt); err != nil {
+			return err
+		}
+	}
 	_, err := d.tx.Exec(ctx, `update campaigns set state = 'finished', ended_at = $2, settled_at = $2, people = $3, sent = $4, skipped = $5, expired = $6, dead = $7 where id = $1`,
 		c.ID, end.Add(time.Second), sum.Reserved, sum.Sent, sum.Skipped, sum.Expired, sum.Dead)
 	return err

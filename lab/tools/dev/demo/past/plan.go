@@ -103,7 +103,7 @@ func waiting() *campaignPlan {
 }
 
 func lastCall() *campaignPlan {
-	return &campaignPlan{Name: "Oolong: still some left", Channel: delivery.App, Kind: campaign.Reserved, After: 4 * time.Hour,
+	return &campaignPlan{Name: "Oolong: still some left", Channel: delivery.SMS, Kind: campaign.Reserved, After: 4 * time.Hour,
 		Content: delivery.Copy{HoldOut: 20, Variants: []delivery.Variant{
 			{Percent: 50, Texts: texts("Still some left", "Coupons for the oolong tasting are still available.", "乌龙茶券还有", "乌龙品鉴的券还有剩余。")},
 			{Percent: 50, Texts: texts("You reserved this one", "You asked to be reminded of the oolong tasting. **Your coupon is one tap away.**", "您预约的券还在", "您预约过乌龙品鉴，**一点即领**。")},

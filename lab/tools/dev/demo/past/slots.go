@@ -54,7 +54,10 @@ func (d *made) storeSlots(ctx context.Context) error {
 	if err := o.store(ctx); err != nil {
 		return err
 	}
-	if err := d.storeParts(ctx, parts); err != nil {
+	if _, err := d.tx.Exec(ctx, `insert into sms_spent_drops (template_id, parts) values ($1, $2)`, d.id, parts); err != nil {
+		return err
+	}
+	if err := d.storeParts(ctx, "sms_drop_costs (template_id,", d.id, parts, d.OpensAt); err != nil {
 		return err
 	}
 	return d.storeOpenings(ctx)
@@ -128,16 +131,17 @@ func (d *made) storeOpenings(ctx context.Context) error {
 	return store(ctx, d.tx, rows, counts)
 }
 
-// storeParts stores how many parts of text messages were handed over, and their cost.
-func (d *made) storeParts(ctx context.Context, parts int64) error {
+// storeParts stores how many parts of text messages were handed over at an instant for an owner, and
+// their cost. costs begins the list of columns of the owner's table.
+func (d *made) storeParts(ctx context.Context, costs string, owner, parts int64, at time.Time) error {
 	if parts == 0 {
 		return nil
 	}
-	if _, err := d.tx.Exec(ctx, `insert into sms_spent_drops (template_id, parts, micros) values ($1, $2, $2 * $3::bigint)`, d.id, parts, partMicros); err != nil {
+	if _, err := d.tx.Exec(ctx, `insert into `+costs+` hour, currency, parts, micros) values ($1, date_trunc('hour', $2::timestamptz, 'utc'), 'CNY', $3, $3 * $4::bigint)`, owner, at, parts, partMicros); err != nil {
 		return err
 	}
 	_, err := d.tx.Exec(ctx, `insert into sms_spent as s (day, parts, micros) values ($1, $2, $2 * $3::bigint)
-		on conflict (day) do update set parts = s.parts + excluded.parts, micros = s.micros + excluded.micros`, d.OpensAt.UTC().Format(time.DateOnly), parts, partMicros)
+		on conflict (day) do update set parts = s.parts + excluded.parts, micros = s.micros + excluded.micros`, at.UTC().Format(time.DateOnly), parts, partMicros)
 	return err
 }
 
