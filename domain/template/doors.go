@@ -53,6 +53,38 @@ type Door struct {
 // ErrDoorsFixed is the refusal to change the groups of doors that were announced.
 var ErrDoorsFixed = fault.New(fault.Conflict, "doors_fixed", "the drop is published: only the openings and sentences of doors that are not frozen can be changed").Told("fault.doors_fixed")
 
+// A DoorSet is a set of doors of a drop by their places.
+type DoorSet uint8
+
+// AllDoors stands for all users of a drop, with or without doors.
+const AllDoors DoorSet = 0
+
+// Has reports whether users of the door with this place belong to s; see [Template.OpensFor].
+func (s DoorSet) Has(place int) bool { return s == AllDoors || place > 0 && s&(1<<(place-1)) != 0 }
+
+// A DoorOpening is an instant at which a drop opens, and the doors that open then.
+type DoorOpening struct {
+	At    time.Time
+	Doors DoorSet
+}
+
+// Openings returns the instants at which the drop opens, earliest first. It is a single one, with
+// [AllDoors], for drops without doors, and for drops whose doors open together and let all users in.
+func (t *Template) Openings() []DoorOpening {
+	var list []DoorOpening
+	for i := range t.Doors {
+		at := t.OpensFor(i + 1)
+		if len(list) == 0 || !list[len(list)-1].At.Equal(at) {
+			list = append(list, DoorOpening{At: at})
+		}
+		list[len(list)-1].Doors |= 1 << i
+	}
+	if len(list) == 0 || len(list) == 1 && t.Doors[len(t.Doors)-1].Who == ToAll {
+		return []DoorOpening{{t.OpensAt, AllDoors}}
+	}
+	return list
+}
+
 // CheckDoors returns a [fault.Fields] that names every rule that doors of a drop with the spec break,
 // by places such as doors[0].name; nil if there is none.
 func CheckDoors(s Spec, doors []Door) error {

@@ -37,7 +37,6 @@ import (
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
-	"dropbell/domain/door"
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/inbox"
@@ -79,7 +78,6 @@ type program struct {
 	drawKeys     app.Draws
 	claims       app.Claims
 	accounts     gate.Accounts
-	doorMembers  *door.Members
 
 	useCases     wiring.UseCases
 	surroundings wiring.Surroundings
@@ -206,8 +204,7 @@ func (p *program) wireUseCases() error {
 		Admit: func(t *template.Template, by user.ID, text string) error {
 			return p.passKeys.Admit(t, by, text, app.Clock())
 		}}
-	p.doorMembers = &door.Members{Store: p.Stores.Doors, Now: app.Clock}
-	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.doorMembers, Now: app.Clock}
+	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.useCases.DoorMembers, Now: app.Clock}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(doors), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64, Waits: p.waits}
 	p.waitlist = p.newWaitlist()

@@ -80,7 +80,7 @@ func Roles(d Deps) shell.Roles {
 		Counts:  []shell.Count{{Take: c.recount, Forget: c.forget}, {Take: c.forecast, Forget: func() {}}},
 		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}},
 	}
-	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
 		r.Handlers = append(r.Handlers, shell.On("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
 			return d.Timers.Schedule(ctx, e.TemplateID)
 		})))

@@ -27,7 +27,7 @@ func meantSQL(number string) string {
 // that are being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, `+meantSQL(`b.booked`)+`, sh.timezone, sh.number, b.booked
+		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, `+meantSQL(`booked_by(s.template_id, s.doors, b.booked)`)+`, sh.timezone, sh.number, booked_by(s.template_id, s.doors, b.booked)
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot
 		where s.state = 'waiting' and s.due_at <= $1 and b.booked > 0
