@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dropbell/domain/fault"
@@ -26,6 +27,7 @@ const (
 	ToAll     Who = "all"
 	ToSegment Who = "segment" // by the rules of a segment
 	ToList    Who = "list"    // by a list of ids
+	ToCodes   Who = "codes"   // who have entered an access code of the drop
 )
 
 // A Door is a group of users with an opening of its own. The doors of a drop are tried in order: a
@@ -33,7 +35,7 @@ const (
 type Door struct {
 	Name string `json:"name"`
 	Who  Who    `json:"who"`
-	// SegmentID is the segment or list; 0 = all users.
+	// SegmentID is the segment or list; 0 = all users, or users with an access code.
 	SegmentID int64 `json:"segment_id,omitempty"`
 	// LeadMinutes is how long before the drop the door opens.
 	LeadMinutes int `json:"lead_minutes"`
@@ -110,6 +112,9 @@ func CheckDoors(s Spec, doors []Door) error {
 			}
 		}
 		d.checkWho(e, at, last)
+		if d.Who == ToCodes && slices.ContainsFunc(doors[:i], func(o Door) bool { return o.Who == ToCodes }) {
+			e.Add(at("who"), "rule.door_codes_twice", "must be another group: one door of a drop takes access codes")
+		}
 		switch {
 		case d.LeadMinutes < 0 || d.LeadMinutes > MaxDoorLead:
 			e.Add(at("lead_minutes"), "rule.door_lead", "must be between %d and %d minutes", 0, MaxDoorLead)
@@ -142,12 +147,13 @@ func (d Door) checkWho(e *fault.Fields, at func(string) string, last bool) {
 		if !last {
 			e.Add(at("who"), "rule.door_all_last", "must be a group: a door for all users leaves no user to the doors below")
 		}
+	case ToCodes:
 	case ToSegment, ToList:
 		if d.SegmentID <= 0 {
 			e.Add(at("segment_id"), "rule.required", "is required")
 		}
 	default:
-		e.Add(at("who"), "rule.door_who", "must be all, segment or list")
+		e.Add(at("who"), "rule.door_who", "must be all, segment, list or codes")
 	}
 }
 
@@ -159,6 +165,11 @@ func (t Template) CheckDoorsAhead(now time.Time) error {
 		e.Add("opens_at", "rule.door_ahead", "must be later: the first door opens at %q, and doors must be at least a minute ahead", first.UTC().Format(time.RFC3339))
 	}
 	return e.Err()
+}
+
+// TakesAccessCodes reports whether a door of the drop is for users with an access code.
+func (t *Template) TakesAccessCodes() bool {
+	return slices.ContainsFunc(t.Doors, func(d Door) bool { return d.Who == ToCodes })
 }
 
 // OpensFor returns when the drop opens for users of the door with this place, counted from 1; 0 = users

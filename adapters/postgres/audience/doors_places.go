@@ -100,6 +100,9 @@ func (s Doors) membersAmong(ctx context.Context, templateID int64, d placeDoor, 
 			return nil, err
 		}
 	}
+	if d.who == template.ToCodes {
+		return in, s.addIDs(ctx, in, `select user_id from door_codes where template_id = $1 and user_id = any($2)`, templateID, users)
+	}
 	if d.who != template.ToSegment || d.rule == nil {
 		return in, nil
 	}
@@ -109,16 +112,21 @@ func (s Doors) membersAmong(ctx context.Context, templateID int64, d placeDoor, 
 		args, late = append(args, d.cutAt), ` and u.created_at > $2::timestamptz - interval '1 minute'`
 	}
 	f := compile(*d.rule, args...)
-	rows, err := s.Pool.Query(ctx, `select u.id from users u where u.id = any($1)`+late+` and (`+f.text+`)`, f.args...)
+	return in, s.addIDs(ctx, in, `select u.id from users u where u.id = any($1)`+late+` and (`+f.text+`)`, f.args...)
+}
+
+// addIDs adds the ids that the statement selects.
+func (s Doors) addIDs(ctx context.Context, in *roaring64.Bitmap, sql string, args ...any) error {
+	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var id uint64
 	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
 		in.Add(id)
 		return nil
 	})
-	return in, err
+	return err
 }
 
 // chunksOf returns the chunks of the ids, each once.
