@@ -107,10 +107,10 @@ type Part struct {
 	SHA256 [32]byte
 }
 
-// A Use is the claim for which a code was used.
+// A Use is the claim for which a code was used, or the user who entered an access code.
 type Use struct {
-	UserID   user.ID
-	CouponID int64
+	UserID   user.ID // 0 = the user was erased
+	CouponID int64   // 0 = it is an access code
 	At       time.Time
 }
 

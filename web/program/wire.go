@@ -220,6 +220,11 @@ func (p *program) wireUseCases() error {
 	return nil
 }
 
+// accessCodes binds access codes. The user's door is found anew afterwards.
+func (p *program) accessCodes() *redeemcode.Access {
+	return &redeemcode.Access{Codes: p.redeemer, Store: p.Stores.Codes, Templates: p.lookup, Bound: p.useCases.DoorMembers.Forget}
+}
+
 // wireStaff makes the use cases around staff, passwords and second factors.
 func (p *program) wireStaff() error {
 	codes, err := totp.New(p.Config.SecondFactorKeys...)

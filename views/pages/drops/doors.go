@@ -50,7 +50,7 @@ func (p Doors) movable(ctx context.Context, i int) bool {
 }
 
 func (p Doors) whoOptions(ctx context.Context) []ui.Option {
-	list := []ui.Option{{Value: "", Label: ui.T(ctx, "doors.no_door")}, {Value: "all", Label: ui.T(ctx, "doors.all")}}
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "doors.no_door")}, {Value: "all", Label: ui.T(ctx, "doors.all")}, {Value: "codes", Label: ui.T(ctx, "doors.codes")}}
 	for _, g := range p.Segments {
 		list = append(list, ui.Option{Value: WhoValue(g), Label: ui.T(ctx, "doors.kind."+string(g.Kind), g.Name)})
 	}
@@ -154,6 +154,9 @@ func (p Doors) label(ctx context.Context, name string) string {
 func (p Doors) groupName(ctx context.Context, d template.Door) string {
 	if g, known := p.Plan.Groups[d.SegmentID]; known {
 		return ui.T(ctx, "doors.kind."+string(g.Kind), g.Name)
+	}
+	if d.Who == template.ToCodes {
+		return ui.T(ctx, "doors.codes")
 	}
 	if d.Who != template.ToAll {
 		return ui.T(ctx, "doors.gone")
