@@ -4,11 +4,13 @@
 -- drop. The doors of a slot open at its opens_at.
 alter table slots add column doors smallint not null default 0 check (doors between 0 and 15);
 
--- How many thousandths of the drop's reservations are by users of the door, as estimated from a sample at
--- counted_at; null = not estimated yet.
+-- How many thousandths of the users with a reservation, and of those with a coupon that was claimed, come
+-- through the door, as estimated from a sample at counted_at; null = not estimated yet.
 alter table doors
-    add column booked_share smallint check (booked_share between 0 and 1000),
-    add column counted_at   timestamptz;
+    add column booked_share  smallint check (booked_share between 0 and 1000),
+    add column claimed_share smallint check (claimed_share between 0 and 1000),
+    add column counted_at    timestamptz;
+create index doors_counted on doors (counted_at nulls first) where place = 1;
 
 -- The doors of the drop that open at the instant, as in slots; 0 = none.
 -- +goose StatementBegin

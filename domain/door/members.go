@@ -231,9 +231,12 @@ type FreezeStore interface {
 	// FreezeNext freezes the next part of the members of a door that opens within [template.FreezeBefore]
 	// and that no other process is freezing. more is false if there is no such door.
 	FreezeNext(ctx context.Context) (more bool, err error)
+	// CountNext estimates, for a drop with doors, which parts of the users with a reservation and with a
+	// coupon come through each door, every five minutes. more is false if no drop is to be estimated.
+	CountNext(ctx context.Context) (more bool, err error)
 }
 
-// Freezer freezes the members of doors before they open.
+// Freezer freezes the members of doors before they open, and estimates how many users come through each.
 type Freezer struct {
 	Store FreezeStore
 	Now   func() time.Time
@@ -242,13 +245,16 @@ type Freezer struct {
 // freezeFor is how long one sweep freezes; the next one goes on.
 const freezeFor = 5 * time.Second
 
-// Sweep freezes what is due. Any process may call it, any number of times at once: each part is stored in one
+// Sweep freezes what is due, and then estimates. Any process may call it, any number of times at once: each part is stored in one
 // transaction, and a part that was lost with its process is frozen again.
 func (f Freezer) Sweep(ctx context.Context) error {
-	for end := f.Now().Add(freezeFor); f.Now().Before(end); {
-		more, err := f.Store.FreezeNext(ctx)
-		if err != nil || !more {
-			return err
+	end := f.Now().Add(freezeFor)
+	for _, next := range []func(context.Context) (bool, error){f.Store.FreezeNext, f.Store.CountNext} {
+		for more := true; more && f.Now().Before(end); {
+			var err error
+			if more, err = next(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

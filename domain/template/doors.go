@@ -50,6 +50,10 @@ type Door struct {
 	// FrozenAt is when the members were frozen, nil = not yet. Members is their number then.
 	FrozenAt *time.Time `json:"frozen_at,omitempty"`
 	Members  int64      `json:"members,omitempty"`
+	// Booked and Claimed are about how many thousandths of the users with a reservation, and of those with
+	// a coupon that was claimed, come through the door; nil = not estimated yet.
+	Booked  *int `json:"booked_share,omitempty"`
+	Claimed *int `json:"claimed_share,omitempty"`
 }
 
 // ErrDoorsFixed is the refusal to change the groups of doors that were announced.

@@ -3,7 +3,9 @@ package drops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/door"
 	"dropbell/domain/fault"
@@ -129,6 +131,18 @@ func roughly(ctx context.Context, n int64, exact bool) string {
 		return ui.From(ctx).Locale.Number(n)
 	}
 	return ui.T(ctx, "doors.about", ui.From(ctx).Locale.Number(n))
+}
+
+// doorShares says which parts of the reservations and coupons the door's users have; "" = not known.
+func doorShares(ctx context.Context, d template.Door) string {
+	var told []string
+	for key, share := range map[string]*int{"doors.booked": d.Booked, "doors.claimed": d.Claimed} {
+		if share != nil {
+			told = append(told, ui.T(ctx, key, ui.From(ctx).Locale.Percent(int64(*share), 1000)))
+		}
+	}
+	slices.Sort(told)
+	return strings.Join(told, " · ")
 }
 
 // label names a field in the summary of errors.
