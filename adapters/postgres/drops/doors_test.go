@@ -32,8 +32,10 @@ type doored struct {
 }
 
 // newDoored publishes a drop that opens in four hours. leads are those of its doors in minutes.
-func newDoored(t *testing.T, leads ...int) *doored {
-	w := &doored{Fixture: pgtest.New(t)}
+func newDoored(t *testing.T, leads ...int) *doored { return dooredOn(t, pgtest.New(t), leads...) }
+
+func dooredOn(t *testing.T, fixture *pgtest.Fixture, leads ...int) *doored {
+	w := &doored{Fixture: fixture}
 	rule := segment.Rule{Condition: segment.Condition{Field: segment.Attribute, Name: "tier", Op: segment.Is, Values: []string{"gold"}}}
 	gold, err := w.Segments.CreateSegment(t.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
@@ -336,4 +338,57 @@ func (f fixedDoors) Door(_ context.Context, _ *template.Template, by user.ID) (i
 		return 0, claim.ErrNotEligible
 	}
 	return f[by], nil
+}
+
+// TestCorrectionsByDoor: after a door has moved, the users who were reminded of its former opening are told its new one, and
+// no other user is told anything.
+func TestCorrectionsByDoor(t *testing.T) {
+	n := pgtest.NewNotifier(t)
+	w := dooredOn(t, n.Fixture, 30, 10, 0)
+	for id := range user.ID(6) {
+		place := 3
+		if id < 3 {
+			w.tier(1+id, "gold")
+			place = 1
+		}
+		if d, err := w.Reservations.Reserve(t.Context(), w.change(1+id, place, 60)); err != nil || !d.Applied {
+			t.Fatalf("%+v %v", d, err)
+		}
+	}
+	for _, s := range w.waiting() {
+		if s.Slot == 12 {
+			w.fire(s)
+		}
+	}
+	if misled, err := n.Store.Misled(t.Context(), w.drop.ID, w.drop.OpensAt); err != nil || misled {
+		t.Fatalf("before the move: %t %v", misled, err)
+	}
+	w.lead(20, 10, 0)
+	order := reminder.Order{Kind: delivery.KindCorrection}
+	if reach, err := n.Staff.Preview(t.Context(), pgtest.Actor, w.drop.ID, order); err != nil || reach.Users != 3 || reach.Messages() != 3 {
+		t.Errorf("preview %+v %v", reach, err)
+	}
+	opening := w.drop.OpensFor(1)
+	n.App.Answer = func(m delivery.Message, _ int) delivery.Result {
+		if !m.Subject.OpensAt.Equal(opening) {
+			t.Errorf("user %d is told %s", m.To.ID, m.Subject.OpensAt)
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	for range 2 { // once for each opening, however often it is ordered
+		_, err := n.Staff.Send(t.Context(), pgtest.Actor, w.drop.ID, order)
+		w.Must(err)
+	}
+	list, err := n.Staff.List(t.Context(), pgtest.Actor, w.drop.ID)
+	w.Must(err)
+	if len(list) != 3 {
+		t.Errorf("%d announcements for three openings", len(list))
+	}
+	for _, a := range list {
+		w.Must(n.Worker.Cut(t.Context(), a.ID))
+	}
+	n.Drain()
+	if got := pgtest.Reached(t, n.App, delivery.KindCorrection); !slices.Equal(got, pgtest.Users(1, 3)) {
+		t.Errorf("reached %v", got)
+	}
 }

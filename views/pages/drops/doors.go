@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
+
 	"dropbell/domain/door"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -36,6 +38,14 @@ func (p Doors) Tests() int { return min(door.MaxTests, max(door.MinTests, len(p.
 func (p Doors) path() string { return fmt.Sprintf("/templates/%d/doors", p.Plan.Template.ID) }
 
 func (p Doors) published() bool { return p.Plan.Template.Stored != template.Draft }
+
+// dragged are the attributes of a door that can be moved.
+func (p Doors) dragged(i int) templ.Attributes {
+	if p.published() {
+		return nil
+	}
+	return templ.Attributes{"data-door": strconv.Itoa(i)}
+}
 
 // rows returns how many doors the form has: after publication none is added.
 func (p Doors) rows() int {
