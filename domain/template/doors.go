@@ -91,6 +91,11 @@ func (t *Template) Openings() []DoorOpening {
 	return list
 }
 
+// OpensOn reports whether the drop or one of its doors opens at the instant.
+func (t *Template) OpensOn(at time.Time) bool {
+	return slices.ContainsFunc(t.Openings(), func(o DoorOpening) bool { return o.At.Equal(at) })
+}
+
 // CheckDoors returns a [fault.Fields] that names every rule that doors of a drop with the spec break,
 // by places such as doors[0].name; nil if there is none.
 func CheckDoors(s Spec, doors []Door) error {

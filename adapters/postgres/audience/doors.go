@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -13,6 +14,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/door"
 	"dropbell/domain/segment"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -128,6 +130,31 @@ func noDoors(ctx context.Context, tx pgx.Tx, segmentID int64) error {
 		return err
 	}
 	return segment.ErrInUse.Because("a door of the drop “%s” uses it; wait until the drop is over, or change its doors", drop)
+}
+
+// doorsChange records, for each published drop with a door of the segment that is not frozen, that members of the door
+// change by the action of e.
+func doorsChange(ctx context.Context, tx pgx.Tx, segmentID int64, e staff.Entry) error {
+	rows, err := tx.Query(ctx, `select t.id, t.shop_number, d.name from doors d join templates t on t.id = d.template_id
+		where d.segment_id = $1 and d.frozen_at is null and t.state in ('published', 'paused') and t.closes_at > clock_timestamp() order by t.id, d.place`, segmentID)
+	if err != nil {
+		return err
+	}
+	type changed struct {
+		id, shop int64
+		door     string
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c changed, err error) { return c, row.Scan(&c.id, &c.shop, &c.door) })
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := pg.InsertAudit(ctx, tx, staff.Entry{Actor: e.Actor, Action: "template.door_members", ObjectKind: "template", ObjectID: strconv.FormatInt(c.id, 10), ShopNumber: c.shop,
+			Reason: e.Reason, After: map[string]string{"door": c.door, "segment": strconv.FormatInt(segmentID, 10), "by": e.Action}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // leaveDoors takes the user out of the members of every door.

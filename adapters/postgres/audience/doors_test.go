@@ -80,6 +80,20 @@ func TestMembersOfDoors(t *testing.T) {
 		}
 	}
 	judge("before the freeze")
+	for range 2 { // the second time nothing changes
+		gold.Name = "Gold members"
+		gold, err = segments.SaveSegment(t.Context(), gold, pgtest.AboutSegment("segment.edit"))
+		w.Must(err)
+	}
+	if n := w.Number(`select count(*) from audit where action = 'template.door_members'`); n != 0 {
+		t.Errorf("%d changes of members by a new name", n)
+	}
+	gold.Rule = segment.Rule{Match: segment.Any, Rules: []segment.Rule{gold.Rule, tier("platinum")}}
+	gold, err = segments.SaveSegment(t.Context(), gold, pgtest.AboutSegment("segment.edit"))
+	w.Must(err)
+	if n := w.Number(`select count(*) from audit where action = 'template.door_members' and object_id = $1::bigint::text`, drop.ID); n != 1 {
+		t.Errorf("%d changes of members are in the audit log, want 1", n)
+	}
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
