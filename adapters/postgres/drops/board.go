@@ -114,7 +114,7 @@ type bookedCell struct {
 
 // eachBooked reads the bookings of the template, for each set of doors that its slots have.
 func eachBooked(ctx context.Context, tx pgx.Tx, templateID int64, each func(bookedCell)) error {
-	rows, err := tx.Query(ctx, `select b.slot, b.channel, s.doors, booked_by($1, s.doors, greatest(0, b.booked))
+	rows, err := tx.Query(ctx, `select b.slot, b.channel, s.doors, case when s.doors = 0 then greatest(0, b.booked) else booked_by($1, s.doors, greatest(0, b.booked)) end
 		from bookings_of($1) b cross join (select distinct coalesce(doors, 0)::smallint as doors from slots_of($1)) s`, templateID)
 	if err != nil {
 		return err
