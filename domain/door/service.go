@@ -137,6 +137,9 @@ func (s *Service) size(ctx context.Context, p Plan, i int) Size {
 		}
 		return Size{Members: *g.Members, Come: *g.Members, Exact: i == 0, Known: true}
 	}
+	if d.Who == template.ToCodes {
+		return Size{} // users enter their codes later
+	}
 	above, lists := segment.Rule{Match: segment.None}, int64(0)
 	for _, other := range p.Template.Doors[:i] {
 		if other.Who == template.ToSegment {

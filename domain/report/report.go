@@ -129,12 +129,12 @@ func figuresOf(t template.Template, c reminder.Cockpit) Figures {
 	return f
 }
 
-// sheetsOf adds up the lines of the opening by channel. It uses the counters if
+// sheetsOf adds up the lines of the present openings of t by channel. It uses the counters if
 // there are no lines, or if some slots have none any more.
-func sheetsOf(lines []reminder.BalanceLine, c reminder.Cockpit, opensAt time.Time) (list []Sheet, off int64, archived bool) {
+func sheetsOf(lines []reminder.BalanceLine, c reminder.Cockpit, t template.Template) (list []Sheet, off int64, archived bool) {
 	var counted, kept [delivery.Channels]delivery.Counts
 	for _, l := range lines {
-		if l.Slot.OpensAt.Equal(opensAt) {
+		if t.OpensOn(l.Slot.OpensAt) {
 			counted[l.Channel] = counted[l.Channel].Plus(l.Counted)
 			off += l.Difference()
 		}

@@ -122,7 +122,7 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if err != nil {
 		return r, err
 	}
-	r.Sheets, r.Difference, r.Archived = sheetsOf(lines, c, t.OpensAt)
+	r.Sheets, r.Difference, r.Archived = sheetsOf(lines, c, t)
 	if r.People, err = s.people(ctx, r.Figures); err != nil {
 		return r, err
 	}

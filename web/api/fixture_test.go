@@ -186,6 +186,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			}}},
 		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: sealed, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},
 	}
+	d.Coupons.Access = &redeemcode.Access{Codes: d.Coupons.Redeemer, Store: couponsdb.NewCodes(r.db), Templates: templates, Bound: members.Forget}
+	reminders.Doors = members
 	d.Coupons.ClaimPasses = &pass.Passes{Keys: passKeys, Templates: templates, Phones: d.Audience.Phones, Texts: func() bool { return true }, Now: r.now}
 	d.Coupons.Reviews = &review.Service{Store: couponsdb.NewReviews(r.db), Templates: templates, Now: r.now}
 	d.Drops.Capacities = &forecast.Capacities{Store: forecasts, Campaigns: app.NewStores(r.db).Campaigns.Ahead, Forecaster: d.Drops.Forecaster, Now: r.now}

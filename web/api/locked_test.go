@@ -51,10 +51,12 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	consent := "/reservations/" + coming + "/consents/10"
 	full, drawn, protected := r.full(by+50), r.drawn(), r.open(1000)
 	r.exec(`update templates set protection = 'standard' where id = $1`, protected)
-	suspended := r.suspended(by, protected)
+	suspended, coded := r.suspended(by, protected), r.coded()
+	access := r.codes(coded, 1)[0]
 	return []write{
 		{me, "POST", "/claims", claimOf(open)},
 		{keyed("claim"), "POST", "/claims", claimOf(open)},
+		{me, "POST", "/access-codes", map[string]any{"template_id": coded, "code": access}},
 		{keyed("redeem"), "POST", "/redemptions", typed(codes[0])},
 		{me, "POST", "/reservations", reserve(coming, "app", 10)},
 		{keyed("reserve"), "POST", "/reservations", reserve(coming, "app", 5)},
@@ -81,7 +83,7 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{me, "DELETE", "/draws/" + drawn + "/entry", nil},
 		{me, "POST", "/passes/" + protected, map[string]any{}},
 		{me, "POST", "/coupons/" + suspended + "/appeal", map[string]any{"text": "It was me."}},
-	}, []string{open, coming, byCode, full, drawn, protected}
+	}, []string{open, coming, byCode, full, drawn, protected, coded}
 }
 
 // full returns a drop with a waitlist whose only coupon the user has.

@@ -15,6 +15,7 @@ const texts = {
     enter: "Enter the draw", entersAt: "Entries open {at}", entered: "You are in the draw", leaveDraw: "Drawn after {at}. Press again to leave.",
     sealing: "Entries are closed. The draw follows in a moment.", won: "You won", lost: "Not drawn this time", struck: "Your entry was struck: {reason}",
     check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
+    code: "Enter your access code", codeWrong: "This code does not work. Check what you typed.",
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
     limit_reached: "You have had yours", signIn: "Sign in first",
     join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
@@ -36,6 +37,7 @@ const texts = {
     enter: "参加抽签", entersAt: "{at} 开始报名", entered: "您已报名", leaveDraw: "{at} 后抽签。再次点击可退出。",
     sealing: "报名已截止，即将抽签。", won: "您已中签", lost: "本次未中签", struck: "您的报名被剔除：{reason}",
     check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
+    code: "填写入场码", codeWrong: "此入场码无效，请核对。",
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
     limit_reached: "您已领过", signIn: "请先登录",
     join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
@@ -253,7 +255,7 @@ class Drop {
   // at a random time, so that pages do not refresh together.
   async refresh(user) {
     clearTimeout(this.polling);
-    const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
+    const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => (t.doors ? this.own(t) : t)).then((t) => {
       this.template = this.claim === "sold_out" ? { ...t, waitlist: t.waitlist ?? this.template?.waitlist } : t; // t may be older than the refusal
       // Coupons came back to the stock. For 5 s after the refusal, t may be older than the refusal.
       if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
@@ -280,6 +282,18 @@ class Drop {
       return left - next > 60_000 ? next : left + 1000 + 30_000 * Math.random();
     }
     return some(state === "open" && !this.coupons?.length ? 30_000 : state === "open" || state === "sold_out" || state === "paused" ? 120_000 : 480_000);
+  }
+
+  // own puts the opening of the user's own door in the place of the drop's.
+  async own(t) {
+    try { this.door = (await this.client.call("GET", `/templates/${this.id}`)).door; } catch { this.door = undefined; }
+    return this.door?.opens_at ? { ...t, opens_at: this.door.opens_at } : t;
+  }
+
+  // unlock enters an access code, which opens a door to the user.
+  async unlock(code) {
+    try { await this.client.call("POST", "/access-codes", { body: { template_id: this.id, code }, key: crypto.randomUUID() }); this.claim = ""; } catch { this.claim = "codeWrong"; }
+    return this.refresh(true);
   }
 
   async readReservation() {
@@ -423,7 +437,7 @@ class Drop {
         else if (answer.state === "failed") outcome = answer.reason || "refused";
         else await sleep(some(1000));
       } catch (e) {
-        if (e.code === "not_started" && attempt < 8) {
+        if (["not_started", "door_not_open"].includes(e.code) && attempt < 8) {
           if (attempt > 1) await this.refresh(); // it may have been moved
           if (this.left() > 3000) outcome = e.code;
           else await sleep(Math.max(this.left(), 0) + some(500));
@@ -446,7 +460,7 @@ class Drop {
     if (outcome === "" || outcome === "limit_reached") await this.readCoupons(true);
     if (outcome === "sold_out" && this.waits()) await this.readWait();
     if (outcome === "unauthenticated") this.signedOut = true;
-    this.claim = ["not_started", "unauthenticated"].includes(outcome) ? "" : unknown ? "failed" : outcome; // a drop that has not started was moved
+    this.claim = ["not_started", "door_not_open", "unauthenticated"].includes(outcome) ? "" : unknown ? "failed" : outcome; // a drop that has not started was moved
     this.decided = Date.now();
     this.changed();
     for (const e of this.elements) {
@@ -709,6 +723,7 @@ class Claim extends Pressed {
     if (coupon && d.coupons.length >= d.template.per_user_limit) {
       return this.show("owned", this.t({ used: "used", locked: "locked", expired: "expired", suspended: "suspended" }[coupon.state] ?? "owned"));
     }
+    if (d.door?.code_needed && ["scheduled", "open"].includes(state)) return this.show("code", this.t("code"), { enabled: true, status: d.claim === "codeWrong" ? this.t("codeWrong") : "" });
     if (state === "scheduled") {
       if (d.armed) return this.show("armed", this.t("armed"), { enabled: true, pressed: true, status: this.t("disarm") });
       if (d.left() <= 60_000) return this.show("arm", this.t("arm"), { enabled: true, pressed: false });
@@ -724,6 +739,9 @@ class Claim extends Pressed {
   press() {
     const d = this.drop;
     if (d.signedOut) return this.tell("signin");
+    const code = this.getAttribute("state") === "code" && prompt(this.t("code"));
+    if (code) return d.unlock(code);
+    if (this.getAttribute("state") === "code") return;
     if (["join", "waiting"].includes(this.getAttribute("state"))) return d.join(d.wait?.state !== "waiting");
     if (d.state() === "scheduled") return d.arm(!d.armed);
     d.start();

@@ -37,7 +37,6 @@ import (
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
-	"dropbell/domain/door"
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/inbox"
@@ -79,7 +78,6 @@ type program struct {
 	drawKeys     app.Draws
 	claims       app.Claims
 	accounts     gate.Accounts
-	doorMembers  *door.Members
 
 	useCases     wiring.UseCases
 	surroundings wiring.Surroundings
@@ -206,8 +204,7 @@ func (p *program) wireUseCases() error {
 		Admit: func(t *template.Template, by user.ID, text string) error {
 			return p.passKeys.Admit(t, by, text, app.Clock())
 		}}
-	p.doorMembers = &door.Members{Store: p.Stores.Doors, Now: app.Clock}
-	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.doorMembers, Now: app.Clock}
+	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.useCases.DoorMembers, Now: app.Clock}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(doors), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64, Waits: p.waits}
 	p.waitlist = p.newWaitlist()
@@ -221,6 +218,11 @@ func (p *program) wireUseCases() error {
 		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil
+}
+
+// accessCodes binds access codes. The user's door is found anew afterwards.
+func (p *program) accessCodes() *redeemcode.Access {
+	return &redeemcode.Access{Codes: p.redeemer, Store: p.Stores.Codes, Templates: p.lookup, Bound: p.useCases.DoorMembers.Forget}
 }
 
 // wireStaff makes the use cases around staff, passwords and second factors.

@@ -86,7 +86,7 @@ func Roles(d Deps) shell.Roles {
 	if d.Exports != nil {
 		r.Loops = append(r.Loops, shell.Loop{Role: shell.House, Name: "exports", Every: exportsEvery, Do: x.run})
 	}
-	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
 		r.Handlers = append(r.Handlers, shell.On("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
 			return d.Timers.Schedule(ctx, e.TemplateID)
 		})))

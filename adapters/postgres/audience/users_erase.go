@@ -167,6 +167,7 @@ var ofUser = []string{
 	on conflict (template_id, shard) do update set departed = c.departed + 1`,
 	`delete from inbox_reads where user_id = $1`,
 	`delete from door_tests where user_id = $1`,
+	`update door_codes set user_id = null where user_id = $1`, // the code stays used
 	// The signs of claims of the last 30 days. The figures of reviews stay.
 	`delete from claim_signs s using (select distinct template_id from coupons where user_id = $1) c where s.template_id = c.template_id and s.user_id = $1`,
 	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,

@@ -14,14 +14,15 @@ import (
 )
 
 // cuttable is the condition that announcement a may be cut now. A correction
-// waits until batches about other openings have ended. Users whom these batches
+// waits until batches about former openings have ended. Users whom these batches
 // still reach have to be corrected too, and a second cut after a crash must find
 // the same users.
 const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_until < clock_timestamp())
 	and (a.kind <> 'correction' or a.stop_reason is not null
-		or not exists (select from slots s where s.template_id = a.template_id and s.opens_at <> a.opens_at and s.state in ('firing', 'sending'))
+		or not exists (select from slots s where s.template_id = a.template_id and s.opens_at <> a.opens_at and s.state in ('firing', 'sending')
+			and (s.doors = 0 or doors_at(s.template_id, s.opens_at) = 0))
 		and not exists (select from announcements o where o.template_id = a.template_id and o.kind = 'correction'
-			and o.opens_at <> a.opens_at and o.state in ('cutting', 'sending')))`
+			and o.opens_at <> a.opens_at and o.superseded_at is not null and o.state in ('cutting', 'sending')))`
 
 // BeginAnnouncing claims the announcement; see [reminder.AnnouncingStore].
 func (s Announcements) BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (reminder.AnnouncementCut, error) {

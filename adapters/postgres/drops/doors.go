@@ -14,7 +14,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// SaveDoors implements [door.Store]. The template is locked before its doors. A frozen door stays frozen.
+// SaveDoors implements [door.Store]. The template is locked before its doors. A frozen door stays frozen. The reminders
+// of users of a door that moves count to its new opening.
 func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []door.Test, e staff.Entry) (template.Template, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update templates set doors = $3, version = version + 1, updated_at = now() where id = $1 and version = $2`, t.ID, t.Version, len(t.Doors))
@@ -23,6 +24,10 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 		}
 		if tag.RowsAffected() == 0 {
 			return fault.ErrStale
+		}
+		old, err := doorsBefore(ctx, tx, t)
+		if err != nil {
+			return err
 		}
 		leads := make([]int, len(t.Doors))
 		for i, d := range t.Doors {
@@ -56,6 +61,9 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
+		if err := moveDoors(ctx, tx, old, t); err != nil {
+			return err
+		}
 		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err
 		}
@@ -65,6 +73,16 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 		return t, err
 	}
 	return s.Template(ctx, t.ID)
+}
+
+// doorsBefore returns t with the doors as they are stored, as far as their openings are concerned.
+func doorsBefore(ctx context.Context, tx pgx.Tx, t template.Template) (template.Template, error) {
+	rows, err := tx.Query(ctx, `select who, lead_minutes from doors where template_id = $1 order by place`, t.ID)
+	if err != nil {
+		return t, err
+	}
+	t.Doors, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d template.Door, err error) { return d, row.Scan(&d.Who, &d.LeadMinutes) })
+	return t, err
 }
 
 // DoorTests implements [door.Store].

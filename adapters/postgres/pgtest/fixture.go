@@ -82,6 +82,7 @@ func On(t *testing.T, url string) *Fixture {
 	t.Cleanup(w.Batches.Close)
 	t.Cleanup(w.Feedback.Close)
 	t.Cleanup(w.Inbox.Close)
+	w.Slots.Doors = audiencedb.NewDoors(db)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock, Draws: func(template.Opening) error { return nil }}
 	return w
 }

@@ -143,6 +143,7 @@ insert into doors (template_id, place, name, who, segment_id, lead_minutes, shar
     select 1, 1, 'Members', 'segment', min(id), 60, 10, 0, '{"en": "Members come first."}', 9223372036854775807, 1, '2026-12-01 10:59Z', '2026-12-01 10:59Z' from segments;
 insert into door_members (template_id, place, chunk, members, count) values (1, 1, 0, '\x00', 1);
 insert into door_tests (template_id, user_id, note, wants) values (1, 1001, 'Wang, gold', 1);
+insert into door_codes (serial, template_id, batch_id, user_id) values (3, 65, 65, 1001);
 
 -- access
 insert into staff (email, name, role, shops, password_hash, locale, sso_issuer, sso_subject)

@@ -37,7 +37,7 @@ func NewAlerts(db *pg.DB, box *seal.Box) Alerts {
 // with the member who began the job.
 const conditionsSQL = `
 with late as (
-	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and ` + pg.OfOpening + `
 	where s.state = 'waiting' and t.state = 'published' and s.due_at < statement_timestamp() - interval '20 seconds'
 		and s.due_at > statement_timestamp() - interval '1 day'
 	union all

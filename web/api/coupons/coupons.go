@@ -22,6 +22,7 @@ type Deps struct {
 	CouponAdmin *coupon.Admin
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
+	Access      *redeemcode.Access
 	Grants      *coupon.Grants
 	Templates   *template.Service
 	Uploads     pipeline.Uploads
@@ -54,6 +55,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.grantRoutes()
 	h.codeRoutes()
 	h.redemptionRoutes()
+	h.accessRoutes()
 	h.claimRoutes()
 	h.waitlistRoutes()
 	h.claimPassRoutes()

@@ -15,7 +15,8 @@ import (
 
 // OwnDoor is the door through which the caller comes.
 type OwnDoor struct {
-	Eligible bool              `json:"eligible" doc:"Whether the drop opens for the user at all; if not, the other fields are absent." example:"true"`
+	Eligible bool              `json:"eligible" doc:"Whether the drop opens for the user at all; if not, the fields after code_needed are absent." example:"true"`
+	Code     bool              `json:"code_needed,omitempty" doc:"The drop opens for the user once the user enters an access code, with POST /access-codes." example:"false"`
 	Name     string            `json:"name,omitempty" example:"Members"`
 	OpensAt  *time.Time        `json:"opens_at,omitempty" doc:"When the user can claim from." example:"2027-01-01T11:00:00Z"`
 	Limit    int               `json:"per_user_limit,omitempty" example:"1"`
@@ -25,7 +26,7 @@ type OwnDoor struct {
 // DoorWish is one door of a drop.
 type DoorWish struct {
 	Name        string            `json:"name" maxLength:"60" doc:"At most 60 characters; users see it." example:"Members"`
-	Who         string            `json:"who" enum:"all,segment,list" doc:"Who comes through it. A door for all is the last one." example:"segment"`
+	Who         string            `json:"who" enum:"all,segment,list,codes" doc:"Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes." example:"segment"`
 	SegmentID   string            `json:"segment_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"The segment or list." example:"3"`
 	LeadMinutes int               `json:"lead_minutes,omitempty" minimum:"0" maximum:"1440" doc:"How long before the drop it opens. The last door opens with the drop; no door opens before the door above it." example:"60"`
 	Share       int64             `json:"share,omitempty" minimum:"0" doc:"How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door." example:"20"`
@@ -145,12 +146,12 @@ func (h *handlers) ownDoor(ctx context.Context, t template.Template) (*OwnDoor, 
 		return nil, nil
 	}
 	place, err := h.DoorMembers.Door(ctx, &t, by)
-	if errors.Is(err, claim.ErrNotEligible) {
-		return &OwnDoor{}, nil
+	if needed := errors.Is(err, claim.ErrCodeNeeded); needed || errors.Is(err, claim.ErrNotEligible) {
+		return &OwnDoor{Code: needed}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	at := t.OpensFor(place).UTC()
-	return &OwnDoor{true, t.Doors[place-1].Name, &at, t.LimitFor(place), t.Doors[place-1].Texts}, nil
+	return &OwnDoor{true, false, t.Doors[place-1].Name, &at, t.LimitFor(place), t.Doors[place-1].Texts}, nil
 }

@@ -176,6 +176,7 @@ type Slot struct {
 	DueAt    time.Time `json:"due_at" example:"2027-01-01T11:55:00Z"`
 	State    string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled" example:"waiting"`
 	Round    int       `json:"round,omitempty" doc:"1 and more: the opening was moved away after the slot had fired, and back. This is for users whom the earlier rounds did not reach."`
+	Doors    []int     `json:"doors,omitempty" nullable:"false" doc:"The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users." example:"[1]"`
 	Channels []Cell    `json:"channels" nullable:"false"`
 }
 
@@ -219,7 +220,12 @@ func templateJSON(t template.Template, now time.Time) Template {
 func slotsJSON(rows []reminder.Row) []Slot {
 	list := make([]Slot, len(rows))
 	for i, r := range rows {
-		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), r.Round, make([]Cell, len(r.Cells))}
+		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), r.Round, nil, make([]Cell, len(r.Cells))}
+		for place := 1; place <= template.MaxDoors && r.Doors != template.AllDoors; place++ {
+			if r.Doors.Has(place) {
+				list[i].Doors = append(list[i].Doors, place)
+			}
+		}
 		for j, c := range r.Cells {
 			list[i].Channels[j] = Cell{c.Channel.String(), c.Booked, parts.AccountOf(c.Counts)}
 		}

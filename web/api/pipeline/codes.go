@@ -91,6 +91,7 @@ var codes = []Code{
 	{"not_started", http.StatusConflict, "The drop has not opened yet."},
 	{"ended", http.StatusConflict, "The drop has ended."},
 	{"not_eligible", http.StatusConflict, "The drop is for other users."},
+	{"code_needed", http.StatusConflict, "The drop opens to this user with an access code."},
 	{"door_not_open", http.StatusConflict, "The drop has not opened for this user; detail says when it does."},
 	{"doors_fixed", http.StatusConflict, "The drop is published; only the openings and texts of doors that are not frozen can change."},
 	{"door_tests", http.StatusConflict, "The doors of the drop do not treat a test person as wanted, or there are fewer than three."},

@@ -394,3 +394,43 @@ test("a page that is told pass_required earns the pass, and a strict drop asks t
   await pass(1000);
   assert.equal(bodies.at(-1).pass, "p");
 });
+
+test("elements count down to the user's own door, and its refusal is waited for", async (t) => {
+  const at = (ms) => new Date(now + ms).toISOString(), doors = { name: "Members", eligible: true, opens_at: at(600_000) };
+  begin({
+    "GET /templates/1": (init) => json(200, drop({ state: "scheduled", opens_at: at(4200_000), doors: true, door: init.headers.Authorization ? doors : undefined })),
+    "GET /coupons": { coupons: [] },
+  });
+  const countdown = show(t, "countdown");
+  await pass(1000);
+  assert.equal(countdown.time.textContent, "00:09:59");
+  const stranger = show(t, "countdown", { token: null });
+  await pass(1000);
+  assert.equal(stranger.time.textContent.slice(0, 2), "01");
+});
+
+test("an access code opens the door", async (t) => {
+  let entered;
+  begin({
+    "GET /templates/1": (init) => json(200, drop({ doors: true, door: init.headers.Authorization ? { eligible: !!entered, code_needed: !entered } : undefined })),
+    "GET /coupons": { coupons: [] },
+    "POST /access-codes": (init) => {
+      entered = JSON.parse(init.body).code === "GOOD";
+      return entered ? new Response(null, { status: 204 }) : json(422, { code: "code_invalid" });
+    },
+  });
+  const claim = show(t, "claim");
+  await pass(10);
+  assert.equal(claim.getAttribute("state"), "code");
+  globalThis.prompt = () => "BAD";
+  press(claim);
+  await pass(10);
+  assert.equal(claim.status.textContent, "This code does not work. Check what you typed.");
+  globalThis.prompt = () => null;
+  press(claim);
+  globalThis.prompt = () => "GOOD";
+  press(claim);
+  await pass(10);
+  assert.equal(claim.getAttribute("state"), "open");
+  assert.equal(times("POST /access-codes").length, 2);
+});

@@ -70,6 +70,7 @@ type UseCases struct {
 	Jobs        *job.Service
 	Templates   *template.Service
 	Doors       *door.Service
+	DoorMembers *door.Members
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
 	Draws       *draw.Desk
@@ -97,7 +98,8 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Doors = NewDoors(stores, u.Templates, s.Now)
 	u.Templates.Ready = u.Doors.Ready
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
-	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Erased: s.Erased, Now: s.Now}
+	u.DoorMembers = &door.Members{Store: stores.Doors, Now: s.Now}
+	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Doors: u.DoorMembers, Erased: s.Erased, Now: s.Now}
 	u.Explainer = &reminder.Explainer{Store: s.Reservations, Coupons: stores.CouponSteps, Draws: stores.Draws, Doors: stores.Doors, Reminders: u.Reminders}
 	u.Inbox = &inbox.Service{Store: s.Inbox}
 	u.Reviews = &review.Service{Store: stores.Reviews, Templates: s.Lookup, Now: s.Now}

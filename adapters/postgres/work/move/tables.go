@@ -34,7 +34,7 @@ var bulk = []table{
 
 // others are copied while writes of the shop are refused.
 var others = []table{
-	{"shops", `t.number = {shop}`}, {"templates", ofShop}, {"doors", ofDrop}, {"door_members", ofDrop}, {"door_tests", ofDrop},
+	{"shops", `t.number = {shop}`}, {"templates", ofShop}, {"doors", ofDrop}, {"door_members", ofDrop}, {"door_tests", ofDrop}, {"door_codes", ofDrop},
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
