@@ -38,6 +38,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/door"
+	"dropbell/domain/draw"
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/inbox"
@@ -165,6 +166,7 @@ func (p *program) newInbox(texts message.Source) inbox.Store {
 	store := deliverydb.NewInbox(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { store.Close(); return nil })
 	store.Texts, store.Track, store.TrackDrop = texts, p.campaignLinks().Addresses(p.Config.PublicURL), p.dropLinks().InMessages(p.Config.PublicURL)
+	store.DrawPage = draw.Page(p.Config.PublicURL)
 	return store
 }
 

@@ -40,7 +40,7 @@ func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, l
 	t.drop.OpeningMode = template.ByDraw
 	service := &draw.Service{Store: store, Templates: t, Keys: keys}
 	e, err := scenario.Drive(callers, lasting, func(i int64) error {
-		_, created, err := service.Enter(ctx, user.ID(i), templateID)
+		_, created, err := service.Enter(ctx, draw.Wish{TemplateID: templateID, UserID: user.ID(i)})
 		if err == nil && !created {
 			err = fmt.Errorf("user %d had entered", i)
 		}

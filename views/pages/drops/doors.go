@@ -49,6 +49,9 @@ func (p Doors) movable(ctx context.Context, i int) bool {
 	return !p.published() || t.Doors[i].FrozenAt == nil && t.OpensFor(i+1).Sub(ui.From(ctx).Now) > template.FreezeBefore
 }
 
+// drawn reports whether a draw decides, whose doors have a weight in place of an opening, a share and a limit.
+func (p Doors) drawn() bool { return p.Plan.Template.OpeningMode.Drawn() }
+
 func (p Doors) whoOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "doors.no_door")}, {Value: "all", Label: ui.T(ctx, "doors.all")}}
 	for _, g := range p.Segments {
@@ -134,7 +137,7 @@ func roughly(ctx context.Context, n int64, exact bool) string {
 // label names a field in the summary of errors.
 func (p Doors) label(ctx context.Context, name string) string {
 	for i := range template.MaxDoors {
-		for _, field := range []string{"name", "who", "lead_minutes", "share", "user_limit", "texts.en", "texts.zh-CN"} {
+		for _, field := range []string{"name", "who", "lead_minutes", "share", "user_limit", "weight", "texts.en", "texts.zh-CN"} {
 			if name == DoorField(i, field) {
 				return ui.T(ctx, "doors.field_of", i+1, ui.T(ctx, "doors.field."+field))
 			}

@@ -35,6 +35,12 @@ func (p Template) drawFacts(ctx context.Context) (list []fact) {
 	if d.Struck > 0 {
 		add("struck", l.Number(d.Struck))
 	}
+	if d.Lapsed > 0 {
+		add("lapsed", l.Number(d.Lapsed))
+	}
+	if d.State == draw.Offered && d.OffersUntil != nil {
+		add("offers_until", l.DateTime(*d.OffersUntil, p.Zone()))
+	}
 	if d.Left > 0 {
 		add("left", l.Number(d.Left))
 	}
