@@ -14,5 +14,7 @@ import (
 func (p *program) draws() *draw.Service {
 	return &draw.Service{Store: p.entries, Templates: p.lookup, Keys: p.drawKeys.Keys, Erased: p.Erased.Has, Members: p.doorMembers, Channels: &p.channels,
 		Gate: p.claims.All(), Random: rand.Uint64,
-		Admit: func(t *template.Template, by user.ID, pass string) error { return p.passKeys.Admit(t, by, pass, app.Clock()) }}
+		Admit: func(t *template.Template, by user.ID, pass string) error {
+			return p.passKeys.Admit(t, by, pass, app.Clock())
+		}}
 }

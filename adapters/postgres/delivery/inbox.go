@@ -30,10 +30,10 @@ type Inbox struct {
 	TrackDrop func(s *delivery.Subject, c delivery.Channel, id user.ID) string
 	// DrawPage returns the page of a draw; see [delivery.Service].
 	DrawPage func(templateID int64) string
-	memory    *inboxMemory
-	texts     *inboxTexts
-	marks     *pg.Committer[user.ID, mark, time.Time]
-	pages     *pg.Committer[user.ID, user.ID, pageRows]
+	memory   *inboxMemory
+	texts    *inboxTexts
+	marks    *pg.Committer[user.ID, mark, time.Time]
+	pages    *pg.Committer[user.ID, user.ID, pageRows]
 }
 
 // NewInbox returns the store on db. It remembers the batches of topics that many

@@ -78,6 +78,10 @@ with asked as not materialized (
     insert into draw_counts as c (template_id, shard, entered)
     select template_id, pg_backend_pid() % 16, count(*) from stored group by template_id order by template_id
     on conflict (template_id, shard) do update set entered = c.entered + excluded.entered
+), grown as (
+    insert into draw_growth as g (template_id, minute, shard, delta)
+    select template_id, date_trunc('minute', clock_timestamp()), pg_backend_pid() % 16, count(*) from stored group by template_id order by template_id
+    on conflict (template_id, minute, shard) do update set delta = g.delta + excluded.delta
 )
 select user_id, true, null::uuid, null::uuid, null::smallint, entered_at, 'entered', '', null::timestamptz, null::timestamptz, clock_timestamp() from stored
 union all
@@ -180,6 +184,9 @@ with taking as (
 ), counted as (
     insert into draw_counts as c (template_id, shard, departed) select template_id, pg_backend_pid() % 16, 1 from gone
     on conflict (template_id, shard) do update set departed = c.departed + 1
+), shrunk as (
+    insert into draw_growth as g (template_id, minute, shard, delta) select template_id, date_trunc('minute', clock_timestamp()), pg_backend_pid() % 16, -1 from gone
+    on conflict (template_id, minute, shard) do update set delta = g.delta - 1
 )
 select exists (select from gone), exists (select from taking), exists (select from draw_entries where template_id = $1 and user_id = $2)`
 

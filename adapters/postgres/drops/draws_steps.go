@@ -276,6 +276,8 @@ type DrawAccount struct {
 	Rows    draw.Counts
 	Waiting int64
 	Coupons int64
+	// Removed says that the rows were removed after their retention; the counts stay.
+	Removed bool
 }
 
 // Difference is by how many entries the counts differ from the rows.
@@ -299,8 +301,9 @@ func (s Draws) DrawAccount(ctx context.Context, templateID int64) (a DrawAccount
 			return err
 		}
 		return tx.QueryRow(ctx, `select count(*) filter (where state = 'won'), count(*) filter (where state = 'struck'), count(*) filter (where state = 'lapsed'), count(*) filter (where state = 'entered'),
-			(select count(*) from coupons where template_id = $1 and origin = 'draw' and not returned)
-			from draw_entries where template_id = $1`, templateID).Scan(&a.Rows.Won, &a.Rows.Struck, &a.Rows.Lapsed, &a.Waiting, &a.Coupons)
+			(select count(*) from coupons where template_id = $1 and origin = 'draw' and not returned),
+			count(*) = 0 and exists (select from drop_archives where template_id = $1)
+			from draw_entries where template_id = $1`, templateID).Scan(&a.Rows.Won, &a.Rows.Struck, &a.Rows.Lapsed, &a.Waiting, &a.Coupons, &a.Removed)
 	})
 	a.State, a.Counts = d.State, d.Counts
 	return a, err

@@ -36,7 +36,11 @@ func (h *handlers) fillDraw(ctx context.Context, p *droppages.Template) error {
 	if errors.Is(err, draw.ErrNoDraw) {
 		return nil // its card is published within a second
 	}
+	if err != nil {
+		return err
+	}
 	p.Draw = &d
+	p.Entries, err = h.Draws.Store.EntryGrowth(ctx, p.ID)
 	return err
 }
 

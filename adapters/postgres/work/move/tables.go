@@ -26,7 +26,7 @@ var bulk = []table{
 	{"batches", `(t.kind <> 'campaign' and t.template_id = any({drops}) or t.kind = 'campaign' and t.owner_id = any({campaigns}))`},
 	{"exceptions", ofBatch}, {"batch_providers", ofBatch}, {"batch_feedback", ofBatch}, {"feedback_reports", ofBatch},
 	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop},
-	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop}, {"claim_signs", ofDrop}, {"draw_entries", ofDrop}, {"waiters", ofDrop},
+	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop}, {"claim_signs", ofDrop}, {"draw_entries", ofDrop}, {"draw_growth", ofDrop}, {"waiters", ofDrop},
 	{"coupons", ofDrop}, {"coupon_operations", ofCoupon},
 	{"uploads", `t.id = any({uploads})`}, {"upload_parts", `t.upload_id = any({uploads})`},
 	{"picture_files", ofShop},
