@@ -67,4 +67,13 @@ func (s Draws) Fairness(ctx context.Context, templateID int64) (f draw.Fairness,
 	return f, pg.Translate(err)
 }
 
+// Demand is part of [draw.DeskStore].
+func (s Draws) Demand(ctx context.Context, shop int64) (d draw.Demand, err error) {
+	err = s.Pool.QueryRow(ctx, `select count(*), coalesce(sum(booked) / nullif(sum(stock), 0), 0)::float8 from (
+		select t.stock, coalesce((select a.booked from drop_archives a where a.template_id = t.id), (select sum(g.delta) from booking_growth g where g.template_id = t.id), 0) as booked
+		from (select id, stock from templates where shop_number = $1 and state in ('published', 'paused', 'closed') and opens_at <= clock_timestamp()
+			order by opens_at desc, id desc limit $2) t) x where booked > 0`, shop, draw.DemandOf).Scan(&d.Drops, &d.PerCoupon)
+	return d, pg.Translate(err)
+}
+
 var _ draw.Fairer = Draws{}

@@ -23,7 +23,7 @@ func (d drawn) Template(context.Context, int64) (template.Template, error) { ret
 // enter measures entries of a draw beside reservations, both of users who have none yet. An entry includes its
 // signed receipt. It returns entries and reservations per second.
 func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, lasting time.Duration) (entries, reservations float64, err error) {
-	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, draws, draw_entries, draw_counts`); err != nil {
+	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, draws, draw_entries, draw_counts, draw_growth`); err != nil {
 		return 0, 0, err
 	}
 	if _, err := s.SQL.Exec(ctx, `insert into draws (template_id, template_version, key, source, cards, opens_at, closes_at)
