@@ -42,7 +42,9 @@ func Variables(k Kind) []string {
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarExpires, VarDays, VarLink}
 	case Won:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarHours, VarLink}
-	case Waitlist, Lost:
+	case Lost:
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarLink}
+	case Waitlist:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarLink}
 	case Verification:
 		return []string{VarCode, VarMinutes, VarShop}

@@ -130,7 +130,7 @@ func (d *drawing) expire() {
 // Of two winners one accepts, twice, and the other's offer lapses: the next ticket in the order moves up. Two workers take each step at
 // once. In the end each coupon has an owner who accepted it, and a stranger computes the same.
 func TestOffers(t *testing.T) {
-	d := drawOf(t, nil, func(s *template.Spec) { s.AcceptHours = 2; s.ClosesAt = s.OpensAt.Add(48 * time.Hour) })
+	d := drawOf(t, nil, func(s *template.Spec) { s.AcceptHours = 1 })
 	ids := pgtest.Users(1, 9)
 	d.enter(ids...)
 	d.service.Gate, d.service.Random = d.operator.Gate, d.operator.Random
@@ -144,6 +144,7 @@ func TestOffers(t *testing.T) {
 	if n := d.Number(`select count(*) from coupons where template_id = $1`, d.drop.ID); n != 0 || first.OffersUntil == nil || first.Won != 2 {
 		t.Fatalf("%d coupons are given without acceptance; %+v", n, first)
 	}
+	d.Exec(`update templates set closes_at = closes_at + interval '2 days' where id = $1`, d.drop.ID)
 	winners := d.winners()
 	for range 2 {
 		m, err := d.service.Accept(t.Context(), winners[0], d.drop.ID)
