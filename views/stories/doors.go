@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"maps"
 	"time"
 
 	"dropbell/domain/door"
@@ -27,7 +28,12 @@ func doorPages() []Story {
 	list := []segment.Segment{groups[3], groups[4]}
 	empty := coupon(2, "Lunch", 3*time.Hour)
 	empty.Stored = template.Draft
+	drawn := empty
+	drawn.OpeningMode = template.ByDraw
+	weights := maps.Clone(values)
+	weights[droppages.DoorField(0, "weight")], weights[droppages.DoorField(1, "weight")], weights[droppages.DoorField(2, "weight")] = "3", "2", "1"
 	return []Story{
+		{Name: "doors/weights", Page: droppages.Doors{Plan: door.Plan{Template: drawn}, Segments: list, Values: weights}.Page()},
 		{Name: "doors/empty", Page: droppages.Doors{Plan: door.Plan{Template: empty}, Segments: list, Values: map[string]string{"version": "1"}}.Page()},
 		{Name: "doors/published", Page: droppages.Doors{Plan: plan, Segments: list, Values: values}.Page()},
 		{Name: "doors/refused", Page: droppages.Doors{Plan: door.Plan{Template: empty}, Segments: list, Values: values,

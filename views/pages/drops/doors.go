@@ -52,6 +52,14 @@ func (p Doors) movable(ctx context.Context, i int) bool {
 // drawn reports whether a draw decides, whose doors have a weight in place of an opening, a share and a limit.
 func (p Doors) drawn() bool { return p.Plan.Template.OpeningMode.Drawn() }
 
+// lead is the key of the sentence that says what doors are.
+func (p Doors) lead() string {
+	if p.drawn() {
+		return "doors.lead_draw"
+	}
+	return "doors.lead"
+}
+
 func (p Doors) whoOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "doors.no_door")}, {Value: "all", Label: ui.T(ctx, "doors.all")}}
 	for _, g := range p.Segments {

@@ -67,7 +67,7 @@ func (p Doors) Page() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "doors.title"), Active: "templates", Lead: ui.T(ctx, "doors.lead"),
+		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "doors.title"), Active: "templates", Lead: ui.T(ctx, p.lead()),
 			Crumbs: []ui.Crumb{{Label: ui.T(ctx, "nav.templates"), URL: "/templates"}, {Label: p.Plan.Template.Name, URL: fmt.Sprintf("/templates/%d", p.Plan.Template.ID)}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
