@@ -18,7 +18,7 @@ const (
 )
 
 // issue gives the winners their coupons, or offers them. The key of each coupon is the draw and the user, so a
-// repetition gives nobody a second one. A refusal that may pass is tried again in the next sweep.
+// repetition gives no second one. A refusal that may pass is tried again in the next sweep.
 func (o *Operator) issue(ctx context.Context, d Draw) error {
 	if err := o.takeBack(ctx, d.TemplateID); err != nil {
 		return err

@@ -230,7 +230,7 @@ func (v *verification) sealed(kept string) bool {
 
 func (v *verification) list() bool {
 	if v.light {
-		v.good("The list was not read: whether the other tickets are those that were sealed, and whether the cutoff is right, is not checked.")
+		v.good("The list was not read: whether the other tickets were sealed, and whether the cutoff is right, is not checked.")
 		return true
 	}
 	if err := Valid(v.rows, v.card.MaxWeight); err != nil {

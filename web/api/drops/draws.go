@@ -26,7 +26,7 @@ type Draws interface {
 // EntryWish is what a user may add to an entry.
 type EntryWish struct {
 	Pass     string   `json:"pass,omitempty" maxLength:"64" doc:"For a protected drop: the pass from POST /passes/{template_id}."`
-	Channels []string `json:"channels,omitempty" maxItems:"5" nullable:"false" doc:"Over which the user is told of the result; the app's inbox if none is named. Those of the first request count." example:"[\"app\"]"`
+	Channels []string `json:"channels,omitempty" maxItems:"5" nullable:"false" doc:"Over which the user is told of the result; the app's inbox if none is named. The channels of the first request count." example:"[\"app\"]"`
 }
 
 // DrawEntry is a user's part in a draw.
