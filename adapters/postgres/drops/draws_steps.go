@@ -263,7 +263,8 @@ func (s Draws) TellLost(ctx context.Context, templateID int64, limit int) (more 
 func (s Draws) DrawLateness(ctx context.Context) (seconds float64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from clock_timestamp() - due)), 0)::float8 from (
 		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then d.drawn_at when 'offered' then d.offers_until
-			else case when d.round > 0 then to_timestamp(1692803367 + (d.round - 1) * 3) when d.source = 'commit' or d.evidence is not null then d.sealed_at end end as due
+			else greatest(case when d.round > 0 then to_timestamp(1692803367 + (d.round - 1) * 3) when d.source = 'commit' or d.evidence is not null then d.sealed_at end,
+				d.offers_until) end as due
 		from draws d where d.state in ('open', 'closed', 'sealed', 'drawn', 'offered')) w where due < clock_timestamp()`).Scan(&seconds)
 	return seconds, pg.Translate(err)
 }
