@@ -223,7 +223,7 @@ func (s *Service) changed(old template.Template, asked []template.Door) ([]templ
 	for i, d := range asked {
 		o := old.Doors[i]
 		moved := d.LeadMinutes != o.LeadMinutes
-		if d.Name != o.Name || d.Who != o.Who || d.SegmentID != o.SegmentID || d.Share != o.Share || d.Limit != o.Limit {
+		if d.Name != o.Name || d.Who != o.Who || d.SegmentID != o.SegmentID || d.Share != o.Share || d.Limit != o.Limit || d.Chances() != o.Chances() {
 			return nil, template.ErrDoorsFixed
 		}
 		if !moved && maps.Equal(d.Texts, o.Texts) {
@@ -309,7 +309,7 @@ func shown(doors []template.Door) any {
 	}
 	list := map[string]string{}
 	for i, d := range doors {
-		list[fmt.Sprintf("door %d", i+1)] = fmt.Sprintf("%s: %s %d, %d min before, share %d, limit %d", d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit)
+		list[fmt.Sprintf("door %d", i+1)] = fmt.Sprintf("%s: %s %d, %d min before, share %d, limit %d, weight %d", d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit, d.Chances())
 	}
 	return list
 }

@@ -51,6 +51,10 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 		n += 3 * kind
 	case delivery.KindWaitlist:
 		n += 5 * kind
+	case delivery.KindWon:
+		n += 6 * kind
+	case delivery.KindLost:
+		n += 7 * kind
 	case delivery.KindTest:
 		n = 4*kind + owner%(kind/second)*second + due.Unix()%second
 	}
@@ -61,7 +65,7 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 func Holds(k delivery.Kind) bool {
 	switch k {
 	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
-		delivery.KindWaitlist, delivery.KindTest:
+		delivery.KindWaitlist, delivery.KindWon, delivery.KindLost, delivery.KindTest:
 		return true
 	}
 	return false

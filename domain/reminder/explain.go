@@ -43,9 +43,13 @@ const (
 	StepSkipped      StepKind = "waitlist_skipped" // it was the user's turn; Reason says why there was no coupon
 	// Steps of the user's entry in a draw. Detail has the public reason of a struck entry, or score and
 	// cutoff; Reason of StepDrawn is won or lost.
-	StepEntered StepKind = "entered"
-	StepStruck  StepKind = "struck"
-	StepDrawn   StepKind = "drawn"
+	// Reason of StepEntered is the door through which the user entered, if the drop has doors, and Detail the weight.
+	StepEntered      StepKind = "entered"
+	StepStruck       StepKind = "struck"
+	StepDrawn        StepKind = "drawn"
+	StepDrawOffered  StepKind = "draw_offered" // Planned is when the offer ends
+	StepDrawAccepted StepKind = "draw_accepted"
+	StepDrawLapsed   StepKind = "draw_lapsed"
 	// Changes of a coupon.
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
@@ -109,6 +110,8 @@ type Report struct {
 	Other *Past
 	// Brakes are the public figures of a protected drop, nil of other drops.
 	Brakes *review.Counts
+	// Draw says how the entries of the drop's draw fared, nil for a drop without one.
+	Draw *draw.Fairness
 	// Outcomes are the forecasts made before slots fired, each with the actual number.
 	// Accuracy is the accuracy of the forecasts of the last drops.
 	Outcomes []forecast.Outcome

@@ -15,6 +15,8 @@ const (
 	MaxDoorText  = 200
 	MaxDoorLead  = 24 * 60 // minutes
 	MaxDoorTests = 10
+	// MaxDoorWeight is the greatest weight of an entry in a draw.
+	MaxDoorWeight = 10
 	// FreezeBefore is how long before a door opens its members are frozen.
 	FreezeBefore = time.Minute
 )
@@ -45,6 +47,8 @@ type Door struct {
 	Share int64 `json:"share,omitempty"`
 	// Limit is the limit per user, 0 = the drop's.
 	Limit int `json:"user_limit,omitempty"`
+	// Weight is the weight in a draw of entries through this door, 1 to [MaxDoorWeight]; 0 = 1.
+	Weight int `json:"weight,omitempty"`
 	// Texts is a sentence for users, by language.
 	Texts map[string]string `json:"texts,omitempty"`
 	// FrozenAt is when the members were frozen, nil = not yet. Members is their number then.
@@ -107,9 +111,6 @@ func CheckDoors(s Spec, doors []Door) error {
 	if len(doors) > 0 && s.Obtain != ByClaim {
 		e.Add("doors", "rule.doors_obtain", "need a drop whose coupons are obtained by claim: redeem codes are given to users one by one already")
 	}
-	if len(doors) > 0 && s.OpeningMode.Drawn() {
-		e.Add("doors", "rule.doors_draw", "need a drop that is first come, first served")
-	}
 	shares := int64(0)
 	for i, d := range doors {
 		at := func(name string) string { return fmt.Sprintf("doors[%d].%s", i, name) }
@@ -140,6 +141,7 @@ func CheckDoors(s Spec, doors []Door) error {
 		case d.Share > 0 && shares >= s.Stock:
 			e.Add(at("share"), "rule.door_shares", "leaves nothing: the shares must be less than the stock together")
 		}
+		d.checkDraw(e, at, s.OpeningMode.Drawn())
 		if d.Limit < 0 || d.Limit > s.PerUserLimit {
 			e.Add(at("user_limit"), "rule.door_limit", "must not exceed the drop's limit of %d per user", s.PerUserLimit)
 		}
@@ -148,6 +150,26 @@ func CheckDoors(s Spec, doors []Door) error {
 		}
 	}
 	return e.Err()
+}
+
+// Chances returns the weight of an entry through the door.
+func (d Door) Chances() int { return max(1, d.Weight) }
+
+// checkDraw adds the broken rules about draws: all doors of a draw share the window of entries and the stock, and
+// only entries of draws have weights.
+func (d Door) checkDraw(e *fault.Fields, at func(string) string, drawn bool) {
+	switch {
+	case !drawn && d.Weight > 1:
+		e.Add(at("weight"), "rule.door_weight_draw", "must be 1: only entries of a draw have a weight")
+	case d.Weight < 0 || d.Weight > MaxDoorWeight:
+		e.Add(at("weight"), "rule.door_weight", "must be between %d and %d", 1, MaxDoorWeight)
+	}
+	if drawn && d.LeadMinutes != 0 {
+		e.Add(at("lead_minutes"), "rule.door_draw_lead", "must be 0 in a draw: entries of all doors have the same time")
+	}
+	if drawn && d.Share != 0 {
+		e.Add(at("share"), "rule.door_draw_share", "must be empty in a draw: give the door a weight instead")
+	}
 }
 
 func (d Door) checkWho(e *fault.Fields, at func(string) string, last bool) {
@@ -167,10 +189,10 @@ func (d Door) checkWho(e *fault.Fields, at func(string) string, last bool) {
 }
 
 // CheckDoorsAhead returns a [fault.Fields] unless there is time to freeze the members of the first door
-// before it opens.
+// before it opens. The doors of a draw decide who enters, not who claims, so they need no time.
 func (t Template) CheckDoorsAhead(now time.Time) error {
 	e := &fault.Fields{}
-	if first := t.FirstOpening(); len(t.Doors) > 0 && first.Before(now.Add(FreezeBefore)) {
+	if first := t.FirstOpening(); len(t.Doors) > 0 && !t.OpeningMode.Drawn() && first.Before(now.Add(FreezeBefore)) {
 		e.Add("opens_at", "rule.door_ahead", "must be later: the first door opens at %q, and doors must be at least a minute ahead", first.UTC().Format(time.RFC3339))
 	}
 	return e.Err()

@@ -161,13 +161,14 @@ func (k *walk) serve() {
 		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": "issue"})
 	}
 	reviewed := k.c.publishDrop(fmt.Sprint("Brakes ", n), "durable", "claim", forSale, 1, later)
-	raffle := k.publishDraw(fmt.Sprint("Draw ", n), users)
+	raffle, offers := k.publishDraw(fmt.Sprint("Draw ", n), users, 0), k.publishDraw(fmt.Sprint("Offers ", n), users, 1)
 	raffle.enter()
+	offers.enter()
 	codes := []*codeSale{k.c.openCodes("durable", later), k.c.openCodes("gate", later)}
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, reviewed} {
+	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, offers.template, reviewed} {
 		k.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
@@ -201,6 +202,7 @@ func (k *walk) serve() {
 		s.account()
 	}
 	raffle.account()
+	offers.offers()
 }
 
 // move moves the opening like staff that look again after an error.

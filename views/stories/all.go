@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
@@ -172,7 +173,7 @@ func forms() []Story {
 		{Name: "models/no-shop", Page: droppages.Models{NoShop: true}.Page()},
 		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},
-		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Demand: draw.Demand{Drops: 5, PerCoupon: 42}, Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
 		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page()},
 		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page(), At: "f-per_user_limit"},
 		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},

@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"maps"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -34,9 +35,14 @@ func doorPages() []Story {
 	empty.Stored = template.Draft
 	live := t
 	live.OpensAt, live.ClosesAt = Now().Add(25*time.Minute), Now().Add(4*time.Hour)
+	drawn := empty
+	drawn.OpeningMode = template.ByDraw
+	weights := maps.Clone(values)
+	weights[droppages.DoorField(0, "weight")], weights[droppages.DoorField(1, "weight")], weights[droppages.DoorField(2, "weight")] = "3", "2", "1"
 	return []Story{
 		{Name: "doors/board", Page: droppages.Template{Drop: droppages.Drop{Template: t, Board: board(t, 41_203)}, Tab: droppages.TabReminders, Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS), Growth: growth(41_203)}.Page()},
 		{Name: "doors/cockpit", Page: watched(cockpit(live, 41_203, false)).Page()},
+		{Name: "doors/weights", Page: droppages.Doors{Plan: door.Plan{Template: drawn}, Segments: list, Values: weights}.Page()},
 		{Name: "doors/empty", Page: droppages.Doors{Plan: door.Plan{Template: empty}, Segments: list, Values: map[string]string{"version": "1"}}.Page()},
 		{Name: "doors/published", Page: droppages.Doors{Plan: plan, Segments: list, Values: values}.Page()},
 		{Name: "doors/refused", Page: droppages.Doors{Plan: door.Plan{Template: empty}, Segments: list, Values: values,

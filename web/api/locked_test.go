@@ -80,6 +80,7 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{me, "PUT", "/waitlist/" + full, nil},
 		{me, "DELETE", "/waitlist/" + full, nil},
 		{me, "PUT", "/draws/" + drawn + "/entry", nil},
+		{me, "POST", "/draws/" + drawn + "/acceptance", nil},
 		{me, "DELETE", "/draws/" + drawn + "/entry", nil},
 		{me, "POST", "/passes/" + protected, map[string]any{}},
 		{me, "POST", "/coupons/" + suspended + "/appeal", map[string]any{"text": "It was me."}},

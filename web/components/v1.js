@@ -14,6 +14,7 @@ const texts = {
     locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
     enter: "Enter the draw", entersAt: "Entries open {at}", entered: "You are in the draw", leaveDraw: "Drawn after {at}. Press again to leave.",
     sealing: "Entries are closed. The draw follows in a moment.", won: "You won", lost: "Not drawn this time", struck: "Your entry was struck: {reason}",
+    accept: "You won: accept the coupon", acceptBy: "Until {at}", lapsed: "You won and did not accept in time", notYours: "This draw is for other customers.",
     check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
     code: "Enter your access code", codeWrong: "This code does not work. Check what you typed.",
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
@@ -36,6 +37,7 @@ const texts = {
     locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
     enter: "参加抽签", entersAt: "{at} 开始报名", entered: "您已报名", leaveDraw: "{at} 后抽签。再次点击可退出。",
     sealing: "报名已截止，即将抽签。", won: "您已中签", lost: "本次未中签", struck: "您的报名被剔除：{reason}",
+    accept: "已中签：接受优惠券", acceptBy: "截止 {at}", lapsed: "已中签，但逾期未接受", notYours: "本次抽签面向其他客户。",
     check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
     code: "填写入场码", codeWrong: "此入场码无效，请核对。",
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
@@ -155,6 +157,13 @@ class Client {
     if (!this.drops.has(id)) this.drops.set(id, new Drop(this, id));
     return this.drops.get(id);
   }
+}
+
+// passFor asks for the pass of a protected drop with the evidence, or without evidence by solving a puzzle.
+async function passFor(client, id, evidence) {
+  const ask = (body) => client.call("POST", `/passes/${id}`, { body, key: crypto.randomUUID() });
+  const answer = await ask(evidence ?? {});
+  return !answer.pass && answer.puzzle ? ask({ puzzle: await solve(answer.puzzle) }) : answer;
 }
 
 // passing reports whether the same request may succeed a moment later.
@@ -383,10 +392,8 @@ class Drop {
   // earn gets a pass for the evidence, or without evidence by solving a puzzle. Elements tell the
   // page with dropbell-pass if the drop accepts no puzzle.
   async earn(evidence) {
-    const ask = (body) => this.client.call("POST", `/passes/${this.id}`, { body, key: crypto.randomUUID() });
     try {
-      let answer = await ask(evidence ?? {});
-      if (!answer.pass && answer.puzzle) answer = await ask({ puzzle: await solve(answer.puzzle) });
+      const answer = await passFor(this.client, this.id, evidence);
       if (answer.pass) this.pass = { text: answer.pass, until: Date.parse(answer.expires_at) };
       else if (answer.ways) for (const e of this.elements) if (e.constructor.needs === "coupons") e.tell("pass", { ways: answer.ways });
     } finally {
@@ -782,7 +789,7 @@ class Draw extends Pressed {
     if (entry !== undefined) { this.entry = entry; this.out = false; }
     this.keep();
     this.render();
-    if (!failed && (["done", "cancelled"].includes(card.state) || this.entry && ["waiting", "struck"].includes(this.entry.state))) return;
+    if (!failed && (["done", "cancelled"].includes(card.state) || this.entry && card.state !== "offered" && ["waiting", "struck"].includes(this.entry.state))) return;
     const next = failed ? undefined : [card.opens_at, card.closes_at, card.round_at].map((at) => Date.parse(at) - client.now()).find((ms) => ms > 0);
     this.polling = setTimeout(() => this.read(), Math.min(next === undefined ? 3000 + some(7000) : next + 1000 + some(4000), 480_000));
   }
@@ -796,7 +803,7 @@ class Draw extends Pressed {
   }
 
   render() {
-    const { card: c, entry: e } = this, drawn = c && ["drawn", "done"].includes(c.state);
+    const { card: c, entry: e } = this, drawn = c && ["drawn", "offered", "done"].includes(c.state);
     this.link.hidden = !drawn;
     if (drawn) {
       this.link.href = this.client.base.replace(/\/api\/v1$/, "") + `/draw/${this.id}` + (e ? "?ticket=" + e.ticket : "");
@@ -810,6 +817,8 @@ class Draw extends Pressed {
     if (e === undefined) return this.show("loading", this.t("loading"), { busy: true });
     const status = this.error ? this.t(this.error) : "", now = this.client.now(), open = c.state === "open" && now < Date.parse(c.closes_at);
     if (e?.state === "struck") return this.show("struck", this.t("struck", { reason: e.reason ?? "" }));
+    if (e?.state === "offered") return this.show("offered", this.t("accept"), { enabled: !this.busy, busy: this.busy, status: status || this.t("acceptBy", { at: this.at(e.accept_until) }) });
+    if (e?.state === "lapsed") return this.show("lapsed", this.t("lapsed"));
     if (e?.state === "won") return this.show("won", this.t("won"));
     if (e?.state === "waiting") return this.show("lost", this.t("lost"));
     if (open && e) return this.show("entered", this.t("entered"), { enabled: !this.busy, pressed: true, busy: this.busy, status: status || this.t("leaveDraw", { at: this.at(c.closes_at) }) });
@@ -820,19 +829,39 @@ class Draw extends Pressed {
 
   async press() {
     if (this.out) return this.tell("signin");
-    const leaving = this.getAttribute("state") === "entered";
+    const state = this.getAttribute("state"), leaving = state === "entered";
     this.busy = true;
     this.error = "";
     this.render();
     try {
-      const answer = await this.client.call(leaving ? "DELETE" : "PUT", `/draws/${this.id}/entry`);
+      const answer = state === "offered" ? await this.client.call("POST", `/draws/${this.id}/acceptance`)
+        : leaving ? await this.client.call("DELETE", `/draws/${this.id}/entry`) : await this.enter();
       this.entry = leaving ? null : answer;
-      this.tell(leaving ? "left" : "entered", leaving ? {} : { receipt: answer.receipt, ticket: answer.ticket });
+      if (answer || leaving) this.tell(leaving ? "left" : state === "offered" ? "accepted" : "entered", leaving ? {} : { receipt: answer.receipt, ticket: answer.ticket });
     } catch (e) {
-      this.error = e.code === "unauthenticated" ? "" : "failed";
+      this.error = { unauthenticated: "", not_eligible: "notYours", pass_required: "passNeeded" }[e.code] ?? "failed";
     }
     this.busy = false;
     await this.read();
+  }
+
+  // enter enters the draw, with a pass if the drop is protected.
+  async enter() {
+    const put = (body) => this.client.call("PUT", `/draws/${this.id}/entry`, body && { body });
+    try {
+      return await put(this.pass && { pass: this.pass });
+    } catch (e) {
+      if (e.code !== "pass_required" || !await this.earn()) throw e;
+      return put({ pass: this.pass });
+    }
+  }
+
+  /** earn gets the pass of a protected draw for { token } or { phone_code }, after dropbell-pass. It returns whether there is a pass. */
+  async earn(evidence) {
+    const answer = await passFor(this.client, this.id, evidence);
+    this.pass = answer.pass;
+    if (!answer.pass && answer.ways) this.tell("pass", { ways: answer.ways });
+    return !!answer.pass;
   }
 }
 

@@ -37,6 +37,7 @@ import (
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
+	"dropbell/domain/draw"
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/inbox"
@@ -163,6 +164,7 @@ func (p *program) newInbox(texts message.Source) inbox.Store {
 	store := deliverydb.NewInbox(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { store.Close(); return nil })
 	store.Texts, store.Track, store.TrackDrop = texts, p.campaignLinks().Addresses(p.Config.PublicURL), p.dropLinks().InMessages(p.Config.PublicURL)
+	store.DrawPage = draw.Page(p.Config.PublicURL)
 	return store
 }
 

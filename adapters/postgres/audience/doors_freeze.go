@@ -24,9 +24,12 @@ const freezeWindow = 100_000
 // allCut is cut_to of a door whose members are all cut.
 const allCut = math.MaxInt64
 
-// dueDoors selects doors that open within [template.FreezeBefore] and are not frozen. It reads the templates of
+// dueDoors selects doors that open within [template.FreezeBefore] and are not frozen. The doors of a draw open with its
+// entries; if these are taken from the publication on, each user is judged at the entry. It reads the templates of
 // these doors alone, however many templates there are.
-const dueDoors = ` from doors d cross join lateral (select state, opens_at from templates where id = d.template_id limit 1) t
+const dueDoors = ` from doors d cross join lateral (
+	select state, case when opening_mode = 'first_come' then opens_at when entry_minutes > 0 then opens_at - make_interval(mins => entry_minutes) end as opens_at
+	from templates where id = d.template_id limit 1) t
 where d.frozen_at is null and t.state in ('published', 'paused')
 	and t.opens_at - make_interval(mins => d.lead_minutes) <= statement_timestamp() + interval '60 seconds'`
 

@@ -51,7 +51,10 @@ const misinformed = ` from batches b where b.template_id = $1 and b.sent_count >
 func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcement) ([]delivery.Range, error) {
 	sql, args := `select coalesce(min(b.from_user), 1), coalesce(max(b.to_user), 0), coalesce(sum(b.sent_count), 0)`+misinformed,
 		[]any{a.TemplateID, a.OpensAt}
-	if a.Kind == delivery.KindCancelled {
+	switch a.Kind {
+	case delivery.KindWon, delivery.KindLost:
+		return s.entrantParts(ctx, a.TemplateID)
+	case delivery.KindCancelled:
 		sql, args = `select
 			coalesce((select user_id from reservations where template_id = $1 order by user_id limit 1), 1),
 			coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
@@ -64,7 +67,10 @@ func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcemen
 
 // ReadAudience reads the recipients of the announcement within the part.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
-	if cut.Kind == delivery.KindCancelled {
+	switch cut.Kind {
+	case delivery.KindWon, delivery.KindLost:
+		return s.readEntrants(ctx, cut, part)
+	case delivery.KindCancelled:
 		return pg.ReadUsers(ctx, s.DB, `select user_id, `+anyOnChannelSQL+` from reservations
 			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
 	}

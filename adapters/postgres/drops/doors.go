@@ -48,11 +48,11 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 			if err != nil {
 				return err
 			}
-			b.Queue(`insert into doors as d (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts)
-				values ($1, $2, $3, $4, nullif($5::bigint, 0), $6, $7, $8, coalesce(nullif($9::jsonb, 'null'), '{}'))
+			b.Queue(`insert into doors as d (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, weight)
+				values ($1, $2, $3, $4, nullif($5::bigint, 0), $6, $7, $8, coalesce(nullif($9::jsonb, 'null'), '{}'), $10)
 				on conflict (template_id, place) do update set name = excluded.name, who = excluded.who, segment_id = excluded.segment_id,
-					lead_minutes = excluded.lead_minutes, share = excluded.share, user_limit = excluded.user_limit, texts = excluded.texts`,
-				t.ID, i+1, d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit, texts)
+					lead_minutes = excluded.lead_minutes, share = excluded.share, user_limit = excluded.user_limit, texts = excluded.texts, weight = excluded.weight`,
+				t.ID, i+1, d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit, texts, d.Chances())
 		}
 		b.Queue(`delete from door_tests where template_id = $1`, t.ID)
 		for _, test := range tests {

@@ -18,6 +18,7 @@ insert into draw_entries (template_id, user_id, ticket, salt, entered_at, state,
     (1, 1001, '00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000002', '2026-12-01 11:00Z', 'won', 1, 1),
     (1, 1002, '00000000-0000-0000-0000-000000000003', '00000000-0000-0000-0000-000000000004', '2026-12-01 11:01Z', 'entered', null, null);
 insert into draw_counts (template_id, shard, entered, departed) values (1, 3, 3, 1);
+insert into draw_growth (template_id, minute, shard, delta) values (1, '2026-12-01 11:00Z', 3, 2);
 insert into draw_chunks (template_id, chunk, rows) values (1, 0, '\x00');
 insert into slots (template_id, slot, opens_at, due_at, state, fired_at, cut_at, finished_at) values
     (1, 1, '2026-12-01 12:00Z', '2026-12-01 11:55Z', 'finished', '2026-12-01 11:55Z', '2026-12-01 11:55:01Z', '2026-12-01 11:55:02Z');

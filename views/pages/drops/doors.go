@@ -61,6 +61,17 @@ func (p Doors) movable(ctx context.Context, i int) bool {
 	return !p.published() || t.Doors[i].FrozenAt == nil && t.OpensFor(i+1).Sub(ui.From(ctx).Now) > template.FreezeBefore
 }
 
+// drawn reports whether a draw decides, whose doors have a weight in place of an opening, a share and a limit.
+func (p Doors) drawn() bool { return p.Plan.Template.OpeningMode.Drawn() }
+
+// lead is the key of the sentence that says what doors are.
+func (p Doors) lead() string {
+	if p.drawn() {
+		return "doors.lead_draw"
+	}
+	return "doors.lead"
+}
+
 func (p Doors) whoOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "doors.no_door")}, {Value: "all", Label: ui.T(ctx, "doors.all")}, {Value: "codes", Label: ui.T(ctx, "doors.codes")}}
 	for _, g := range p.Segments {
@@ -158,7 +169,7 @@ func doorShares(ctx context.Context, d template.Door) string {
 // label names a field in the summary of errors.
 func (p Doors) label(ctx context.Context, name string) string {
 	for i := range template.MaxDoors {
-		for _, field := range []string{"name", "who", "lead_minutes", "share", "user_limit", "texts.en", "texts.zh-CN"} {
+		for _, field := range []string{"name", "who", "lead_minutes", "share", "user_limit", "weight", "texts.en", "texts.zh-CN"} {
 			if name == DoorField(i, field) {
 				return ui.T(ctx, "doors.field_of", i+1, ui.T(ctx, "doors.field."+field))
 			}

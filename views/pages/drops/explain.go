@@ -96,6 +96,12 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		if s.Reason != "" && s.Reason != string(claim.ByTap) {
 			return ui.T(ctx, "explain.claimed."+s.Reason)
 		}
+	case reminder.StepEntered:
+		if s.Reason != "" {
+			return ui.T(ctx, "explain.entered_door", s.Reason, s.Detail)
+		}
+	case reminder.StepDrawOffered:
+		return ui.T(ctx, "explain.draw_offered", ui.From(ctx).Locale.DateTime(*s.Planned, p.zone()))
 	case reminder.StepDrawn:
 		return ui.T(ctx, "explain.drawn."+s.Reason)
 	case reminder.StepDoor:
@@ -133,8 +139,10 @@ func stepIcon(s reminder.Step) string {
 		return "bell-ringing"
 	case reminder.StepClaimed:
 		return "tag"
-	case reminder.StepEntered, reminder.StepDrawn:
+	case reminder.StepEntered, reminder.StepDrawn, reminder.StepDrawAccepted:
 		return "tag"
+	case reminder.StepDrawOffered, reminder.StepDrawLapsed:
+		return "clock"
 	case reminder.StepDoor:
 		return "users"
 	case reminder.StepStruck, reminder.StepNoDoor:

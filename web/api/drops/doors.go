@@ -20,6 +20,7 @@ type OwnDoor struct {
 	Name     string            `json:"name,omitempty" example:"Members"`
 	OpensAt  *time.Time        `json:"opens_at,omitempty" doc:"When the user can claim from." example:"2027-01-01T11:00:00Z"`
 	Limit    int               `json:"per_user_limit,omitempty" example:"1"`
+	Weight   int               `json:"weight,omitempty" doc:"In a draw: how many chances the user's entry has." example:"1"`
 	Texts    map[string]string `json:"texts,omitempty" doc:"A sentence for users, by language." example:"{\"en\":\"Members come first.\"}"`
 }
 
@@ -31,6 +32,7 @@ type DoorWish struct {
 	LeadMinutes int               `json:"lead_minutes,omitempty" minimum:"0" maximum:"1440" doc:"How long before the drop it opens. The last door opens with the drop; no door opens before the door above it." example:"60"`
 	Share       int64             `json:"share,omitempty" minimum:"0" doc:"How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door." example:"20"`
 	UserLimit   int               `json:"user_limit,omitempty" minimum:"0" doc:"The limit per user; absent = the drop's, which it cannot exceed." example:"1"`
+	Weight      int               `json:"weight,omitempty" minimum:"0" maximum:"10" doc:"In a draw: how many chances an entry through this door has; absent = 1. It is on the card of the draw." example:"1"`
 	Texts       map[string]string `json:"texts,omitempty" doc:"A sentence for users, by language (en, zh-CN); at most 200 characters each." example:"{\"en\":\"Members come first.\"}"`
 }
 
@@ -104,7 +106,7 @@ func (h *handlers) putDoors(ctx context.Context, id, version int64, in DoorsWish
 		if err != nil {
 			return nil, err
 		}
-		doors[i] = template.Door{Name: d.Name, Who: template.Who(d.Who), SegmentID: segmentID, LeadMinutes: d.LeadMinutes, Share: d.Share, Limit: d.UserLimit, Texts: d.Texts}
+		doors[i] = template.Door{Name: d.Name, Who: template.Who(d.Who), SegmentID: segmentID, LeadMinutes: d.LeadMinutes, Share: d.Share, Limit: d.UserLimit, Weight: d.Weight, Texts: d.Texts}
 	}
 	for i, test := range in.Tests {
 		id, err := pipeline.ParseID("body.tests.user_id", test.UserID)
@@ -123,7 +125,7 @@ func (h *handlers) putDoors(ctx context.Context, id, version int64, in DoorsWish
 func doorsJSON(p door.Plan) *doorAnswer {
 	plan := DoorPlan{Doors: make([]Door, len(p.Template.Doors)), Tests: make([]DoorTest, len(p.Tests))}
 	for i, d := range p.Template.Doors {
-		j := Door{DoorWish: DoorWish{Name: d.Name, Who: string(d.Who), LeadMinutes: d.LeadMinutes, Share: d.Share, UserLimit: d.Limit, Texts: d.Texts},
+		j := Door{DoorWish: DoorWish{Name: d.Name, Who: string(d.Who), LeadMinutes: d.LeadMinutes, Share: d.Share, UserLimit: d.Limit, Weight: d.Weight, Texts: d.Texts},
 			OpensAt: p.Template.OpensFor(i + 1).UTC(), FrozenAt: pipeline.UTC(d.FrozenAt), Frozen: d.Members}
 		if d.SegmentID != 0 {
 			j.SegmentID = pipeline.Decimal(d.SegmentID)
@@ -153,5 +155,9 @@ func (h *handlers) ownDoor(ctx context.Context, t template.Template) (*OwnDoor, 
 		return nil, err
 	}
 	at := t.OpensFor(place).UTC()
-	return &OwnDoor{true, false, t.Doors[place-1].Name, &at, t.LimitFor(place), t.Doors[place-1].Texts}, nil
+	own := &OwnDoor{Eligible: true, Name: t.Doors[place-1].Name, OpensAt: &at, Limit: t.LimitFor(place), Texts: t.Doors[place-1].Texts}
+	if t.OpeningMode.Drawn() {
+		own.Weight = t.Doors[place-1].Chances()
+	}
+	return own, nil
 }

@@ -75,6 +75,7 @@ type OpeningWish struct {
 	EntryMinutes int    `json:"entry_minutes,omitempty" minimum:"0" maximum:"525600" doc:"How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication." example:"30"`
 	DrawSource   string `json:"draw_source,omitempty" enum:"drand,public,commit,local" doc:"The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win." example:"drand"`
 	DrawPublic   string `json:"draw_public,omitempty" doc:"For public: the public draw whose figures decide, with its day. At most 200 characters." example:"Lotto 6aus49, 2 January 2027"`
+	AcceptHours  int    `json:"accept_hours,omitempty" minimum:"0" maximum:"336" doc:"For draw: for how many hours winners may accept their coupon, with POST /draws/{id}/acceptance; then the next tickets move up. 0 = winners get it at once. At most 1000 coupons." example:"0"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.

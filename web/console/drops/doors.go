@@ -20,7 +20,7 @@ import (
 const mostDoorSegments = 100
 
 // doorFields are the fields of a door in the form.
-var doorFields = []string{"name", "who", "lead_minutes", "share", "user_limit", "texts.en", "texts.zh-CN"}
+var doorFields = []string{"name", "who", "lead_minutes", "share", "user_limit", "weight", "texts.en", "texts.zh-CN"}
 
 // showDoors shows the doors of a drop and the form that changes them.
 func (h *handlers) showDoors(w http.ResponseWriter, r *http.Request) error {
@@ -59,7 +59,7 @@ func valuesOfDoors(p door.Plan) map[string]string {
 			who += ":" + strconv.FormatInt(d.SegmentID, 10)
 		}
 		for name, value := range map[string]string{"name": d.Name, "who": who, "lead_minutes": strconv.Itoa(d.LeadMinutes), "share": positive(d.Share),
-			"user_limit": positive(int64(d.Limit)), "texts.en": d.Texts["en"], "texts.zh-CN": d.Texts["zh-CN"]} {
+			"user_limit": positive(int64(d.Limit)), "weight": strconv.Itoa(d.Chances()), "texts.en": d.Texts["en"], "texts.zh-CN": d.Texts["zh-CN"]} {
 			v[droppages.DoorField(i, name)] = value
 		}
 	}
@@ -177,7 +177,7 @@ func readDoors(rd *shell.Reading) (doors []template.Door) {
 			continue
 		}
 		d := template.Door{Name: name, Who: template.Who(who), LeadMinutes: int(whole(rd, at("lead_minutes"))), Share: whole(rd, at("share")),
-			Limit: int(whole(rd, at("user_limit"))), Texts: map[string]string{}}
+			Limit: int(whole(rd, at("user_limit"))), Weight: int(whole(rd, at("weight"))), Texts: map[string]string{}}
 		if kind, id, named := strings.Cut(who, ":"); named {
 			d.Who = template.Who(kind)
 			d.SegmentID, _ = strconv.ParseInt(id, 10, 64)

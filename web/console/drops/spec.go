@@ -93,6 +93,8 @@ func counts(values map[string]string, name string) bool {
 		return kind == template.PercentOff
 	case "entry_minutes":
 		return template.OpeningMode(values["opening_mode"]).Drawn() && strings.TrimSpace(values[name]) != ""
+	case "accept_hours":
+		return template.OpeningMode(values["opening_mode"]) == template.ByDraw && strings.TrimSpace(values[name]) != ""
 	case "hold_out_percent":
 		return strings.TrimSpace(values[name]) != ""
 	case "product":

@@ -26,7 +26,7 @@ var bulk = []table{
 	{"batches", `(t.kind <> 'campaign' and t.template_id = any({drops}) or t.kind = 'campaign' and t.owner_id = any({campaigns}))`},
 	{"exceptions", ofBatch}, {"batch_providers", ofBatch}, {"batch_feedback", ofBatch}, {"feedback_reports", ofBatch},
 	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop},
-	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop}, {"claim_signs", ofDrop}, {"draw_entries", ofDrop}, {"waiters", ofDrop},
+	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop}, {"claim_signs", ofDrop}, {"draw_entries", ofDrop}, {"draw_growth", ofDrop}, {"waiters", ofDrop},
 	{"coupons", ofDrop}, {"coupon_operations", ofCoupon},
 	{"uploads", `t.id = any({uploads})`}, {"upload_parts", `t.upload_id = any({uploads})`},
 	{"picture_files", ofShop},
@@ -57,7 +57,7 @@ var others = []table{
 	{"hook_hours", ofEndpoint},
 	{"feedback_totals", `(t.kind = 'campaign' and t.owner_id = any({campaigns})
 		or t.kind = 'reminder' and exists (select from slots s where s.id = t.owner_id and s.template_id = any({drops}))
-		or t.kind in ('correction', 'cancelled', 'waitlist') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
+		or t.kind in ('correction', 'cancelled', 'waitlist', 'won', 'lost') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
 		or t.kind = 'notice' and exists (select from notice_runs r where r.id = t.owner_id and r.template_id = any({drops})))`},
 	{"removals", `(t.step <> 'campaigns' and t.object_id = any({drops}) or t.step = 'campaigns' and t.object_id = any({campaigns}))`},
 }
