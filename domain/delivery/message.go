@@ -19,6 +19,7 @@ const (
 	KindCampaign   = message.Campaign
 	KindNotice     = message.Notice
 	KindWaitlist   = message.Waitlist
+	KindOffer      = message.Offer
 	KindTest       = message.Test
 	// KindVerification is the kind of messages that are in no batch.
 	KindVerification = message.Verification

@@ -105,7 +105,14 @@ type OperatorStore interface {
 	// TellLost announces up to limit entries that did not win to the server of the shop, if it wants to know
 	// them. more reports whether there are further ones.
 	TellLost(ctx context.Context, templateID int64, limit int) (more bool, err error)
-	// Finish ends a drawn draw that has no winner without a coupon.
+	// WaitsFor returns the list of a drawn draw whose drop has a waitlist that entries which did not win are
+	// still to join; waits is false for other draws.
+	WaitsFor(ctx context.Context, templateID int64) (w DrawWork, waits bool, err error)
+	// EnterWaiting puts up to limit entries that did not win on the waitlist, in one transaction. rank returns
+	// the place of a ticket in the order of the draw, from 1; false for a ticket that is not in the sealed
+	// list. more reports whether there are further entries.
+	EnterWaiting(ctx context.Context, templateID int64, limit int, rank func(Ticket) (int64, bool)) (more bool, err error)
+	// Finish ends a drawn draw that has no winner without a coupon. Stock that is left is kept for users who wait.
 	Finish(ctx context.Context, templateID int64) error
 }
 
@@ -303,8 +310,11 @@ func (o *Operator) issue(ctx context.Context, templateID int64) error {
 	return ctx.Err()
 }
 
-// finish ends the draw after the entries that did not win were told.
+// finish ends the draw after the entries that did not win have joined the waitlist, if there is one, and were told.
 func (o *Operator) finish(ctx context.Context, templateID int64) error {
+	if err := o.wait(ctx, templateID); err != nil {
+		return err
+	}
 	for {
 		more, err := o.Store.TellLost(ctx, templateID, issueChunk)
 		if err != nil {

@@ -49,7 +49,7 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 		n += 2 * kind
 	case delivery.KindNotice:
 		n += 3 * kind
-	case delivery.KindWaitlist:
+	case delivery.KindWaitlist, delivery.KindOffer: // both are announcements
 		n += 5 * kind
 	case delivery.KindTest:
 		n = 4*kind + owner%(kind/second)*second + due.Unix()%second
@@ -61,7 +61,7 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 func Holds(k delivery.Kind) bool {
 	switch k {
 	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
-		delivery.KindWaitlist, delivery.KindTest:
+		delivery.KindWaitlist, delivery.KindOffer, delivery.KindTest:
 		return true
 	}
 	return false

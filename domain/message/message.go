@@ -19,6 +19,8 @@ const (
 	Notice     Kind = "notice"
 	// Waitlist tells a user of the coupon that the waitlist of a drop gave.
 	Waitlist Kind = "waitlist"
+	// Offer tells a user that the waitlist of a drop offers a coupon.
+	Offer    Kind = "offer"
 	Campaign Kind = "campaign"
 	Test     Kind = "test"
 	// Verification is a message with the code that proves a phone number. It exists as a text
@@ -28,7 +30,7 @@ const (
 
 // Written returns the kinds whose texts staff write for a shop or a drop. The text of a campaign
 // is part of the campaign.
-func Written() []Kind { return []Kind{Reminder, Correction, Cancelled, Notice, Waitlist} }
+func Written() []Kind { return []Kind{Reminder, Correction, Cancelled, Notice, Waitlist, Offer} }
 
 // Channel is the name of a channel.
 type Channel string

@@ -39,7 +39,7 @@ func Variables(k Kind) []string {
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime}
 	case Notice:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarExpires, VarDays, VarLink}
-	case Waitlist:
+	case Waitlist, Offer:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarLink}
 	case Verification:
 		return []string{VarCode, VarMinutes, VarShop}

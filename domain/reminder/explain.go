@@ -39,6 +39,8 @@ const (
 	StepNoDoor StepKind = "no_door"
 	// Steps of a waitlist. A user who got its coupon has a [StepClaimed].
 	StepWaiting      StepKind = "waiting"
+	StepOffered      StepKind = "offered"
+	StepLapsed       StepKind = "lapsed" // the offer was not accepted in time
 	StepLeftWaitlist StepKind = "left_waitlist"
 	StepSkipped      StepKind = "waitlist_skipped" // it was the user's turn; Reason says why there was no coupon
 	// Steps of the user's entry in a draw. Detail has the public reason of a struck entry, or score and

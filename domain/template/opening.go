@@ -97,9 +97,6 @@ func (s Spec) checkOpening(e *fault.Fields) {
 	if s.PerUserLimit != 1 {
 		e.Add("per_user_limit", "rule.draw_limit", "must be 1: a user has one entry")
 	}
-	if s.Waits() {
-		e.Add("waitlist", "rule.draw_waitlist", "must be off: the entries of a draw take the place of a waitlist")
-	}
 	if s.Protected() {
 		e.Add("protection", "rule.draw_protection", "must be off: entries of a draw take no pass")
 	}

@@ -46,6 +46,10 @@ where user_id = $1 and template_id = $2 and run_id is null and (status <> 0 or `
 union all
 select 0, joined_at, 'waiting', '', '', '', 0, 3 from waiters where user_id = $1 and template_id = $2
 union all
+select 0, offered_at, 'offered', '', '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and offered_at is not null
+union all
+select 0, lapsed_at, 'lapsed', '', '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and lapsed_at is not null
+union all
 select 0, changed_at, state, reason, '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and state in ('left', 'skipped')
 order by 1, op, part`
 
@@ -59,7 +63,7 @@ const (
 
 // waitStep maps what [couponStepsSQL] tells of the waitlist to the timeline's words.
 var waitStep = map[coupon.Step]reminder.StepKind{coupon.Step(waitlist.Waiting): reminder.StepWaiting, coupon.Step(waitlist.Left): reminder.StepLeftWaitlist,
-	coupon.Step(waitlist.Skipped): reminder.StepSkipped}
+	coupon.Step(waitlist.Skipped): reminder.StepSkipped, coupon.Step(waitlist.Offered): reminder.StepOffered, coupon.Step(waitlist.Lapsed): reminder.StepLapsed}
 
 // Timeline returns when and how the user got coupons of the template, and the later steps of
 // each coupon.

@@ -43,7 +43,7 @@ select p.i, coalesce((select read_through from inbox_reads where user_id = p.id)
 	array(select template_id from reservations where user_id = p.id
 		union select template_id from former_reservations f where user_id = p.id
 			and exists (select from batches b where b.template_id = f.template_id)
-		union select template_id from waiters where user_id = p.id and state = 'filled' order by 1 desc limit $2::int)
+		union select template_id from waiters where user_id = p.id and (state in ('filled', 'offered', 'lapsed', 'waiting') or offered_at is not null) order by 1 desc limit $2::int)
 from unnest($1::bigint[]) with ordinality as p (id, i) left join users u on u.id = p.id`
 
 // readPages reads the rows of several pages in one round trip, with the changes of remembered

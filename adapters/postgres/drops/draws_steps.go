@@ -253,11 +253,21 @@ func (s Draws) TellLost(ctx context.Context, templateID int64, limit int) (more 
 	return more, err
 }
 
-// Finish is part of [draw.OperatorStore].
+// Finish is part of [draw.OperatorStore]. Stock that no winner got is kept for the entries that wait.
 func (s Draws) Finish(ctx context.Context, templateID int64) error {
-	_, err := s.Pool.Exec(ctx, `update draws set state = 'done' where template_id = $1 and state = 'drawn'
-		and not exists (select from draw_entries where template_id = $1 and state = 'won' and coupon_id is null and reason is null)`, templateID)
-	return pg.Translate(err)
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		var left int64
+		var waits bool
+		if err := tx.QueryRow(ctx, `select stock - issued - held, waitlist <> 'off' from templates where id = $1 for no key update`, templateID).Scan(&left, &waits); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update draws set state = 'done' where template_id = $1 and state = 'drawn'
+			and not exists (select from draw_entries where template_id = $1 and state = 'won' and coupon_id is null and reason is null)`, templateID)
+		if err != nil || tag.RowsAffected() == 0 || !waits || left <= 0 {
+			return err
+		}
+		return pg.KeepForWaiters(ctx, tx, templateID, left)
+	})
 }
 
 // DrawLateness returns for how many seconds the next step of a draw has been due, of the draw that waits

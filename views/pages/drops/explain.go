@@ -119,7 +119,7 @@ func stepTone(s reminder.Step) ui.Tone {
 	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
 		reminder.StepCouponSuspended, reminder.StepCouponAppealed:
 		return ui.Warn
-	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped:
+	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped, reminder.StepLapsed:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
 		return ui.Info
