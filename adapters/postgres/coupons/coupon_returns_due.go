@@ -29,7 +29,7 @@ func (s CouponSteps) DueReturns(ctx context.Context, after int64, limit int) ([]
 // dueReturnsSQL locks up to $2 due coupons of template $1, and returns what decides about each.
 var dueReturnsSQL = `
 select r.coupon_id, r.refunded, exists (select from coupon_operations o where o.coupon_id = r.coupon_id and o.step = 'confirm' and o.outcome = 'done'),
-    (select t.state not in ('published', 'paused') or clock_timestamp() >= ` + givesUntilSQL + ` from templates t where t.id = $1)
+    coalesce((select t.state not in ('published', 'paused') or clock_timestamp() >= ` + givesUntilSQL + ` from templates t where t.id = $1), true)
 from coupon_returns r where r.template_id = $1 and r.due_at <= clock_timestamp() order by r.due_at, r.coupon_id limit $2 for update of r skip locked`
 
 // ReturnDue implements [coupon.ReturnStore].

@@ -68,7 +68,7 @@ var acting = []table{
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
 	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
-	{"waitlists", ofDrop + ` and not t.settled`},
+	{"waitlists", ofDrop + ` and not t.settled`}, {"coupon_returns", ofDrop},
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
