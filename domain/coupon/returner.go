@@ -6,7 +6,7 @@ import (
 )
 
 // ReasonUnused is the reason of a coupon that was revoked since it was not used in time.
-const ReasonUnused = "unused"
+const ReasonUnused = "the coupon was not used in time"
 
 // ReturnStore returns coupons to the stock: unused coupons of drops with use_within_hours, and coupons whose
 // orders were refunded.

@@ -96,6 +96,10 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		if s.Reason != "" && s.Reason != string(claim.ByTap) {
 			return ui.T(ctx, "explain.claimed."+s.Reason)
 		}
+	case reminder.StepWaiting:
+		if s.Reason != "" {
+			return ui.T(ctx, "explain.waiting."+s.Reason)
+		}
 	case reminder.StepDrawn:
 		return ui.T(ctx, "explain.drawn."+s.Reason)
 	case reminder.StepDoor:

@@ -20,7 +20,7 @@ type Timeline struct {
 // Step is one thing that happened or is expected.
 type Step struct {
 	At        time.Time  `json:"at" doc:"When it happened, or will."`
-	Kind      string     `json:"kind" enum:"reserved,changed,withdrawn,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,claimed,coupon_locked,coupon_used,coupon_released,coupon_timed_out,coupon_refunded,coupon_expired,coupon_revoked,suspended,appealed,restored,waiting,offered,lapsed,left_waitlist,waitlist_skipped,door,no_door,entered,struck,drawn,expected" doc:"door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail."`
+	Kind      string     `json:"kind" enum:"reserved,changed,withdrawn,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,claimed,coupon_locked,coupon_used,coupon_released,coupon_timed_out,coupon_refunded,coupon_expired,coupon_revoked,suspended,appealed,restored,waiting,offered,lapsed,left_waitlist,waitlist_skipped,door,no_door,entered,struck,drawn,expected" doc:"door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail."`
 	PlannedAt *time.Time `json:"planned_at,omitempty" doc:"When it should have happened."`
 	Channel   string     `json:"channel,omitempty" example:"app"`
 	Minutes   int        `json:"minutes,omitempty" example:"10"`
