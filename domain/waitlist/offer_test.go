@@ -32,7 +32,7 @@ func TestOffersCountWakingHours(t *testing.T) {
 		"over the night":                   {"2026-12-01T21:45:00+08:00", 30, shanghai, "2026-12-02T08:15:00+08:00"},
 		"in the night":                     {"2026-12-01T23:45:00+08:00", 30, shanghai, "2026-12-02T08:30:00+08:00"},
 		"before the morning":               {"2026-12-02T03:00:00+08:00", 30, shanghai, "2026-12-02T08:30:00+08:00"},
-		"a day of minutes":                 {"2026-12-01T12:00:00+08:00", 1440, shanghai, "2026-12-03T08:00:00+08:00"},
+		"a day of minutes":                 {"2026-12-01T12:00:00+08:00", 1440, shanghai, "2026-12-02T22:00:00+08:00"},
 		"quiet hours of the owner":         {"2026-12-01T23:45:00+08:00", 30, late, "2026-12-02T00:15:00+08:00"},
 		"over quiet hours of the owner":    {"2026-12-02T00:45:00+08:00", 30, late, "2026-12-02T10:15:00+08:00"},
 		"clocks go back in the night":      {"2026-10-24T21:45:00+02:00", 30, berlin, "2026-10-25T08:15:00+01:00"},

@@ -67,7 +67,7 @@ func TestEntriesThatDidNotWinWait(t *testing.T) {
 	lists := couponsdb.NewWaitlists(d.DB, postgres.Grouping{})
 	t.Cleanup(lists.Close)
 	filler := &waitlist.Filler{Store: lists, Queue: noQueue{}}
-	d.Exec(`update templates set closes_at = now() + interval '1 day' where id = $1`, d.drop.ID)
+	d.Exec(`update templates set closes_at = date_trunc('second', now()) + interval '1 day' where id = $1`, d.drop.ID)
 	now, err := d.Templates.Template(t.Context(), d.drop.ID)
 	d.Must(err)
 	spec := now.Spec
