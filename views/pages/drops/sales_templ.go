@@ -216,7 +216,7 @@ func (s Sales) inside() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "waitlist.held"), ui.Num(ctx, s.Wait.Held), ui.T(ctx, "waitlist.held_note")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "waitlist.held"), ui.Num(ctx, s.Wait.Held), s.heldNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
