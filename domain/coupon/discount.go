@@ -2,6 +2,7 @@ package coupon
 
 import (
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,11 +30,23 @@ type Rule struct {
 	Currency   string
 	Target     template.Target
 	Product    string
+	// UseWithinHours and RefundTo are those of [template.Spec].
+	UseWithinHours int
+	RefundTo       template.RefundTo
+}
+
+// UseBy returns until when the coupon must be used so that it does not return to the stock while its
+// drop runs; zero = there is no such instant.
+func (r Rule) UseBy(c Coupon) time.Time {
+	if r.UseWithinHours == 0 {
+		return time.Time{}
+	}
+	return c.IssuedAt.Add(time.Duration(r.UseWithinHours) * time.Hour)
 }
 
 // RuleOf returns the rule of a template.
 func RuleOf(s template.Spec) Rule {
-	return Rule{s.Kind, s.AmountOff, s.Threshold, s.PercentOff, s.MaxOff, s.Currency, s.Target, s.Product}
+	return Rule{s.Kind, s.AmountOff, s.Threshold, s.PercentOff, s.MaxOff, s.Currency, s.Target, s.Product, s.UseWithinHours, s.RefundTo}
 }
 
 // A Part is what an order spends on one product.

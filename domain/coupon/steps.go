@@ -6,6 +6,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 )
 
 // A Step is something done to a coupon, as the operation log names it.
@@ -96,6 +97,9 @@ type Move struct {
 	LockFor time.Duration
 	// ToStock returns the coupon to the stock in the same transaction.
 	ToStock bool
+	// Returns has the coupon, whose order was refunded, returned to the stock by a [Returner]: the step itself
+	// does not wait for the locks of its template.
+	Returns bool
 	// Job is the job that takes the step, for the log; 0 = none.
 	Job int64
 	// UndoesRefund turns the order's refund from done into undone.
@@ -253,13 +257,17 @@ func (c Case) release(order string) (Move, *refusal) {
 	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
 }
 
-// refund returns a used coupon, as expired if its time has passed.
+// refund returns a used coupon, as expired if its time has passed. A coupon that refunds return to the stock
+// is revoked.
 func (c Case) refund(order string) (Move, *refusal) {
 	if c.Coupon.heldBy(order) && c.Coupon.State == Used {
-		to := c.Coupon.freed(c.Now)
+		to, returns := c.Coupon.freed(c.Now), c.Rule.RefundTo == template.RefundToStock
+		if returns {
+			to.State = Revoked
+		}
 		op := c.op(StepRefund, order, to)
 		op.OrderAmount, op.Discount = c.ordered(), c.Coupon.Discount
-		return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
+		return Move{From: c.Coupon, To: to, Ops: []Operation{op}, Returns: returns}, nil
 	}
 	if _, ok := c.did(StepRefund); ok {
 		return c.nothing(), nil

@@ -31,7 +31,7 @@ func ListedOutcomes() []Outcome { return []Outcome{Sent, Skipped, Expired, Dead,
 
 // Kinds returns every kind of batch.
 func Kinds() []Kind {
-	return []Kind{KindReminder, KindCorrection, KindCancelled, KindCampaign, KindNotice, KindWaitlist, KindWon, KindLost, KindTest}
+	return []Kind{KindReminder, KindCorrection, KindCancelled, KindCampaign, KindNotice, KindWaitlist, KindOffer, KindWon, KindLost, KindTest}
 }
 
 // A BatchRow is one batch with the outcomes of its recipients so far.

@@ -19,6 +19,7 @@ const (
 	KindCampaign   = message.Campaign
 	KindNotice     = message.Notice
 	KindWaitlist   = message.Waitlist
+	KindOffer      = message.Offer
 	KindWon        = message.Won
 	KindLost       = message.Lost
 	KindTest       = message.Test

@@ -52,7 +52,8 @@ func (o *Operator) issueAccepted(ctx context.Context, templateID int64) error {
 	return ctx.Err()
 }
 
-// finish ends the draw after all entrants, and the server of the shop, were told.
+// finish ends the draw after all entrants, and the server of the shop, were told. Entries that did not win join the
+// waitlist, if there is one, once no offer is open.
 func (o *Operator) finish(ctx context.Context, templateID int64) error {
 	if err := o.Store.Tell(ctx, templateID); err != nil {
 		return err
@@ -63,9 +64,13 @@ func (o *Operator) finish(ctx context.Context, templateID int64) error {
 			return err
 		}
 		if !more {
-			return o.Store.Finish(ctx, templateID)
+			break
 		}
 	}
+	if err := o.wait(ctx, templateID); err != nil {
+		return err
+	}
+	return o.Store.Finish(ctx, templateID)
 }
 
 // takeBack returns the coupons of struck winners to the stock, for the winners who moved up.

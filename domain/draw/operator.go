@@ -112,7 +112,15 @@ type OperatorStore interface {
 	// TellLost announces up to limit entries that did not win to the server of the shop, if it wants to know
 	// them. more reports whether there are further ones.
 	TellLost(ctx context.Context, templateID int64, limit int) (more bool, err error)
-	// Finish ends a draw that has no winner without a coupon, or notes when the first open offer ends.
+	// WaitsFor returns the list of a drawn draw without open offers whose drop has a waitlist that entries which did
+	// not win are still to join; waits is false for other draws.
+	WaitsFor(ctx context.Context, templateID int64) (w DrawWork, waits bool, err error)
+	// EnterWaiting puts up to limit entries that did not win on the waitlist, in one transaction. rank returns
+	// the place of a ticket in the order of the draw, from 1; false for a ticket that is not in the sealed
+	// list. more reports whether there are further entries.
+	EnterWaiting(ctx context.Context, templateID int64, limit int, rank func(Ticket) (int64, bool)) (more bool, err error)
+	// Finish ends a draw that has no winner without a coupon, or notes when the first open offer ends. Stock that is left
+	// at the end is kept for users who wait.
 	Finish(ctx context.Context, templateID int64) error
 }
 

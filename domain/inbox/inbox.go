@@ -49,7 +49,7 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 		n += 2 * kind
 	case delivery.KindNotice:
 		n += 3 * kind
-	case delivery.KindWaitlist:
+	case delivery.KindWaitlist, delivery.KindOffer: // both are announcements
 		n += 5 * kind
 	case delivery.KindWon:
 		n += 6 * kind
@@ -65,7 +65,7 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 func Holds(k delivery.Kind) bool {
 	switch k {
 	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
-		delivery.KindWaitlist, delivery.KindWon, delivery.KindLost, delivery.KindTest:
+		delivery.KindWaitlist, delivery.KindOffer, delivery.KindWon, delivery.KindLost, delivery.KindTest:
 		return true
 	}
 	return false

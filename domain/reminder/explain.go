@@ -37,8 +37,11 @@ const (
 	// the first opening.
 	StepDoor   StepKind = "door"
 	StepNoDoor StepKind = "no_door"
-	// Steps of a waitlist. A user who got its coupon has a [StepClaimed].
+	// Steps of a waitlist. A user who got its coupon has a [StepClaimed]. Reason of StepWaiting is roughly how
+	// many users are before one who still waits, such as under_100.
 	StepWaiting      StepKind = "waiting"
+	StepOffered      StepKind = "offered"
+	StepLapsed       StepKind = "lapsed" // the offer was not accepted in time
 	StepLeftWaitlist StepKind = "left_waitlist"
 	StepSkipped      StepKind = "waitlist_skipped" // it was the user's turn; Reason says why there was no coupon
 	// Steps of the user's entry in a draw. Detail has the public reason of a struck entry, or score and

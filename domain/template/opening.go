@@ -103,9 +103,6 @@ func (s Spec) checkOpening(e *fault.Fields) {
 	if s.PerUserLimit != 1 {
 		e.Add("per_user_limit", "rule.draw_limit", "must be 1: a user has one entry")
 	}
-	if s.Waits() {
-		e.Add("waitlist", "rule.draw_waitlist", "must be off: the entries of a draw take the place of a waitlist")
-	}
 	s.checkAccept(e)
 	if s.Stock > MaxDrawStock {
 		e.Add("stock", "rule.draw_stock", "must be at most %d for a draw", MaxDrawStock)

@@ -28,7 +28,7 @@ func (k *walk) publishDraw(name string, users []int64, acceptHours int) *drawnDr
 	var t templateBody
 	k.crowd.must(k.ctx, call{method: "POST", path: "/admin/templates", body: map[string]any{
 		"shop_number": fmt.Sprint(shopNumber), "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": forSale, "per_user_limit": 1,
-		"opening_mode": "draw", "draw_source": "commit", "accept_hours": acceptHours, "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
+		"opening_mode": "draw", "draw_source": "commit", "accept_hours": acceptHours, "waitlist": "issue", "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
 	k.crowd.must(k.ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", t.ID), body: map[string]any{"reason": "chaos"}}, nil)
 	return &drawnDrop{walk: k, template: t.ID, users: users, receipts: map[int64]string{}}
 }
@@ -133,6 +133,8 @@ func (d *drawnDrop) account() {
 		"counted winners":         {read(`select won from draws where template_id = $1`), forSale},
 		"coupons":                 {read(`select count(*) from coupons where template_id = $1`), forSale},
 		"winners with own coupon": {read(`select count(*) from draw_entries e join coupons c on c.id = e.coupon_id and c.user_id = e.user_id where e.template_id = $1 and c.origin = 'draw'`), forSale},
+		"entries that wait":       {read(`select count(*) from waiters w join draw_entries e using (template_id, user_id) where w.template_id = $1 and w.state = 'waiting' and e.state = 'entered'`), guests - 1 - forSale},
+		"counted waiting users":   {read(`select waiting from waitlists where template_id = $1`), guests - 1 - forSale},
 		"sealed rows":             {read(`select sum(length(rows)) / 49 from draw_chunks where template_id = $1`), guests - 1},
 		"told winners":            {read(`select count(*) from draw_entries e join announcements a on a.id = e.told_by and a.kind = 'won' where e.template_id = $1 and e.state = 'won'`), forSale},
 		"announcements of losses": {read(`select count(*) from announcements where template_id = $1 and kind = 'lost'`), 1},

@@ -157,8 +157,8 @@ func (k *walk) serve() {
 	k.crowd.tell(k.ctx, users)
 	const later = time.Hour // the drops are opened when all of them are published
 	sales := map[string]int64{}
-	for _, mode := range []string{"durable", "gate"} {
-		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": "issue"})
+	for mode, list := range map[string]string{"durable": "offer", "gate": "issue"} {
+		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": list, "refund_to": "stock"})
 	}
 	reviewed := k.c.publishDrop(fmt.Sprint("Brakes ", n), "durable", "claim", forSale, 1, later)
 	raffle, offers := k.publishDraw(fmt.Sprint("Draw ", n), users, 0), k.publishDraw(fmt.Sprint("Offers ", n), users, 1)

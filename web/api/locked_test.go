@@ -78,6 +78,7 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{me, "PUT", "/browsers", browserOf(fmt.Sprint(by, "-1"))},
 		{me, "DELETE", "/browsers/" + browser, nil},
 		{me, "PUT", "/waitlist/" + full, nil},
+		{me, "POST", "/waitlist/" + full + "/accept", nil},
 		{me, "DELETE", "/waitlist/" + full, nil},
 		{me, "PUT", "/draws/" + drawn + "/entry", nil},
 		{me, "POST", "/draws/" + drawn + "/acceptance", nil},

@@ -20,6 +20,7 @@ const texts = {
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
     limit_reached: "You have had yours", signIn: "Sign in first",
     join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
+    accept: "Take your coupon", keptUntil: "It is kept for you until {at}.", sharedUntil: "The first to take one get it, until {at}.", lapsed: "You let two offers pass",
     noWait: "No waitlist now", skipped: "No coupon came back for you", failed: "That did not work. Please try again.",
     inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
     push: "Notify me in this browser", pushed: "Notifications are on", unpush: "Press again to turn them off.",
@@ -43,6 +44,7 @@ const texts = {
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
     limit_reached: "您已领过", signIn: "请先登录",
     join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
+    accept: "领取优惠券", keptUntil: "为您保留至 {at}。", sharedUntil: "先领先得，{at} 截止。", lapsed: "您已两次未领取",
     noWait: "暂不可候补", skipped: "没有为您补到优惠券", failed: "操作未成功，请重试。",
     inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
     push: "在此浏览器中提醒我", pushed: "通知已开启", unpush: "再次点击可关闭。",
@@ -273,7 +275,7 @@ class Drop {
     if ((user || due) && this.wants("reservation")) tasks.push(this.readReservation());
     if (user && this.wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
     await Promise.allSettled(tasks);
-    if (this.waits() && (user || this.wait?.state === "waiting")) await this.readWait();
+    if (this.waits() && (user || this.inLine())) await this.readWait();
     this.changed();
     if (this.elements.size === 0) return;
     this.failures = !this.template || this.unread() ? this.failures + 1 : 0;
@@ -313,7 +315,13 @@ class Drop {
   }
 
   // waits reports whether an element shows the drop's waitlist, and there is one.
-  waits() { return !this.signedOut && (this.wants("coupons") || this.wants("wait")) && (this.template?.waitlist === "open" || this.wait?.state === "waiting"); }
+  waits() { return !this.signedOut && (this.wants("coupons") || this.wants("wait")) && (this.template?.waitlist === "open" || this.inLine()); }
+
+  // inLine reports whether the user waits, or is offered a coupon.
+  inLine() { return this.wait?.state === "waiting" || this.wait?.state === "offered"; }
+
+  // offered reports whether the user can accept a coupon now.
+  offered() { return !!this.wait?.accept_until && this.client.now() < Date.parse(this.wait.accept_until); }
 
   async readWait() {
     const before = this.wait?.state;
@@ -321,7 +329,8 @@ class Drop {
       if (e.code === "not_waiting") this.wait = null;
       if (e.code === "unauthenticated") this.signedOut = true;
     }
-    if (before === "waiting" && this.wait?.state === "filled") {
+    if (before !== "offered" && this.offered()) this.tell("offered", { accept_until: this.wait.accept_until });
+    if ((before === "waiting" || before === "offered") && this.wait?.state === "filled") {
       if (this.wants("coupons")) await this.readCoupons(true);
       this.tell("filled", { coupon_id: this.wait.coupon_id });
     }
@@ -342,6 +351,25 @@ class Drop {
       if (e.code === "unauthenticated") this.signedOut = true;
       this.waitError = ["stock_left", "ended", "no_waitlist", "template_not_open", "limit_reached", "not_eligible", "too_many_waits"].includes(e.code) ? "noWait" : "failed";
       if (e.code === "stock_left") { this.claim = ""; await this.refresh(true); }
+    }
+    this.joining = false;
+    this.changed();
+  }
+
+  // accept takes the coupon that the waitlist offers.
+  async accept() {
+    if (this.joining) return;
+    this.joining = true;
+    this.waitError = "";
+    this.changed();
+    try {
+      this.wait = await this.client.call("POST", `/waitlist/${this.id}/accept`);
+      if (this.wants("coupons")) await this.readCoupons(true);
+      this.tell("filled", { coupon_id: this.wait.coupon_id });
+    } catch (e) {
+      if (e.code === "unauthenticated") this.signedOut = true;
+      if (!["no_offer", "offer_lapsed", "offer_taken", "ended", "template_not_open", "limit_reached"].includes(e.code)) this.waitError = "failed";
+      else await this.readWait();
     }
     this.joining = false;
     this.changed();
@@ -685,9 +713,13 @@ class Reserve extends Pressed {
 // waiting draws the button of the waitlist; false if the drop has none that the user can join.
 function waiting(element, d) {
   const busy = !!d.joining, status = d.waitError ? element.t(d.waitError) : "";
-  if (d.wait?.state === "waiting") {
+  if (d.offered()) {
+    const at = element.at(d.wait.accept_until);
+    element.show("offered", element.t("accept"), { enabled: !busy, busy, status: status || element.t(d.wait.shared ? "sharedUntil" : "keptUntil", { at }) });
+  } else if (d.inLine()) {
     element.show("waiting", element.t("joined"), { enabled: !busy, pressed: true, busy, status: status || element.t("leave") });
   } else if (d.template.waitlist !== "open" || d.wait?.state === "filled") return false;
+  else if (d.wait?.state === "lapsed") element.show("lapsed", element.t("lapsed"));
   else if (d.wait?.state === "skipped") element.show("skipped", element.t("skipped"));
   else element.show("join", element.t("join"), { enabled: !busy, pressed: false, busy, status: status || element.t("comesBack") });
   return true;
@@ -708,7 +740,8 @@ class Waitlist extends Pressed {
   press() {
     const d = this.drop;
     if (d.signedOut) return this.tell("signin");
-    d.join(d.wait?.state !== "waiting");
+    if (d.offered()) return d.accept();
+    d.join(!d.inLine());
   }
 }
 
@@ -749,7 +782,8 @@ class Claim extends Pressed {
     const code = this.getAttribute("state") === "code" && prompt(this.t("code"));
     if (code) return d.unlock(code);
     if (this.getAttribute("state") === "code") return;
-    if (["join", "waiting"].includes(this.getAttribute("state"))) return d.join(d.wait?.state !== "waiting");
+    if (this.getAttribute("state") === "offered") return d.accept();
+    if (["join", "waiting"].includes(this.getAttribute("state"))) return d.join(!d.inLine());
     if (d.state() === "scheduled") return d.arm(!d.armed);
     d.start();
   }

@@ -105,7 +105,7 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 			}
 		}
 		if m.ToStock {
-			if err := returnToStock(ctx, tx, m.From.TemplateID); err != nil {
+			if err := returnToStock(ctx, tx, m.From.TemplateID, 1); err != nil {
 				return err
 			}
 		}

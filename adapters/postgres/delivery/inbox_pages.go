@@ -43,7 +43,7 @@ select p.i, coalesce((select read_through from inbox_reads where user_id = p.id)
 	array(select template_id from reservations where user_id = p.id
 		union select template_id from former_reservations f where user_id = p.id
 			and exists (select from batches b where b.template_id = f.template_id)
-		union select template_id from waiters where user_id = p.id and state = 'filled'
+		union select template_id from waiters where user_id = p.id and (state in ('filled', 'offered', 'lapsed', 'waiting') or offered_at is not null)
 		union select template_id from draw_entries where user_id = p.id order by 1 desc limit $2::int)
 from unnest($1::bigint[]) with ordinality as p (id, i) left join users u on u.id = p.id`
 

@@ -90,7 +90,7 @@ func existingAnnouncement(ctx context.Context, tx pgx.Tx, a *reminder.Announceme
 // Announcements lists the announcements that staff made of the template with the sums over their
 // batches, newest first.
 func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]reminder.AnnouncementStatus, error) {
-	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 and a.kind not in ('waitlist', 'won', 'lost') order by a.id desc`, templateID)
+	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 and a.kind not in ('waitlist', 'offer', 'won', 'lost') order by a.id desc`, templateID)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

@@ -96,6 +96,9 @@ func (s Draws) Strike(ctx context.Context, templateID int64, who user.ID, reason
 		if err != nil {
 			return err
 		}
+		if err := pg.StrikeWaiter(ctx, tx, templateID, who); err != nil {
+			return err
+		}
 		return pg.InsertAudit(ctx, tx, e)
 	})
 }

@@ -81,11 +81,28 @@ func (s Draws) Accept(ctx context.Context, templateID int64, by user.ID) (r draw
 	return r, draw.ErrNotWon
 }
 
-// Finish is part of [draw.OperatorStore].
+// Finish is part of [draw.OperatorStore]. Stock that no winner got is kept for the entries that wait.
 func (s Draws) Finish(ctx context.Context, templateID int64) error {
-	_, err := s.Pool.Exec(ctx, `update draws d set state = case when o.until is null then 'done' else 'offered' end, offers_until = o.until
-		from (select min(offered_until) as until from`+unanswered+`) o
-		where d.template_id = $1 and d.state in ('drawn', 'offered') and not exists (select from draw_entries where template_id = $1 and state = 'won'
-			and coupon_id is null and reason is null and (offered_until is null or accepted_at is not null))`, templateID)
-	return pg.Translate(err)
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		var left int64
+		var waits bool
+		if err := tx.QueryRow(ctx, `select stock - issued - held, waitlist <> 'off' from templates where id = $1 for no key update`, templateID).Scan(&left, &waits); err != nil {
+			return err
+		}
+		var state draw.State
+		err := tx.QueryRow(ctx, finishSQL, templateID).Scan(&state)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil || state != draw.Done || !waits || left <= 0 {
+			return err
+		}
+		return pg.KeepForWaiters(ctx, tx, templateID, left)
+	})
 }
+
+// finishSQL ends draw $1 if no winner is without a coupon and no offer is open, and returns its state.
+const finishSQL = `update draws d set state = case when o.until is null then 'done' else 'offered' end, offers_until = o.until
+		from (select min(offered_until) as until from` + unanswered + `) o
+		where d.template_id = $1 and d.state in ('drawn', 'offered') and not exists (select from draw_entries where template_id = $1 and state = 'won'
+			and coupon_id is null and reason is null and (offered_until is null or accepted_at is not null)) returning d.state`

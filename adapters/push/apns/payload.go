@@ -39,7 +39,7 @@ type alert struct {
 func payload(m delivery.Message) []byte {
 	n := note{Tag: m.IdempotencyKey(), Drop: m.Subject.TemplateID, APS: aps{Sound: "default"}}
 	switch m.Subject.Kind {
-	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindWaitlist, delivery.KindWon, delivery.KindLost:
+	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindWaitlist, delivery.KindOffer, delivery.KindWon, delivery.KindLost:
 		n.APS.Level = "time-sensitive"
 	}
 	if m.Subject.TemplateID != 0 {

@@ -102,6 +102,10 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		}
 	case reminder.StepDrawOffered:
 		return ui.T(ctx, "explain.draw_offered", ui.From(ctx).Locale.DateTime(*s.Planned, p.zone()))
+	case reminder.StepWaiting:
+		if s.Reason != "" {
+			return ui.T(ctx, "explain.waiting."+s.Reason)
+		}
 	case reminder.StepDrawn:
 		return ui.T(ctx, "explain.drawn."+s.Reason)
 	case reminder.StepDoor:
@@ -125,7 +129,7 @@ func stepTone(s reminder.Step) ui.Tone {
 	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
 		reminder.StepCouponSuspended, reminder.StepCouponAppealed:
 		return ui.Warn
-	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped:
+	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped, reminder.StepLapsed:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
 		return ui.Info

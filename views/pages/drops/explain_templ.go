@@ -461,7 +461,7 @@ func (p Explain) step(s reminder.Step) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if s.Reason != "" && s.Kind != reminder.StepClaimed && s.Kind != reminder.StepDrawn && s.Kind != reminder.StepEntered {
+		if s.Reason != "" && s.Kind != reminder.StepClaimed && s.Kind != reminder.StepDrawn && s.Kind != reminder.StepEntered && s.Kind != reminder.StepWaiting {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

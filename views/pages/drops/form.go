@@ -14,8 +14,8 @@ func (p TemplateForm) err(ctx context.Context, name string) string {
 // advanced reports whether the section of advanced fields is open.
 func (p TemplateForm) advanced(ctx context.Context) bool {
 	held := p.Values["hold_out_percent"]
-	guarded := p.Values["protection"]
-	return p.Values["claim_mode"] == "gate" || guarded != "" && guarded != "off" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent")+p.err(ctx, "protection") != ""
+	guarded, within := p.Values["protection"], p.Values["use_within_hours"]
+	return p.Values["refund_to"] == "stock" || within != "" && within != "0" || p.err(ctx, "use_within_hours")+p.err(ctx, "refund_to") != "" || p.Values["claim_mode"] == "gate" || guarded != "" && guarded != "off" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent")+p.err(ctx, "protection") != ""
 }
 
 // ambiguous reports whether the named time was refused because it occurs twice, or one of its two

@@ -134,7 +134,7 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 			typed = "best"
 		}
 		return l.T("draw_source." + typed)
-	case "kind", "target", "obtain", "claim_mode", "waitlist", "protection", "opening_mode":
+	case "kind", "target", "obtain", "claim_mode", "waitlist", "refund_to", "protection", "opening_mode":
 		if key := name + "." + typed; l.Has(key) {
 			return l.T(key)
 		}

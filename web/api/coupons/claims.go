@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/coupon"
 	"dropbell/domain/pass"
 	"dropbell/domain/user"
 	"dropbell/web/api/parts"
@@ -243,7 +244,7 @@ func ownedJSON(c claim.Coupon, by user.ID) OwnedCoupon {
 	return OwnedCoupon{
 		Coupon: Coupon{CouponID: pipeline.Decimal(c.ID), TemplateID: pipeline.Decimal(t.ID), UserID: by.String(), State: c.State, OrderID: c.OrderID,
 			Discount: c.Discount, Currency: t.Currency, LockedUntil: pipeline.UTC(c.LockedUntil), IssuedAt: c.IssuedAt.UTC(),
-			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: pipeline.UTC(c.UsedAt), Returned: c.Returned,
+			ExpiresAt: c.ExpiresAt.UTC(), UseBy: useBy(coupon.RuleOf(t.Spec), c.State, c.IssuedAt), UsedAt: pipeline.UTC(c.UsedAt), Returned: c.Returned,
 			Rule: CouponRule{Discount: parts.DiscountOf(t.Spec), Target: string(t.Target), Product: t.Product}},
 		ClaimID: c.ClaimID.String(), TemplateName: t.Name, ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName,
 	}

@@ -37,7 +37,8 @@ type TemplateWish struct {
 	NoticeWish
 	StaffNote
 	HoldOut
-	Waitlist string `json:"waitlist,omitempty" enum:"off,issue" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published."`
+	Waitlist string `json:"waitlist,omitempty" enum:"off,issue,offer" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published."`
+	ReturnWish
 	ProtectionWish
 	OpeningWish
 }
@@ -56,6 +57,13 @@ type TemplateMove struct {
 // StaffNote is what members of the staff tell each other about a template.
 type StaffNote struct {
 	Note string `json:"note,omitempty" doc:"For staff only; users never see it. At most 500 characters." example:"Approved by Ann"`
+}
+
+// ReturnWish sets how coupons come back to the stock. All of it is fixed once the drop is published.
+type ReturnWish struct {
+	AcceptMinutes  int    `json:"accept_minutes,omitempty" maximum:"1440" doc:"With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out." example:"30"`
+	UseWithinHours int    `json:"use_within_hours,omitempty" minimum:"0" maximum:"8760" doc:"Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit." example:"24"`
+	RefundTo       string `json:"refund_to,omitempty" enum:"user,stock" default:"user" doc:"Who has a coupon after its order was refunded: its user, or the stock." example:"user"`
 }
 
 // HoldOut is the share of a drop's users who get no message about it.
@@ -111,7 +119,8 @@ type Template struct {
 	NoticeWish
 	StaffNote
 	HoldOut
-	Waitlist string `json:"waitlist" enum:"off,issue" example:"off"`
+	Waitlist string `json:"waitlist" enum:"off,issue,offer" example:"off"`
+	ReturnWish
 	ProtectionWish
 	OpeningWish
 	CreatedAt   time.Time  `json:"created_at"`

@@ -339,6 +339,35 @@ test("the button of a drop that is sold out joins the waitlist, and shows the co
   assert.deepEqual(list.told.map((e) => e.type), ["dropbell-joined", "dropbell-left", "dropbell-joined", "dropbell-filled"]);
 });
 
+test("an offer of the waitlist is accepted with one press, and an offer that lapsed is not shown", async (t) => {
+  let coupons = [];
+  const place = (state, more) => ({ template_id: "1", state, ...more }), until = new Date(now + 600_000).toISOString();
+  let wait = place("offered", { accept_until: until });
+  begin({ "GET /templates/1": () => json(200, drop({ state: "sold_out", stock_left: 0, waitlist: "open" })), "GET /coupons": () => json(200, { coupons }),
+    "GET /waitlist/1": () => json(200, wait), "POST /waitlist/1/accept": () => json(409, { code: "offer_lapsed" }) });
+  const claim = show(t, "claim"), list = show(t, "waitlist");
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["offered", "offered"]);
+  assert.match(list.status.textContent, /kept for you until/);
+  wait = place("waiting", { lapses: 1 });
+  list.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["waiting", "waiting"]);
+  wait = place("waiting", { lapses: 1, accept_until: until, shared: true });
+  await pass(121_000);
+  assert.equal(claim.getAttribute("state"), "offered");
+  assert.match(claim.status.textContent, /The first/);
+  server["POST /waitlist/1/accept"] = () => { coupons = [{ template_id: "1", coupon_id: "5", state: "unused" }]; return json(200, wait = place("filled", { coupon_id: "5" })); };
+  claim.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state"), list.told.at(-1).type], ["owned", "filled", "dropbell-filled"]);
+  wait = place("lapsed", { lapses: 2 });
+  coupons = [];
+  refresh();
+  await pass(1000);
+  assert.equal(list.getAttribute("state"), "lapsed");
+});
+
 test("a refusal for lack of stock offers the waitlist", async (t) => {
   begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] }, "GET /waitlist/1": () => json(404, { code: "not_waiting" }),
     "POST /claims": () => json(409, { code: "sold_out", waitlist: "open" }), "PUT /waitlist/1": () => json(409, { code: "stock_left" }) });

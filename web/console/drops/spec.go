@@ -46,7 +46,8 @@ func typedValues(r *http.Request) map[string]string {
 // blankValues returns the initial values of a new form.
 func blankValues(shops []template.Shop) map[string]string {
 	v := map[string]string{"kind": string(template.AmountOff), "currency": "CNY", "target": string(template.WholeShop), "validity": "hours",
-		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0", "waitlist": string(template.NoWaitlist), "protection": string(template.Unprotected),
+		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0", "waitlist": string(template.NoWaitlist),
+		"accept_minutes": strconv.Itoa(template.DefaultAcceptMinutes), "use_within_hours": "0", "refund_to": string(template.RefundToUser), "protection": string(template.Unprotected),
 		"opening_mode": string(template.FirstCome), "entry_minutes": "0",
 		"notify_channels": delivery.App.String()}
 	if len(shops) > 0 {
@@ -60,6 +61,7 @@ func valuesOf(t template.Template) map[string]string {
 	v := form.Values(t.Spec, t.Currency, t.Zone())
 	v["validity"] = "hours"
 	v["waitlist"] = cmp.Or(v["waitlist"], string(template.NoWaitlist)) // models from before there were waitlists
+	v["refund_to"] = cmp.Or(v["refund_to"], string(template.RefundToUser))
 	if t.ValidUntil != nil {
 		v["validity"] = "until"
 	}
@@ -95,7 +97,9 @@ func counts(values map[string]string, name string) bool {
 		return template.OpeningMode(values["opening_mode"]).Drawn() && strings.TrimSpace(values[name]) != ""
 	case "accept_hours":
 		return template.OpeningMode(values["opening_mode"]) == template.ByDraw && strings.TrimSpace(values[name]) != ""
-	case "hold_out_percent":
+	case "accept_minutes":
+		return template.Waitlist(values["waitlist"]) == template.OfferNext && strings.TrimSpace(values[name]) != ""
+	case "hold_out_percent", "use_within_hours":
 		return strings.TrimSpace(values[name]) != ""
 	case "product":
 		return template.Target(values["target"]) == template.Product

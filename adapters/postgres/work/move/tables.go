@@ -57,7 +57,7 @@ var others = []table{
 	{"hook_hours", ofEndpoint},
 	{"feedback_totals", `(t.kind = 'campaign' and t.owner_id = any({campaigns})
 		or t.kind = 'reminder' and exists (select from slots s where s.id = t.owner_id and s.template_id = any({drops}))
-		or t.kind in ('correction', 'cancelled', 'waitlist', 'won', 'lost') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
+		or t.kind in ('correction', 'cancelled', 'waitlist', 'offer', 'won', 'lost') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
 		or t.kind = 'notice' and exists (select from notice_runs r where r.id = t.owner_id and r.template_id = any({drops})))`},
 	{"removals", `(t.step <> 'campaigns' and t.object_id = any({drops}) or t.step = 'campaigns' and t.object_id = any({campaigns}))`},
 }
@@ -68,7 +68,7 @@ var acting = []table{
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
 	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
-	{"waitlists", ofDrop + ` and not t.settled`},
+	{"waitlists", ofDrop + ` and not t.settled`}, {"coupon_returns", ofDrop},
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
