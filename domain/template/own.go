@@ -18,6 +18,7 @@ func (s Spec) Own() Spec {
 	}
 	s.Waitlist = cmp.Or(s.Waitlist, NoWaitlist)
 	s.Protection = cmp.Or(s.Protection, Unprotected)
+	s.Stacking = s.Stacking.own()
 	s.Opening = s.Opening.own()
 	return s
 }

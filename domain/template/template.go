@@ -129,6 +129,7 @@ type Spec struct {
 	Waitlist Waitlist `field:"waitlist,fixed"`
 	// Protection is [Unprotected] if empty. It may be changed while the drop runs: a script may appear in the rush.
 	Protection Protection `field:"protection"`
+	Stacking
 	Opening
 }
 
