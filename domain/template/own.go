@@ -25,6 +25,7 @@ func (s Spec) Own() Spec {
 	}
 	s.RefundTo = cmp.Or(s.RefundTo, RefundToUser)
 	s.Protection = cmp.Or(s.Protection, Unprotected)
+	s.Stacking = s.Stacking.own()
 	s.Opening = s.Opening.own()
 	return s
 }

@@ -137,6 +137,7 @@ type Spec struct {
 	RefundTo RefundTo `field:"refund_to,fixed"`
 	// Protection is [Unprotected] if empty. It may be changed while the drop runs: a script may appear in the rush.
 	Protection Protection `field:"protection"`
+	Stacking
 	Opening
 }
 

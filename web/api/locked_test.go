@@ -32,7 +32,7 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	open, coming := r.open(1000), r.drop(time.Hour)
 	byCode := r.byCode(nil)
 	codes := r.codes(byCode, 1)
-	paid := r.coupon(by, open)
+	paid, cart := r.coupon(by, open), r.coupon(by, open)
 	me, till := as(token(by)), as(r.keys[staff.ScopePayment])
 	keyed := func(key string) http.Header { return as(token(by), "Idempotency-Key", fmt.Sprint(by, key)) }
 	phone := func(n int) map[string]any {
@@ -74,6 +74,11 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{till, "POST", "/coupons/" + paid + "/release", done},
 		{till, "POST", "/coupons/" + paid + "/confirm", done},
 		{till, "POST", "/coupons/" + paid + "/refund", done},
+		{till, "POST", fmt.Sprint("/orders/C-", by, "/lock"), map[string]any{"user_id": fmt.Sprint(by), "currency": "CNY", "coupons": []string{cart}, "lines": cartOf(6000)["lines"]}},
+		{till, "POST", fmt.Sprint("/orders/C-", by, "/confirm"), nil},
+		{till, "POST", fmt.Sprint("/orders/C-", by, "/refund"), nil},
+		{till, "POST", fmt.Sprint("/orders/D-", by, "/release"), nil},
+		{me, "POST", "/coupons/qualify", map[string]any{"order": cartOf(6000)}},
 		{till, "POST", "/orders", map[string]any{"shop_number": "10", "order_id": fmt.Sprint("B-", by), "user_id": fmt.Sprint(by), "currency": "CNY", "amount": 6000}},
 		{me, "PUT", "/browsers", browserOf(fmt.Sprint(by, "-1"))},
 		{me, "DELETE", "/browsers/" + browser, nil},

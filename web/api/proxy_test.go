@@ -268,7 +268,7 @@ func (p *proxy) tests(t *testing.T) {
 		{"ListCampaigns", testListCampaigns}, {"CampaignFromDraftToInbox", testCampaignFromDraftToInbox}, {"TestSend", testTestSend},
 		{"EitherVersionCanBeTested", testEitherVersionCanBeTested}, {"CampaignLimits", testCampaignLimits},
 		{"ApprovalOverTheAPI", testApprovalOverTheAPI}, {"Claim", testClaim}, {"ClaimPass", testClaimPass}, {"Reviews", testReviews}, {"ClaimBodies", testClaimBodies}, {"Coupons", testCoupons},
-		{"Payment", testPayment}, {"CouponIsShown", testCouponIsShown}, {"TemplateNotices", testTemplateNotices},
+		{"Payment", testPayment}, {"Qualify", testQualify}, {"CartOrders", testCartOrders}, {"CouponIsShown", testCouponIsShown}, {"TemplateNotices", testTemplateNotices},
 		{"DeadLetters", testDeadLetters}, {"Explain", testExplain}, {"ImportUsers", testImportUsers}, {"Inbox", testInbox},
 		{"IdempotencyReplay", testIdempotencyReplay}, {"ReservationOfAnEndedDrop", testReservationOfAnEndedDrop},
 		{"Preferences", testPreferences}, {"Browsers", testBrowsers}, {"Redeem", testRedeem}, {"Reserve", testReserve}, {"ReserveRefusals", testReserveRefusals},

@@ -31,6 +31,7 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/cart"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -88,6 +89,7 @@ type program struct {
 	claiming     *claim.Service
 	waitlist     *waitlist.Service
 	coupons      *coupon.Service
+	cartOrders   *cart.Orders
 	pictures     *picture.Service
 	hooks        *hook.Service
 	passes       *wallet.Service
@@ -212,6 +214,7 @@ func (p *program) wireUseCases() error {
 	p.waitlist = p.newWaitlist()
 	payments := couponsdb.NewPayments(p.DB, postgres.Grouping{Observe: p.paymentGroupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { payments.Close(); return nil })
+	p.cartOrders = &cart.Orders{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}
 	p.coupons = &coupon.Service{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: p.Stores.Codes,
 		// The prefilter is not in front of the gate for codes: a used code gets another answer than

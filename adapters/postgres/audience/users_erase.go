@@ -173,6 +173,7 @@ var ofUser = []string{
 	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,
 	`delete from checked_rows where user_id = $1`,
 	`update orders set user_id = null where user_id = $1`,
+	`update coupon_orders set user_id = null where user_id = $1`,
 	// With the devices that registered for them.
 	`delete from wallet_passes where user_id = $1`,
 	`delete from phone_verifications where user_id = $1`,

@@ -127,6 +127,10 @@ insert into coupon_tallies (template_id, used, revoked, discounted) values (1, 1
 insert into sale_hours (template_id, hour, refund, orders, ordered, discount) values (1, '2026-12-01 18:00Z', false, 1, 5000, 500);
 insert into removed_steps (until) values ('2026-11-01 00:00Z');
 insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, 'B-1', 1002, 'CNY', 4000, '2026-12-01 18:30Z');
+insert into coupon_orders (order_id, user_id, shop_number, currency, state, revision, discount, lines, products, quantities, amounts, returned, paid_back)
+    values ('A-7', 1002, 10, 'CNY', 'confirmed', 1, 500, '{1}', '{tea}', '{2}', '{5000}', '{1}', 2250);
+insert into coupon_use_lines (order_id, revision, coupon_id, line, amount) values ('A-7', 1, 1, '1', 500);
+insert into coupon_order_refunds (order_id, refund_id, pay_back, clawback, lines, quantities, coupons) values ('A-7', 'R-1', 2250, 0, '{1}', '{1}', '{}');
 insert into budgets (scope, subject, currency, amount) values ('shop', 10, 'CNY', 100000000);
 insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 193, 193, '1');
 insert into removed_coupons (template_id, coupons, returned, counted, used, expired, revoked, discounted) values (900, 10, 1, 9, 5, 4, 1, 2500);

@@ -68,7 +68,7 @@ func auditFamilies(scope, field string) []string {
 			"coupon": {"coupon.state."}, "review": {"review.state."}, "job": {"jobs.state."}, "dead_letters": {"jobs.state.", "audit.value.state."}}[scope]
 	case "kind":
 		return map[string][]string{"template": {"kind."}, "announce": {"announce.kind."}, "segment": {"segments.kind."}, "job": {"jobs.kind."}}[scope]
-	case "target", "obtain", "claim_mode", "waitlist", "refund_to", "protection", "opening_mode", "draw_source", "role", "channel":
+	case "target", "obtain", "claim_mode", "waitlist", "refund_to", "protection", "opening_mode", "refund_rule", "draw_source", "role", "channel":
 		return []string{field + "."}
 	case "proposed":
 		return map[string][]string{"review": {"review."}}[scope]

@@ -3,6 +3,7 @@
 package coupons
 
 import (
+	"dropbell/domain/cart"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
@@ -29,6 +30,9 @@ type Deps struct {
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
 	Orders *coupon.Orders
+	Carts  *cart.Service
+	// CartOrders are orders with several coupons.
+	CartOrders *cart.Orders
 	// Waitlist are the waitlists of drops that sold out.
 	Waitlist *waitlist.Service
 	// ClaimPasses are the passes of protected drops.
@@ -50,6 +54,8 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h := &handlers{pl, d, pl.Limiter("guesses", guessesPerUser), pl.Limiter("guesses-from", guessesPerAddress)}
 	h.couponRoutes()
 	h.orderRoutes()
+	h.cartRoutes()
+	h.cartOrderRoutes()
 	h.passRoutes()
 	h.staffRoutes()
 	h.grantRoutes()

@@ -40,6 +40,7 @@ type TemplateWish struct {
 	Waitlist string `json:"waitlist,omitempty" enum:"off,issue,offer" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published."`
 	ReturnWish
 	ProtectionWish
+	StackingWish
 	OpeningWish
 }
 
@@ -74,6 +75,14 @@ type HoldOut struct {
 // ProtectionWish is what a drop demands of claims against scripts.
 type ProtectionWish struct {
 	Protection string `json:"protection,omitempty" enum:"off,standard,strict" default:"off" doc:"standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET." example:"off"`
+}
+
+// StackingWish says which coupons go together in one order.
+type StackingWish struct {
+	StackGroup  string   `json:"stack_group,omitempty" doc:"The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order." patch:"\"\" = they stand alone." example:"welcome"`
+	StacksWith  []string `json:"stacks_with,omitempty" maxItems:"20" nullable:"false" doc:"The groups that the coupons go together with in an order. The drops of these groups must name stack_group too." patch:"null or [] = none." example:"[\"member\"]"`
+	MaxPerOrder int      `json:"max_per_order,omitempty" default:"1" minimum:"1" maximum:"5" doc:"How many coupons of the drop one order can use. Fixed once the drop is published." example:"1"`
+	RefundRule  string   `json:"refund_rule,omitempty" enum:"keep,recompute" default:"keep" doc:"What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published." example:"keep"`
 }
 
 // OpeningWish is how the coupons of a drop are shared among the users who want one. All of it is fixed once
@@ -122,6 +131,7 @@ type Template struct {
 	Waitlist string `json:"waitlist" enum:"off,issue,offer" example:"off"`
 	ReturnWish
 	ProtectionWish
+	StackingWish
 	OpeningWish
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
@@ -197,10 +207,11 @@ type Cell struct {
 	parts.Account
 }
 
-// notices are the conversions of the days and channels of notices.
+// notices are the conversions of the days and channels of notices, and of groups of coupons.
 var notices = []pipeline.Conversion{
 	pipeline.Converts(template.NoticeDays.List, func(days []int) template.NoticeDays { return template.NoticeDaysOf(days...) }),
 	pipeline.Converts(template.ChannelNames, func(names []string) delivery.ChannelSet { return template.ParseChannels(names...) }),
+	pipeline.Converts(template.Groups.List, func(names []string) template.Groups { return template.GroupsOf(names...) }),
 }
 
 var (

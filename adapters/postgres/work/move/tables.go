@@ -13,6 +13,7 @@ const (
 	ofCampaign = `t.campaign_id = any({campaigns})`
 	ofBatch    = `exists (select from batches b where b.id = t.batch_id and (b.kind <> 'campaign' and b.template_id = any({drops}) or b.kind = 'campaign' and b.owner_id = any({campaigns})))`
 	ofCoupon   = `exists (select from coupons c where c.id = t.coupon_id and c.template_id = any({drops}))`
+	ofOrder    = `exists (select from coupon_orders o where o.order_id = t.order_id and o.shop_number = {shop})`
 	ofSlot     = `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state <> 'waiting')`
 	// ofSegment is whether a deleted draft is for a segment, which the other installation does not have.
 	ofSegment  = `t.kind = 'campaign' and coalesce(t.content -> 'audience' ->> 'kind' = 'segment_id', false)`
@@ -49,7 +50,7 @@ var others = []table{
 	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
 	{"notice_runs", ofDrop}, {"notice_days", ofDrop}, {"notices", ofDrop + ` and t.status <> 0`},
 	{"wallet_passes", ofCoupon}, {"wallet_registrations", ofCoupon},
-	{"orders", ofShop}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
+	{"orders", ofShop}, {"coupon_orders", ofShop}, {"coupon_use_lines", ofOrder}, {"coupon_order_refunds", ofOrder}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
 	{"jobs", ofShop}, {"job_errors", `exists (select from jobs j where j.id = t.job_id and j.shop_number = {shop})`},
 	{"grant_rows", `exists (select from jobs j where j.id = t.sheet_id and j.shop_number = {shop})`},
 	{"hook_endpoints", ofShop}, {"hook_listeners", ofShop}, {"hook_events", ofShop}, {"hook_deliveries", ofEndpoint},
