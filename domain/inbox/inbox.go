@@ -62,14 +62,7 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 }
 
 // Holds reports whether messages of the kind appear in the inbox.
-func Holds(k delivery.Kind) bool {
-	switch k {
-	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
-		delivery.KindWaitlist, delivery.KindOffer, delivery.KindWon, delivery.KindLost, delivery.KindTest:
-		return true
-	}
-	return false
-}
+func Holds(k delivery.Kind) bool { return slices.Contains(delivery.Kinds(), k) }
 
 // A Page is some of a user's messages, newest first.
 type Page struct {

@@ -84,7 +84,7 @@ func (s Inbox) addBatches(ctx context.Context, p *paging, templates []int64, not
 	var reads []pg.Read
 	var outcomes []reminder.Delivered
 	if unknown := s.remembered(p, dropTopic, templates, 0); len(unknown) > 0 {
-		reads = append(reads, pg.ReadOutcomes(&outcomes, p.UserID, unknown, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindWaitlist, delivery.KindOffer, delivery.KindWon, delivery.KindLost))
+		reads = append(reads, pg.ReadOutcomes(&outcomes, p.UserID, unknown, []delivery.Channel{delivery.App}, append(delivery.Announced(), delivery.KindReminder)...))
 	}
 	if notices {
 		reads = append(reads, p.notices())
@@ -347,7 +347,7 @@ func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected in
 			b.sent, coalesce(b.finished_at, now()), b.messages_upto, `+headColumns+`
 		from batches b
 		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
-		left join announcements a on b.kind in ('correction', 'cancelled', 'waitlist', 'offer', 'won', 'lost') and a.id = b.owner_id
+		left join announcements a on b.kind in ` + pg.Announced + ` and a.id = b.owner_id
 		join templates t on t.id = b.template_id join shops h on h.number = t.shop_number
 		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
 		Scan(append([]any{&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &from, &to, &sent, &d.At, &d.TextsUpTo}, headFields(&about)...)...)

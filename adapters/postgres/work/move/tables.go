@@ -1,6 +1,10 @@
 package move
 
-import "strings"
+import (
+	"strings"
+
+	"dropbell/adapters/postgres/internal/pg"
+)
 
 // table is a table with rows of shops. of is the condition for the rows t of one shop: {shop} is its
 // number, {drops}, {campaigns} and {uploads} are the ids of its drops, of its campaigns and of the
@@ -58,7 +62,7 @@ var others = []table{
 	{"hook_hours", ofEndpoint},
 	{"feedback_totals", `(t.kind = 'campaign' and t.owner_id = any({campaigns})
 		or t.kind = 'reminder' and exists (select from slots s where s.id = t.owner_id and s.template_id = any({drops}))
-		or t.kind in ('correction', 'cancelled', 'waitlist', 'offer', 'won', 'lost') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
+		or t.kind in ` + pg.Announced + ` and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
 		or t.kind = 'notice' and exists (select from notice_runs r where r.id = t.owner_id and r.template_id = any({drops})))`},
 	{"removals", `(t.step <> 'campaigns' and t.object_id = any({drops}) or t.step = 'campaigns' and t.object_id = any({campaigns}))`},
 }
