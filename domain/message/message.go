@@ -20,7 +20,7 @@ const (
 	// Waitlist tells a user of the coupon that the waitlist of a drop gave.
 	Waitlist Kind = "waitlist"
 	// Offer tells a user that the waitlist of a drop offers a coupon.
-	Offer    Kind = "offer"
+	Offer Kind = "offer"
 	// Won and Lost tell a user of the result of a draw.
 	Won      Kind = "won"
 	Lost     Kind = "lost"
@@ -33,7 +33,9 @@ const (
 
 // Written returns the kinds whose texts staff write for a shop or a drop. The text of a campaign
 // is part of the campaign.
-func Written() []Kind { return []Kind{Reminder, Correction, Cancelled, Notice, Waitlist, Offer, Won, Lost} }
+func Written() []Kind {
+	return []Kind{Reminder, Correction, Cancelled, Notice, Waitlist, Offer, Won, Lost}
+}
 
 // Channel is the name of a channel.
 type Channel string

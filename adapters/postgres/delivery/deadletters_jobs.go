@@ -368,7 +368,7 @@ func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
 			where settled_at is not null and id = (select owner_id from batches where id = $1 and kind = 'notice')
 		)
 		update announcements set state = 'sending', finished_at = null
-		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind in ` + pg.Announced + `)`, batch)
+		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind in `+pg.Announced+`)`, batch)
 	return err
 }
 

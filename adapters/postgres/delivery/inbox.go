@@ -347,7 +347,7 @@ func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected in
 			b.sent, coalesce(b.finished_at, now()), b.messages_upto, `+headColumns+`
 		from batches b
 		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
-		left join announcements a on b.kind in ` + pg.Announced + ` and a.id = b.owner_id
+		left join announcements a on b.kind in `+pg.Announced+` and a.id = b.owner_id
 		join templates t on t.id = b.template_id join shops h on h.number = t.shop_number
 		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
 		Scan(append([]any{&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &from, &to, &sent, &d.At, &d.TextsUpTo}, headFields(&about)...)...)
