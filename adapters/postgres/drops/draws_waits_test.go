@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"dropbell/adapters/postgres"
-	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/draw"
@@ -64,8 +62,7 @@ func TestEntriesThatDidNotWinWait(t *testing.T) {
 	if n := d.Number(`select count(*) from (select rank, row_number() over (order by rank) as n from waiters where template_id = $1) r where rank <> 10 + n`, d.drop.ID); n != 0 {
 		t.Errorf("%d ranks are not the places in the order of the draw", n)
 	}
-	lists := couponsdb.NewWaitlists(d.DB, postgres.Grouping{})
-	t.Cleanup(lists.Close)
+	lists := d.Waitlists()
 	filler := &waitlist.Filler{Store: lists, Queue: noQueue{}}
 	d.Exec(`update templates set closes_at = date_trunc('second', now()) + interval '1 day' where id = $1`, d.drop.ID)
 	now, err := d.Templates.Template(t.Context(), d.drop.ID)
@@ -82,7 +79,7 @@ func TestEntriesThatDidNotWinWait(t *testing.T) {
 		t.Errorf("a user without an entry joins: %v %v", joined, err)
 	}
 	// The next in the order has a coupon of the waitlist already, so that of the struck winner goes on.
-	admin := &coupon.Admin{Store: couponsdb.NewCouponSteps(d.DB)}
+	admin := &coupon.Admin{Store: d.CouponSteps}
 	d.operator.Revoke = func(ctx context.Context, id int64, reason string) error {
 		_, err := admin.Revoke(ctx, staff.System(), id, reason, true)
 		return err
@@ -91,7 +88,7 @@ func TestEntriesThatDidNotWinWait(t *testing.T) {
 	d.Must(d.entries.Strike(t.Context(), d.drop.ID, first, "fraud", staff.Entry{Actor: pgtest.Actor, Action: "draw.strike", ObjectKind: "template"}))
 	d.until(draw.Done, d.operator)
 	d.Must(filler.Sweep(t.Context()))
-	sheet, off, err := couponsdb.NewLedgers(d.DB).WaitsCounted(t.Context(), d.drop.ID)
+	sheet, off, err := d.Ledgers.WaitsCounted(t.Context(), d.drop.ID)
 	if err != nil || off != 0 || sheet.Difference() != 0 || sheet.Filled != 3 || sheet.Waiting != 13 {
 		t.Errorf("%+v is off by %d, %v", sheet, off, err)
 	}
@@ -110,7 +107,7 @@ func TestAStruckEntryWaitsNoLonger(t *testing.T) {
 	lost := user.ID(d.Number(`select min(user_id) from waiters where template_id = $1`, d.drop.ID))
 	d.Must(d.entries.Strike(t.Context(), d.drop.ID, lost, "fraud", staff.Entry{Actor: pgtest.Actor, Action: "draw.strike", ObjectKind: "template"}))
 	d.until(draw.Done, d.operator)
-	sheet, off, err := couponsdb.NewLedgers(d.DB).WaitsCounted(t.Context(), d.drop.ID)
+	sheet, off, err := d.Ledgers.WaitsCounted(t.Context(), d.drop.ID)
 	if err != nil || off != 0 || sheet.Difference() != 0 || sheet.Skipped != 1 || sheet.Waiting != 1 {
 		t.Errorf("%+v is off by %d, %v", sheet, off, err)
 	}

@@ -101,6 +101,13 @@ func (w *Fixture) Claims() *couponsdb.Claims {
 	return c
 }
 
+// Waitlists returns the waitlists, which go with the test.
+func (w *Fixture) Waitlists() *couponsdb.Waitlists {
+	l := couponsdb.NewWaitlists(w.DB, postgres.Grouping{})
+	w.Cleanup(l.Close)
+	return l
+}
+
 // Clock is the time as the database can store it.
 func Clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
